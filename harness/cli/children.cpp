@@ -73,9 +73,11 @@ std::pair<Descriptor, Descriptor> make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-pid_t started(const std::vector<std::string>& argv, const Descriptor& writing) {
+pid_t started(const std::vector<std::string>& argv, const Descriptor& writing, Printing printing) {
   try {
-    return start_child(argv, {.descriptors = {{given_fd, writing.get()}}});
+    if (printing == Printing::shown) return start_child(argv, {.descriptors = {{given_fd, writing.get()}}});
+    const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    return start_child(argv, {.descriptors = {{given_fd, writing.get()}, {STDERR_FILENO, nowhere.get()}}});
   } catch (const BackendError& e) {
     throw CannotMeasure(e.what());
   }
@@ -98,10 +100,10 @@ void Teller::send(char kind, std::string_view line) const {
   }
 }
 
-Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop) {
+Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop, Printing printing) {
   argv.insert(argv.end(), {"--worker-output", std::to_string(given_fd)});
   auto [reading, writing] = make_pipe();
-  ChildEnd child(started(argv, writing));
+  ChildEnd child(started(argv, writing, printing));
   writing.close();
   Listener listener;
   Stopwatch silence;

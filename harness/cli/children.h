@@ -38,10 +38,14 @@ struct Heard {
                         ///< cuInit"; empty for a child that ended with status 0
 };
 
+/// What a child prints: on our standard error, or nowhere.
+enum class Printing { shown, dropped };
+
 /// Starts `argv` with --worker-output and listens until it ends, or says nothing for `deadline_s` (0: for ever; until
 /// it says its first word a loaded machine may take longer). Throws CannotMeasure where it cannot be started, or `stop`
 /// is raised.
-[[nodiscard]] Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop);
+[[nodiscard]] Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop,
+                        Printing printing = Printing::shown);
 
 /// For a child at its start: ends it as soon as its parent ends, even if that has happened already. `output_fd`: the
 /// descriptor that it was given.

@@ -5,6 +5,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/cli/verbs.h"
 #include "harness/compare/comparison.h"
+#include "harness/compare/contenders.h"
 #include "harness/compare/gate.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
@@ -77,8 +78,33 @@ Noise noise_at(const std::string& path, const Setup& setup) {
   }
 }
 
+namespace {
+
+// The implementations of one report against each other.
+int compare_within(const Options& options, const Environment& environment) {
+  const CompareOptions& o = options.compare;
+  const std::string& path = o.words.front();
+  if (o.format != CompareFormat::table)
+    throw UsageError("--format: one report alone is compared as a table; name its implementations, A.json#x A.json#y");
+  try {
+    const Report report = read_report(path);
+    const std::string base = report.cases.empty() ? "" : report.cases.front().c.contender;
+    const std::string text = contenders_text(report, base, console_style(options, Stream::out, environment));
+    if (text.empty())
+      throw UsageError(
+          fmt::format("{}: has cases of one implementation only; compare needs a second report", visible(path)));
+    environment.out << text.substr(1);
+  } catch (const ReadError& e) {
+    throw UsageError(e.what());
+  }
+  return exit_codes::ok;
+}
+
+}  // namespace
+
 int compare_verb(const Options& options, const Environment& environment) {
   const CompareOptions& o = options.compare;
+  if (o.sides.size() == 1) return compare_within(options, environment);
   std::vector<SidePaths> named;
   for (const std::vector<std::string>& paths : o.sides) named.push_back({"", paths});
   const std::vector<SideFile> sides = read_named_sides(named);

@@ -96,7 +96,7 @@ std::unordered_map<std::string, ExpectedCase> expected_cases(std::span<const Pla
   std::unordered_map<std::string, ExpectedCase> all;
   for (const PlannedCase& one : planned) {
     const Estimate e = estimate(one, effort, cores);
-    all[one.id()] = {e.checking_s, e.seconds - e.checking_s, rounds};
+    all[one.key()] = {e.checking_s, e.seconds - e.checking_s, rounds};
   }
   return all;
 }
@@ -135,8 +135,8 @@ void Remaining::reach(Followed& one, double done_s) {
   one.done_s = std::max(one.done_s, done_s);
 }
 
-void Remaining::phase(const std::string& case_id, std::string_view phase) {
-  const auto found = cases_.find(case_id);
+void Remaining::phase(const std::string& key, std::string_view phase) {
+  const auto found = cases_.find(key);
   if (found == cases_.end()) return;
   Followed& one = found->second;
   const double checked_s = before_rounds * one.expected.checking_s;
@@ -149,8 +149,8 @@ void Remaining::phase(const std::string& case_id, std::string_view phase) {
   }
 }
 
-void Remaining::finished(const std::string& case_id) {
-  const auto found = cases_.find(case_id);
+void Remaining::finished(const std::string& key) {
+  const auto found = cases_.find(key);
   if (found != cases_.end()) reach(found->second, found->second.expected.checking_s + found->second.expected.timing_s);
 }
 

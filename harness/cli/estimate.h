@@ -58,8 +58,8 @@ class Remaining {
   /// By id: every planned case.
   explicit Remaining(const std::unordered_map<std::string, ExpectedCase>& cases);
 
-  void phase(const std::string& case_id, std::string_view phase);
-  void finished(const std::string& case_id);
+  void phase(const std::string& key, std::string_view phase);
+  void finished(const std::string& key);
 
   /// Seconds left after `elapsed_s`: the rest of the estimate, times elapsed over what was estimated for what is done.
   /// At the start the estimate itself counts, as if a twentieth of the run had gone as it says. Nothing where no

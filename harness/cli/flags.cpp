@@ -10,6 +10,7 @@
 #include "harness/plan/names.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
+#include "reference/ops/definition.h"
 
 namespace gpubench {
 namespace {
@@ -18,6 +19,8 @@ constexpr std::array verb_table{
     VerbInfo{Verb::run, "run", "[flags]", "run cases: check every op, time, check again, report (the default verb)"},
     VerbInfo{Verb::list, "list", "[suites | CASE] [flags]",
              "list cases or suites; one case in detail: tensors, ops, work, memory"},
+    VerbInfo{Verb::explain, "explain", "[OP | CASE] [flags]",
+             "what an op computes: operands, attributes, formula, bound, gradient; the ops of a case"},
     VerbInfo{Verb::doctor, "doctor", "[flags]", "what this machine is, what disturbs measuring on it, how to fix that"},
     VerbInfo{Verb::compare, "compare", "A.json B.json... [flags]", "how much faster one side is, with intervals"},
     VerbInfo{Verb::gate, "gate", "--baseline FILE... --candidate FILE... [flags]",
@@ -28,6 +31,8 @@ constexpr std::array verb_table{
              "the largest batch that fits, by plan and by trial, the fastest, and the curve between"},
     VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
              "keep the runs that later ones are compared with"},
+    VerbInfo{Verb::impl, "impl", "new NAME --op OP | list FILE | check FILE [flags that select]",
+             "your own implementation of an op: a start, what a file takes, a first check (run --impl runs it)"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
@@ -48,6 +53,17 @@ std::vector<std::string> verb_words() {
   return words;
 }
 
+std::string language_word(const std::string& flag, const std::string& word) {
+  const std::vector<std::string> known{"c", "cuda", "python"};
+  return known[choose(flag, word, known)];
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition* op : definitions()) names.emplace_back(op->kind().name);
+  return names;
+}
+
 // What stands after a verb without a flag.
 std::vector<FlagSection> argument_sections() {
   using enum Verb;
@@ -63,11 +79,20 @@ std::vector<FlagSection> argument_sections() {
   return {
       {{compare}, "", {words(ValueKind::file, {})}},
       {{baseline}, "", {words(ValueKind::file, {"save", "list", "show", "merge"})}},
+      {{impl}, "", {words(ValueKind::file, {"new", "list", "check"})}},
+      {{impl},
+       "start",
+       {
+           row("--op", "OP", "of impl new: the op to begin with", text(&Options::impl_op)),
+           row("--lang", "c|cuda|python", "of impl new: the language (default: c)",
+               converted(&Options::impl_language, language_word, {"c", "cuda", "python"})),
+       }},
       {{validate}, "", {files("FILE...")}},
       {{export_report}, "", {files("FILE")}},
       {{report_page}, "", {files("REPORT...")}},
       {{probe}, "", {subject("driver|gpus|libraries")}},
       {{list}, "", {subject("suites|CASE", {"suites"})}},
+      {{explain}, "", {subject("OP|CASE", op_names())}},
       {{tune_batch}, "", {subject("WORKLOAD")}},
       {{help}, "", {subject("VERB", verb_words())}},
       {{completion}, "", {row("subject", "bash|zsh|fish", "", choice<Shell>(&Options::shell))}},

@@ -68,7 +68,7 @@ void refuse_what_it_cannot(const Options& options) {
 class Records final : public RunObserver {
  public:
   explicit Records(std::ostream& notes) : notes_(notes) {}
-  void phase(std::string_view /*case_id*/, std::string_view /*phase*/) override {}
+  void phase(std::string_view /*key*/, std::string_view /*phase*/) override {}
   void finished(const CaseRecord& record) override { records_[record.id] = record; }
   void note(std::string_view text) override { notes_ << visible(text) << "\n"; }
   void tick() override {}

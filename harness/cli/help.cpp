@@ -63,7 +63,7 @@ std::string examples(std::string_view text, const Measure& measure) {
 std::string groups_text(Verb verb, const Measure& measure) {
   std::string text;
   const std::vector<Flag> flags = flags_of(verb);
-  for (const char* group : {"compare", "select", "measure", "check", "output"}) {
+  for (const char* group : {"compare", "start", "select", "measure", "check", "output"}) {
     std::string entries;
     for (const Flag& flag : flags) {
       if (flag.group != group || !flag.is_visible()) continue;
@@ -167,6 +167,12 @@ constexpr std::string_view of_list = R"(  gpubench list suites
   gpubench list --format json
 )";
 
+constexpr std::string_view of_explain = R"(  gpubench explain                             every op, in a line
+  gpubench explain layer_norm_backward
+  gpubench explain gemm/matmul/m=512,n=512,k=512/f32/x1
+  gpubench explain --html ops                  a page of each op, for a browser
+)";
+
 constexpr std::string_view of_doctor = R"(  gpubench doctor
   gpubench doctor --color always | less -R
 )";
@@ -198,6 +204,13 @@ constexpr std::string_view of_baseline = R"(  gpubench baseline save main run1.j
   gpubench baseline list
   gpubench baseline show main
   gpubench baseline merge both main other
+)";
+
+constexpr std::string_view of_impl = R"(  gpubench impl new my_norm --op rms_norm_forward
+  gpubench impl new my_gemm --op gemm --lang cuda
+  gpubench impl list ./libmy_norm.so --suite norm
+  gpubench impl check ./libmy_norm.so
+  gpubench run --impl ./libmy_norm.so --versus reference --suite norm
 )";
 
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
@@ -236,12 +249,14 @@ std::string_view examples_of(Verb verb) {
   switch (verb) {
     case Verb::run: return of_run;
     case Verb::list: return of_list;
+    case Verb::explain: return of_explain;
     case Verb::doctor: return of_doctor;
     case Verb::compare: return of_compare;
     case Verb::gate: return of_gate;
     case Verb::calibrate: return of_calibrate;
     case Verb::tune_batch: return of_tune_batch;
     case Verb::baseline: return of_baseline;
+    case Verb::impl: return of_impl;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

@@ -164,8 +164,10 @@ std::vector<std::string> beginnings_of(const std::vector<std::string>& ids) {
   return {all.begin(), all.end()};
 }
 
-// The cases that the subject names; only those are built, which takes no time.
-std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
+}  // namespace
+
+std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment,
+                                     std::vector<std::string> also_known) {
   Selection selection = selection_for(options, choose_device(options.device, environment, options.for_driver_s()));
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
   if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
@@ -179,13 +181,18 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
     if (found = matching(ids, options.subject); !found.empty()) break;
   }
   if (found.empty()) {
-    throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list",
-                                 visible(options.subject), did_you_mean(options.subject, beginnings_of(ids))));
+    const bool is_list = also_known.empty();
+    for (std::string& beginning : beginnings_of(ids)) also_known.push_back(std::move(beginning));
+    throw UsageError(fmt::format("{} is named or matches '{}'{}; see gpubench {}",
+                                 is_list ? "list: no case" : "explain: no op or case", visible(options.subject),
+                                 did_you_mean(options.subject, also_known), is_list ? "list" : "explain"));
   }
   selection.filters.clear();  // the subject takes their place
   for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
   return plan_cases(environment.suites, selection);
 }
+
+namespace {
 
 void print_cases(std::span<const PlannedCase> cases, const Options& options, const Environment& environment) {
   if (options.list_json) {

@@ -27,7 +27,7 @@ void check_files(const Options& o) {
 
 void check_worker(const Options& o) {
   const bool both = o.is_worker() && o.worker_output >= 0;
-  const bool none = !o.is_worker() && o.worker_output < 0;
+  const bool none = !o.is_worker() && (o.worker_output < 0) == o.claims_of.empty();
   if (o.verb == Verb::run && !both && !none) throw UsageError("--worker-input and --worker-output belong together");
 }
 
@@ -47,8 +47,10 @@ void check_compare(CompareOptions& o) {
   const bool lettered = !o.side_a.empty() || !o.side_b.empty();
   if (lettered && (o.side_a.empty() || o.side_b.empty() || !o.words.empty()))
     throw UsageError("compare takes either reports, A.json B.json, or both --a FILE... and --b FILE...");
-  if (!lettered && o.words.size() < 2)
-    throw UsageError("compare needs two reports at least: gpubench compare A.json B.json");
+  if (!lettered && o.words.empty())
+    throw UsageError(
+        "compare needs two reports at least: gpubench compare A.json B.json (or one of a run with several "
+        "implementations)");
   if (lettered) o.sides = {o.side_a, o.side_b};
   for (const std::string& file : o.words) o.sides.push_back({file});
 }

@@ -24,12 +24,14 @@ namespace gpubench {
 enum class Verb {
   run,
   list,
+  explain,
   doctor,
   compare,
   gate,
   calibrate,
   tune_batch,
   baseline,
+  impl,
   validate,
   export_report,
   report_page,
@@ -65,7 +67,8 @@ inline constexpr auto enum_names<CompareFormat> = std::to_array<std::string_view
 
 /// Of the verbs that hold reports against each other: compare, gate, calibrate, baseline.
 struct CompareOptions {
-  std::vector<std::string> words;  ///< without a flag: reports of compare; of baseline: "save", NAME, reports...
+  std::vector<std::string>
+      words;  ///< without a flag: reports of compare; of baseline "save", NAME, reports...; of impl
   std::vector<std::string> side_a, side_b;
   std::vector<std::vector<std::string>> sides;  ///< of compare, from the two above or the words; the first is A
   std::vector<std::string> baselines, candidates;
@@ -94,8 +97,15 @@ struct Options {
   std::string device = "auto";
   bool isolate = true;
   bool dry_run = false;
-  bool turns = false;                                     ///< --turns
-  bool trust_libraries = false;                           ///< --trust-libraries
+  bool turns = false;            ///< --turns
+  bool trust_libraries = false;  ///< --trust-libraries
+  /// --impl; their names and files are in run.implementations.
+  std::vector<std::string> implementations{};
+  std::string impl_op;                                    ///< of impl new
+  std::string impl_language = "c";                        ///< likewise: "c", "cuda", "python"
+  std::string python = "python3";                         ///< --python
+  std::string claims_of;                                  ///< hidden: this child tells what this implementation takes
+  std::optional<std::string> versus;                      ///< --versus: what ratios are taken against
   std::optional<std::string> pin;                         ///< --pin
   std::optional<std::string> shapes;                      ///< --shapes
   std::optional<std::string> like;                        ///< --like
@@ -119,8 +129,10 @@ struct Options {
   std::optional<double> deadline_s{};  ///< --deadline; 0: off; absent: as long as each thing may take
   int worker_input = -1;               ///< hidden: this process is a worker
   int worker_output = -1;
-  std::string subject;  ///< of list ("suites", a case), tune-batch (a workload, a part of an id) and help (a verb)
+  std::string subject;  ///< of list ("suites", a case), explain (an op, a case), tune-batch (a workload, a part of an
+                        ///< id) and help (a verb)
   bool list_json = false;
+  std::string html;                ///< of explain: the folder for its pages; empty: none
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   std::optional<ExportFormat> export_format{};

@@ -50,19 +50,27 @@ std::vector<FlagSection> output_sections() {
            row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                turn_on(&Options::verbose)),
        }},
-      {{run, export_report},
+      {{run, explain, export_report},
        "output",
        {
            row("--force", "", "replace files that are there already",
                turn_on(in(&Options::writing, &WriteRules::replace))),
        }},
-      {{run, export_report, report_page, gate, calibrate, tune_batch, baseline},
+      {{run, explain, export_report, report_page, gate, calibrate, tune_batch, baseline},
        "output",
        {
            row("--mode", "OCTAL",
                "permissions of the files that are written, whatever the umask: 0644 lets everybody read them (default: "
                "0600, only you)",
                converted(in(&Options::writing, &WriteRules::mode), mode_of)),
+       }},
+      {{run},
+       "output",
+       {
+           row("--save-failures", "DIR",
+               "write what a failing op read and left there, with the expected values and bounds, as .npy files and a "
+               "few lines of Python that load them",
+               text(in_run(&RunOptions::save_failures))),
        }},
       {{run, calibrate, export_report, report_page},
        "output",
@@ -81,11 +89,18 @@ std::vector<FlagSection> output_sections() {
            row("--worker-input", "FD", "", converted(&Options::worker_input, whole_from(0))),
            row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),
        }},
+      {{run}, "", {row("--claims-of", "NAME", "", text(&Options::claims_of))}},
       {{list},
        "output",
        {
            row("--format", "table|json", "how to print (default: table)",
                choice(&Options::list_json, list_format_words)),
+       }},
+      {{explain},
+       "output",
+       {
+           row("--html", "DIR", "write a page of every op there, and index.html, which lists them",
+               text(&Options::html)),
        }},
       {{export_report},
        "output",

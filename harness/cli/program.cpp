@@ -53,6 +53,8 @@ void catch_signals() {
   }
 }
 
+std::string standing_in_for;
+
 std::terminate_handler terminate_otherwise = nullptr;
 
 [[noreturn]] void on_terminate() {
@@ -104,7 +106,10 @@ int helper_output(int argc, char** argv) {
 
 void end_cleanly_without_memory() { terminate_otherwise = std::set_terminate(on_terminate); }
 
+void stand_in_for(const char* program) { standing_in_for = program; }
+
 std::string own_path(const char* argv0) {
+  if (!standing_in_for.empty()) return standing_in_for;
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) return path.string();
@@ -179,11 +184,13 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
   switch (options.verb) {
     case Verb::run: return run_verb(options, words, environment);
     case Verb::list: return list_verb(options, environment);
+    case Verb::explain: return explain_verb(options, environment);
     case Verb::doctor: return doctor_verb(options, environment);
     case Verb::compare: return compare_verb(options, environment);
     case Verb::gate: return gate_verb(options, environment);
     case Verb::calibrate: return calibrate_verb(options, words, environment);
     case Verb::tune_batch: return tune_batch_verb(options, environment);
+    case Verb::impl: return impl_verb(options, words, environment);
     case Verb::baseline: return baseline_verb(options, environment);
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);

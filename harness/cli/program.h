@@ -25,6 +25,9 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
 /// The path of this program itself, whatever argv[0] was and wherever the working directory is by now.
 [[nodiscard]] std::string own_path(const char* argv0);
 
+/// From here on own_path() is this: of an interpreter that runs as a child of the program.
+void stand_in_for(const char* program);
+
 /// From here on std::bad_alloc that nobody can catch, as of a destructor, ends the process with a sentence on standard
 /// error and exit code 3 instead of abort(): the JSON library's destructors allocate.
 void end_cleanly_without_memory();

@@ -22,8 +22,8 @@ Recorder::Recorder(RunObserver& view, const DeviceInfo& device, JournalWriter* j
     : view_(view), device_(device), journal_(journal) {}
 
 void Recorder::take(const std::map<std::string, CaseRecord>& finished) {
-  for (const auto& [id, record] : finished) {
-    records_[id] = record;
+  for (const auto& [key, record] : finished) {
+    records_[key] = record;
     (void)held_against_device(record);
   }
 }
@@ -40,13 +40,13 @@ void Recorder::note_down(const CaseRecord& record, void (JournalWriter::*entry)(
 
 void Recorder::round(const CaseRecord& record) {
   note_down(record, &JournalWriter::round);
-  rounds_[record.id] = record.summary.rounds;
+  rounds_[record.key()] = record.summary.rounds;
 }
 
 void Recorder::finished(const CaseRecord& record) {
   note_down(record, &JournalWriter::finished);
-  records_[record.id] = record;
-  rounds_.erase(record.id);
+  records_[record.key()] = record;
+  rounds_.erase(record.key());
   view_.finished(held_against_device(record));
 }
 
@@ -61,7 +61,7 @@ CaseRecord Recorder::held_against_device(const CaseRecord& record) {
 std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan, bool interrupted) const {
   std::vector<CaseRecord> all;
   for (const PlannedCase& planned : plan) {
-    if (const auto found = records_.find(planned.id()); found != records_.end()) {
+    if (const auto found = records_.find(planned.key()); found != records_.end()) {
       all.push_back(found->second);
       continue;
     }
@@ -69,7 +69,7 @@ std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan,
     record.verdict = interrupted ? Verdict::skipped : Verdict::error;
     record.reason = interrupted ? "the run was interrupted before this case finished"
                                 : "the run ended without a record of this case";
-    if (const auto rounds = rounds_.find(planned.id()); interrupted && rounds != rounds_.end() && has_journal())
+    if (const auto rounds = rounds_.find(planned.key()); interrupted && rounds != rounds_.end() && has_journal())
       record.reason += fmt::format("; {} of its rounds are in the journal", rounds->second);
     all.push_back(std::move(record));
   }
@@ -151,7 +151,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   }
   facts.emplace_back("breakdown", options.run.breakdown ? "on" : "off");
   std::uint64_t digest = 0;
-  for (const PlannedCase& planned : plan) digest = hash(planned.id(), digest);
+  for (const PlannedCase& planned : plan) digest = hash(planned.key(), digest);
   facts.emplace_back("cases", fmt::format("{} ({:016x})", plan.size(), digest));
   return facts;
 }
@@ -201,7 +201,7 @@ std::vector<std::string> users_of(const Environment& environment) {
 std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < own_words.size(); ++i) {
-    if (own_words[i] == "--pin" || own_words[i] == "--like" || own_words[i] == "--shapes") {
+    if (own_words[i] == "--pin" || own_words[i] == "--impl" || own_words[i] == "--like" || own_words[i] == "--shapes") {
       ++i;
     } else {
       kept.push_back(own_words[i]);

@@ -32,7 +32,7 @@ class Recorder final : public RunObserver {
   /// Takes the cases that the interrupted run had finished.
   void take(const std::map<std::string, CaseRecord>& finished);
 
-  void phase(std::string_view case_id, std::string_view phase) override { view_.phase(case_id, phase); }
+  void phase(std::string_view key, std::string_view phase) override { view_.phase(key, phase); }
   void round(const CaseRecord& record) override;
   void finished(const CaseRecord& record) override;
   void note(std::string_view text) override { view_.note(text); }
@@ -124,7 +124,7 @@ class AnonymousObserver final : public RunObserver {
   /// Both must outlive it.
   AnonymousObserver(const Anonymizer& anonymizer, RunObserver& next) : anonymizer_(anonymizer), next_(next) {}
 
-  void phase(std::string_view case_id, std::string_view phase) override { next_.phase(case_id, phase); }
+  void phase(std::string_view key, std::string_view phase) override { next_.phase(key, phase); }
   void round(const CaseRecord& record) override { next_.round(made_anonymous(record)); }
   void finished(const CaseRecord& record) override { next_.finished(made_anonymous(record)); }
   void note(std::string_view text) override { next_.note(anonymizer_.text(text)); }

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 
 #include "harness/cli/flags.h"
+#include "harness/cli/implementations.h"
 #include "harness/cli/selection.h"
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
@@ -107,6 +109,8 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   if (run.locked_clock_mhz > 0 && device.word() == "cpu")
     throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");
   run.rerun_prefix = rerun_prefix(options);
+  run.implementations = named_implementations(options.implementations, options.python);
+  check_versus(options.versus, run.implementations);
   if (options.pin) run.pins = from_report(*options.pin, "--pin", read_pins);
   if (options.like) run.batches = from_report(*options.like, "--like", read_batches);
   if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
@@ -117,11 +121,29 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
   if (device.backend->open_ranks) {
     run.open_ranks = [open = device.backend->open_ranks, is_virtual = options.selection.virtual_ranks,
-                      first = OpenRequest{device.ordinal}](int ranks) {
-      return open_rank_group(open({ranks, is_virtual, first}));
+                      first = OpenRequest{device.ordinal}](int ranks, const OwnImplementation* under_test) {
+      RankSet set = open({ranks, is_virtual, first});
+      for (std::unique_ptr<Backend>& one : set.backends) {
+        if (under_test == nullptr) break;
+        Backend& inner = *one;
+        one = with_implementation(inner, *under_test, std::move(one));
+      }
+      return open_rank_group(std::move(set));
     };
   }
   return run;
+}
+
+void open_failures_folder(const Options& options) {
+  const std::string& folder = options.run.save_failures;
+  if (folder.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (!error) std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  if (error) throw UsageError(fmt::format("--save-failures: {}: {}", visible(folder), error.message()));
+  if (!std::filesystem::is_empty(folder, error) && !options.writing.replace && !options.resume)
+    throw UsageError(fmt::format("--save-failures: {} has files already; name another folder (--force adds to it)",
+                                 visible(folder)));
 }
 
 bool Turns::operator()(const CaseRecord& record) {

@@ -36,6 +36,10 @@ namespace gpubench {
 [[nodiscard]] RunOptions run_options(const Options& options, Tier tier, const Environment& environment,
                                      const DeviceChoice& device);
 
+/// Makes the folder of --save-failures. Throws UsageError where it cannot be made, or has files and there is no
+/// --force.
+void open_failures_folder(const Options& options);
+
 /// Rounds on demand (--turns), for a race in which another program has the device in between:
 /// RunOptions::another_round. A turn is a line of `in`, its length in seconds: rounds are run until they have taken so
 /// long, one at least. Each is answered by a line of `out`, {"turn": 1, "copies": 3, "rounds": 12, "median_ns":

@@ -44,7 +44,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
-      {{run, calibrate, list, tune_batch},
+      {{run, calibrate, list, tune_batch, impl},
        "select",
        {
            row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
@@ -89,7 +89,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
                text(&Options::shapes)),
        }},
-      {{run, calibrate, list, tune_batch, describe_device},
+      {{run, calibrate, list, tune_batch, impl, describe_device},
        "measure",
        {
            row("--device", "NAME",
@@ -150,6 +150,20 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                            "says so, and is refused as a baseline",
                            fmt::join(enum_names<ErrorKind>, ", ")),
                converted(in_run(&RunOptions::error), error_of)),
+           row("--impl", "FILE,...",
+               "run these implementations of ops, shared libraries with gpubench's C interface or Python files with "
+               "@gpubench.implements; the device's own libraries run what they do not offer",
+               all_of(
+                   Takes::list, [](Options & o) -> auto& { return o.implementations; })),
+           row("--python", "PROGRAM",
+               "what runs the Python files of --impl, in a worker; the package gpubench must be installed there "
+               "(default: "
+               "python3, from the PATH)",
+               text(&Options::python)),
+           row("--versus", "reference|NAME",
+               "with --impl: run the device's own libraries as well, in the same interleaved rounds, and tell how much "
+               "faster each is than them (or than the implementation of this name)",
+               text(&Options::versus)),
            row("--pin", "REPORT",
                "take the implementations that this report names, instead of choosing; what is not offered is "
                "unsupported",
@@ -176,6 +190,10 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "sample (default): small outputs whole, large ones by a seeded sample; full: every element; off: "
                "nothing is verified",
                choice<CheckMode>(in_run(&RunOptions::check))),
+           row("--recheck", "N",
+               "N more launches of each case after its rounds, each compared bit for bit with what was checked, for "
+               "faults that come now and then: 1000 see one in 1 of 1,000 launches with 63%",
+               converted(in_run(&RunOptions::rechecks), whole_from(0, 100'000))),
        }},
   };
 }

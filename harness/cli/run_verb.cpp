@@ -9,11 +9,13 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
+#include "harness/cli/implementations.h"
 #include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/compare/contenders.h"
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/hardware/gpu_survey.h"
@@ -24,14 +26,15 @@
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
 #include "harness/report/visible_text.h"
+#include "harness/run/check.h"
 
 namespace gpubench {
 namespace {
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
-WorkerCommand worker_command(std::span<const std::string> words, const std::string& program,
-                             const std::string& device) {
-  WorkerCommand command{{program}};
+WorkerCommand worker_command(std::span<const std::string> words, const std::string& program, const std::string& device,
+                             std::span<const NamedImplementation> implementations) {
+  WorkerCommand command{program_for(implementations, program)};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   command.argv.insert(command.argv.end(), {"--device", device});
   return command;
@@ -56,7 +59,8 @@ class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
       std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, std::optional<ShapesContext> shapes,
-      const Resumption* resumption, const std::optional<HashKey>& key)
+      std::optional<std::vector<ImplementationFile>> implementations, const Resumption* resumption,
+      const std::optional<HashKey>& key)
       : options_(options),
         words_(words),
         environment_(environment),
@@ -65,6 +69,7 @@ class Run {
         tier_(tier),
         run_options_(std::move(run_options)),
         shapes_(std::move(shapes)),
+        implementations_(std::move(implementations)),
         resumption_(resumption),
         key_(key) {}
 
@@ -93,10 +98,10 @@ class Run {
     open_journal();
     std::vector<PlannedCase> left;
     for (const PlannedCase& planned : plan_) {
-      if (!run_options_.finished.contains(planned.id())) left.push_back(planned);
+      if (!run_options_.finished.contains(planned.key())) left.push_back(planned);
     }
     const auto expected = expected_cases(left, {tier_, options_.run.preset, options_.run.check}, info_.units);
-    for (const auto& [id, one] : expected) run_options_.expected_s[id] = one.checking_s + one.timing_s;
+    for (const auto& [key, one] : expected) run_options_.expected_s[key] = one.checking_s + one.timing_s;
     announce(total_s(expected));
     ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
                              columns_of(Stream::err, environment_), static_cast<int>(left.size())};
@@ -111,13 +116,24 @@ class Run {
     if (backend) {
       run_in_process(*backend, plan_, run_options_, observer, environment_.stop);
     } else {
-      run_isolated(plan_, run_options_, worker_command(words_, environment_.program, device_.word()), JsonRecordCodec(),
-                   observer, environment_.stop);
+      WorkerCommand command =
+          worker_command(words_, environment_.program, device_.word(), run_options_.implementations);
+      const std::unique_ptr<PrintedLog> printed = printed_log(command);
+      run_isolated(plan_, run_options_, command, JsonRecordCodec(), observer, environment_.stop);
+      if (printed) printed_ = printed->told();
     }
     signal_ = environment_.stop.load();
     records_ = recorder.in_order_of(plan_, signal_ != 0);
     add_ceilings(info_, records_);
     add_efficiency(records_, info_.units);
+  }
+
+  // What implementations under test print goes to a file beside the report, so that it is not taken for ours.
+  [[nodiscard]] std::unique_ptr<PrintedLog> printed_log(WorkerCommand& command) const {
+    if (run_options_.implementations.empty() || destination_.journal_file.empty()) return nullptr;
+    auto log = std::make_unique<PrintedLog>(printed_beside(destination_.journal_file), options_.writing);
+    command.output_fd = log->descriptor();
+    return log;
   }
 
   // Before the first case: from here on nothing that was measured is lost.
@@ -157,7 +173,7 @@ class Run {
     const bool one_terminal = pure() || (environment_.out_is_terminal && environment_.err_is_terminal);
     RowLayout layout{info_.kind == "cuda" ? ShareColumn::of_peak : ShareColumn::of_best};
     for (const PlannedCase& planned : plan_) {
-      if (!planned.c.label.empty()) layout.id_width = std::max(layout.id_width, columns(planned.id()));
+      if (!planned.c.label.empty()) layout.id_width = std::max(layout.id_width, columns(planned.key()));
     }
     return {&out(), console_style(options_, pure() ? Stream::err : Stream::out, environment_), layout, one_terminal};
   }
@@ -170,6 +186,7 @@ class Run {
                                            libraries.empty() ? "" : ", ", libraries);
     std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
                                    format_duration(expected_s), name(options_.run.check), options_.run.seed);
+    if (options_.run.rechecks > 0) work += ", " + recheck_text(options_.run.rechecks);
     if (options_.run.deterministic) work += ", deterministic";
     if (options_.run.locked_clock_mhz > 0)
       work += fmt::format(", SM clock locked at {} MHz", options_.run.locked_clock_mhz);
@@ -207,6 +224,7 @@ class Run {
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
     run.shapes = shapes_;
+    run.implementations = implementations_;
     run.started_at = started_;
     run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
     run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
@@ -225,6 +243,7 @@ class Run {
     if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
     resume_ = end_journal(outputs.lost());
     int code = tell(out, outcome, outputs, style);
+    if (!printed_.empty()) environment_.err << printed_ << "\n";
     out << outputs.annotations() << std::flush;
     for (const std::string& complaint : outputs.complaints()) environment_.err << "gpubench: " << complaint << "\n";
     if (!out.good()) {  // the reader of standard output is gone: the results did not arrive
@@ -241,13 +260,21 @@ class Run {
     const bool any_row = !style.quiet || std::any_of(records_.begin(), records_.end(),
                                                      [](const CaseRecord& r) { return went_wrong(r.verdict); });
     out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style)
-        << summary_text(records_, style) << calls_totals_text(report(), style) << legend_text(records_, style) << "\n"
+        << summary_text(records_, style) << versus_text(style) << calls_totals_text(report(), style)
+        << legend_text(records_, style) << "\n"
         << verdict_text(records_,
                         {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,
                          outputs.page_path(), resume_},
                         style)
         << std::flush;
     return code;
+  }
+
+  // With --versus: each contender against that one.
+  [[nodiscard]] std::string versus_text(const ConsoleStyle& style) const {
+    if (!options_.versus) return "";
+    const std::string& base = *options_.versus;
+    return contenders_text(report(), base == reference_name ? std::string() : base, style);
   }
 
   static std::string explanation(const Outcome& outcome, int code) {
@@ -262,13 +289,15 @@ class Run {
   std::vector<PlannedCase> plan_;
   Tier tier_;
   RunOptions run_options_;
-  std::optional<ShapesContext> shapes_;  ///< of --shapes
-  const Resumption* resumption_;         ///< null: a new run
-  std::optional<HashKey> key_;           ///< of --anonymize
+  std::optional<ShapesContext> shapes_;                             ///< of --shapes
+  std::optional<std::vector<ImplementationFile>> implementations_;  ///< of --impl
+  const Resumption* resumption_;                                    ///< null: a new run
+  std::optional<HashKey> key_;                                      ///< of --anonymize
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
-  std::string resume_;  ///< the command that resumes this run
+  std::string printed_;  ///< where it is what implementations printed
+  std::string resume_;   ///< the command that resumes this run
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
@@ -278,6 +307,14 @@ class Run {
   int signal_ = 0;
 };
 
+// What a device is called, without opening it.
+DeviceInfo named_device(const DeviceChoice& device) {
+  DeviceInfo info;
+  info.kind = device.backend->name;
+  info.properties = {{std::string(device_property::ordinal), std::to_string(device.ordinal)}};
+  return info;
+}
+
 int run_cases(const Options& options, std::span<const std::string> words, const Environment& outer,
               const Resumption* resumption) {
   const SelectedSuites suites = selected_suites(options, outer);
@@ -286,13 +323,24 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   const Selection selection = selection_for(options, device);
   expect_devices_for(selection, device);
   RunOptions run = run_options(options, selection.tier, environment, device);
+  const bool reference_runs = options.versus.has_value();
+  if (!options.claims_of.empty()) {
+    const auto of = std::ranges::find(run.implementations, options.claims_of, &NamedImplementation::name);
+    if (of == run.implementations.end())
+      throw UsageError(fmt::format("--claims-of: no --impl is called '{}'", visible(options.claims_of)));
+    tell_claims(*of, declared_cases(environment.suites, selection), named_device(device), run.deterministic,
+                options.worker_output);
+    return exit_codes::ok;
+  }
   if (options.is_worker()) {
     if (options.resume) run.in_flight = read_journal(journal_of(*options.resume)).in_flight;
     const std::unique_ptr<Backend> backend = open_backend(device);
-    return serve(*backend, declared_cases(environment.suites, selection), run, JsonRecordCodec(), options.worker_input,
-                 options.worker_output);
+    return serve(*backend,
+                 for_contenders(declared_cases(environment.suites, selection), run.implementations, reference_runs),
+                 run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
-  std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
+  std::vector<PlannedCase> plan =
+      for_contenders(plan_cases(environment.suites, selection), run.implementations, reference_runs);
   environment.err << fitted(fmt::format("gpubench {}, device: {} ({})", version(),
                                         device.word() == "cpu" ? "CPU" : device.word(), visible(device.why)),
                             console_style(options, Stream::err, environment).width, 0)
@@ -302,6 +350,18 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   if (plan.empty()) return refuse_empty(selection, environment);
   tell_excepts(suites, environment);
   tell_suites_without_cases(selection, plan, environment);
+  std::optional<std::vector<ImplementationFile>> implementations;
+  if (!run.implementations.empty()) {
+    const std::vector<Claims> claims =
+        ask_claims(run.implementations, words, device.word(), environment, options.for_opening_s());
+    implementations.emplace();
+    for (const Claims& one : claims) implementations->push_back(one.file);
+    plan = claimed(std::move(plan), claims);
+    if (plan.empty())
+      throw UsageError(
+          "--impl: no implementation takes an op of the selected cases; gpubench impl list FILE says what it takes and "
+          "why not");
+  }
   for (const std::string& sentence : doubtful_wishes(options, device, read_host().usable_cpus))
     environment.err << "warning: " << sentence << "\n";
   announce_injections(options, plan, environment);
@@ -310,17 +370,18 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
                                  environment.host().usable_cpus, console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }
+  open_failures_folder(options);
   if (options.turns) {
     if (plan.size() != 1)
       throw UsageError(fmt::format("--turns takes one case, {} match; choose one (--filter)", plan.size()));
     run.another_round = Turns(environment.in, environment.out);
   }
   if (resumption != nullptr) {
-    for (const auto& [id, record] : resumption->journal.finished) run.finished.insert(id);
+    for (const auto& [key, record] : resumption->journal.finished) run.finished.insert(key);
     run.in_flight = resumption->journal.in_flight;
   }
-  return Run(options, words, environment, device, std::move(plan), selection.tier, run, suites.source, resumption,
-             key_for(options, environment))
+  return Run(options, words, environment, device, std::move(plan), selection.tier, run, suites.source,
+             std::move(implementations), resumption, key_for(options, environment))
       .execute();
 }
 

@@ -84,13 +84,13 @@ class Lines final : public RunObserver {
   Lines(std::ostream& err, const ProgressOptions& options)
       : err_(err), options_(options), rows_(options.rows), start_(options.now()), last_(start_) {}
 
-  void phase(std::string_view case_id, std::string_view phase) override {
-    now_ = fmt::format("{} of {}", phase, case_id);
-    options_.remaining.phase(std::string(case_id), phase);
+  void phase(std::string_view key, std::string_view phase) override {
+    now_ = fmt::format("{} of {}", phase, key);
+    options_.remaining.phase(std::string(key), phase);
   }
   void finished(const CaseRecord& record) override {
     ++done_;
-    options_.remaining.finished(record.id);
+    options_.remaining.finished(record.key());
     rows_.tell(record);
     last_ = options_.now();
   }
@@ -126,14 +126,14 @@ class Bar final : public RunObserver {
   Bar& operator=(const Bar&) = delete;
   ~Bar() override { err_ << erase << std::flush; }
 
-  void phase(std::string_view case_id, std::string_view phase) override {
-    now_ = fmt::format("{} {}", phase, case_id);
-    options_.remaining.phase(std::string(case_id), phase);
+  void phase(std::string_view key, std::string_view phase) override {
+    now_ = fmt::format("{} {}", phase, key);
+    options_.remaining.phase(std::string(key), phase);
     redraw();
   }
   void finished(const CaseRecord& record) override {
     ++done_;
-    options_.remaining.finished(record.id);
+    options_.remaining.finished(record.key());
     passed_ += record.verdict == Verdict::pass ? 1 : 0;
     wrong_ += went_wrong(record.verdict) ? 1 : 0;
     err_ << erase << std::flush;  // before a row takes its place on the same terminal
@@ -183,7 +183,7 @@ class Bar final : public RunObserver {
 class Silent final : public RunObserver {
  public:
   explicit Silent(const ProgressOptions& options) : rows_(options.rows) {}
-  void phase(std::string_view /*case_id*/, std::string_view /*phase*/) override {}
+  void phase(std::string_view /*key*/, std::string_view /*phase*/) override {}
   void finished(const CaseRecord& record) override { rows_.tell(record); }
   void note(std::string_view /*text*/) override {}
   void tick() override {}

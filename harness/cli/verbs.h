@@ -95,10 +95,22 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
 /// each. Exit 0 where each precision has a batch that passed; else as the last run that did not. Throws UsageError.
 int tune_batch_verb(const Options& options, const Environment& environment);
 
+/// new, list, check: of implementations under test. Throws UsageError; check exits as run.
+int impl_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 
+/// Without a subject every op with what it does; an op, or a case with the formulas of its ops; --html writes a page of
+/// each op. Throws UsageError with the nearest names for a subject that is neither.
+int explain_verb(const Options& options, const Environment& environment);
+
 // What list and --dry-run print.
+
+/// The cases that the subject names; only those are built, which takes no time. Throws UsageError where there are none,
+/// with the nearest of `also_known` (of explain: ops) and of the known ids and their beginnings.
+[[nodiscard]] std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment,
+                                                   std::vector<std::string> also_known = {});
 
 /// The cases with label, work and memory.
 [[nodiscard]] std::string cases_table(std::span<const PlannedCase> cases, const ConsoleStyle& style);

@@ -38,12 +38,13 @@ void require_schema(const Node& node, std::string_view schema) {
 }
 
 SideFile read_file(const std::string& path) {
-  const std::string text = read_text(path);
+  const auto [name, contender] = source_of(path);
+  const std::string text = read_text(name);
   // A baseline says what it is in its first member, so that a report need not be parsed twice.
   constexpr std::size_t head = 200;
   SideFile file;
   if (std::string_view(text).substr(0, head).find("\"gpubench-baseline\"") == std::string_view::npos) {
-    file.invocations.push_back(parse_invocation(text, path));
+    file.invocations.push_back(parse_invocation(text, name, contender));
     return file;
   }
   Baseline baseline = parse_baseline(text, path);

@@ -67,7 +67,7 @@ ComparedCase compared(const MatchedCase& one, const Effect& effect, double tau) 
   result.rate_b = one.candidate.work_per_s();
   result.median_a_ns = one.baseline.median_ns();
   result.median_b_ns = one.candidate.median_ns();
-  result.speed = speed_of(effect.delta, effect.error, effect.degrees);
+  result.speed = speed_of(effect);
   result.note = batch_note(one);
   result.relation = result.note.empty() ? relation_of(result.speed, tau) : Relation::unsure;
   return result;
@@ -87,6 +87,10 @@ SuiteSpeed suite_speed(const std::string& suite, const std::vector<Effect>& effe
   return {suite, static_cast<int>(effects.size()), speed_of(delta, error, degrees)};
 }
 
+}  // namespace
+
+Speed speed_of(const Effect& effect) { return speed_of(effect.delta, effect.error, effect.degrees); }
+
 std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases, const std::vector<Effect>& effects) {
   std::vector<SuiteSpeed> speeds;
   for (const auto& [suite, compared] : grouped(cases, [](const ComparedCase& one) { return one.suite; })) {
@@ -98,8 +102,6 @@ std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases, con
   }
   return speeds;
 }
-
-}  // namespace
 
 Evidence evidence_of(const MatchedCase& one, const Noise* noise, bool one_setup) {
   Evidence evidence{one.baseline.runs, one.candidate.runs};

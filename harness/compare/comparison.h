@@ -70,7 +70,7 @@ struct ComparedCase {
   double median_b_ns = 0.0;
   Speed speed;
   Relation relation = Relation::unsure;
-  std::string note;  ///< why it is unsure whatever the interval says
+  std::string note{};  ///< why it is unsure whatever the interval says
 };
 
 /// The geometric mean of a suite's ratios.
@@ -107,6 +107,13 @@ struct CompareRule {
 /// suite's mean treats the mean as one more case: half of the variance between runs is common to all cases of a run,
 /// the other half averages out over them (an assumption).
 [[nodiscard]] Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b, const CompareRule& rule);
+
+/// The ratio of an effect with its interval.
+[[nodiscard]] Speed speed_of(const Effect& effect);
+/// The geometric means of `cases`, whose effects these are.
+[[nodiscard]] std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases,
+                                                   const std::vector<Effect>& effects);
+[[nodiscard]] Tone tone_of(Relation relation);
 
 /// The evidence of a case that passed on both sides. `noise` may be null. `one_setup`: both sides have the same, so
 /// that five runs of the baseline tell the noise of the candidate too.

@@ -14,16 +14,6 @@ namespace {
 
 constexpr std::size_t most_files_named = 4;
 
-Tone tone_of(Relation relation) {
-  switch (relation) {
-    case Relation::faster: return Tone::good;
-    case Relation::slower: return Tone::bad;
-    case Relation::same: return Tone::plain;
-    case Relation::unsure: return Tone::doubtful;
-  }
-  return Tone::plain;
-}
-
 std::string files_text(const std::vector<std::string>& files) {
   const std::vector<std::string> first(files.begin(), files.begin() + std::min(files.size(), most_files_named));
   return joined(first) +
@@ -45,6 +35,7 @@ std::string noise_line(const Comparison& comparison) {
   switch (comparison.source) {
     case NoiseSource::calibration: return "noise from run to run: calibrated";
     case NoiseSource::sides: return "noise from run to run: from the reports of both sides";
+    case NoiseSource::rounds: return "noise: from round to round, taken in turns in one run";
     case NoiseSource::assumed: break;
   }
   return fmt::format("noise from run to run: {:.0f}% is assumed; 3 reports a side (--a, --b) or --noise measure it",
@@ -89,11 +80,22 @@ Json sides_that_differ(const std::vector<Difference>& all) {
 
 }  // namespace
 
+Tone tone_of(Relation relation) {
+  switch (relation) {
+    case Relation::faster: return Tone::good;
+    case Relation::slower: return Tone::bad;
+    case Relation::same: return Tone::plain;
+    case Relation::unsure: return Tone::doubtful;
+  }
+  return Tone::plain;
+}
+
 std::string side_letter(std::size_t side) {
   return side < 26 ? std::string(1, static_cast<char>('A' + side)) : fmt::format("S{}", side + 1);
 }
 
 std::string ratio_text(double ratio) {
+  if (ratio < 0.00995) return fmt::format("{:.3g}x", ratio);
   if (ratio >= 99.95) return fmt::format("{:.0f}x", ratio);
   return ratio >= 9.995 ? fmt::format("{:.1f}x", ratio) : fmt::format("{:.3f}x", ratio);
 }

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <set>
 #include <unordered_set>
 
+#include "harness/compare/contenders.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
@@ -140,16 +143,39 @@ Invocation made_of(const Report& report, std::vector<MeasuredCase> cases, const 
 
 }  // namespace
 
-Invocation parse_invocation(std::string_view text, const std::string& path) {
+Invocation parse_invocation(std::string_view text, const std::string& path,
+                            const std::optional<std::string>& contender) {
   std::vector<MeasuredCase> cases;
+  std::set<std::string> contenders;
   const Report report = parse_times(text, path, [&](const CaseRecord& record, std::size_t index) {
-    cases.resize(index);
-    cases.push_back(case_of(record, path, index));
+    if (index == 0) cases.clear();
+    const std::string title = contender_title(record.c.contender);
+    contenders.insert(title);
+    if (!contender || title == *contender) cases.push_back(case_of(record, path, index));
   });
-  return made_of(report, std::move(cases), path);
+  const std::string known = joined(std::vector<std::string>(contenders.begin(), contenders.end()));
+  if (!contender && contenders.size() > 1)
+    throw ReadError(fmt::format("{}: holds the cases of several implementations, {}; name one: {}#NAME", visible(path),
+                                known, visible(path)));
+  if (contender && !contenders.contains(*contender))
+    throw ReadError(
+        fmt::format("{}: has no implementation '{}'; it has {}", visible(path), visible(*contender), known));
+  Invocation made = made_of(report, std::move(cases), path);
+  made.contender = contender.value_or("");
+  return made;
 }
 
-Invocation read_invocation(const std::string& path) { return parse_invocation(read_text(path), path); }
+NamedSource source_of(const std::string& path) {
+  const std::size_t mark = path.rfind('#');
+  std::error_code ignored;
+  if (mark == std::string::npos || std::filesystem::exists(path, ignored)) return {path, std::nullopt};
+  return {path.substr(0, mark), path.substr(mark + 1)};
+}
+
+Invocation read_invocation(const std::string& path) {
+  const auto [file, contender] = source_of(path);
+  return parse_invocation(read_text(file), file, contender);
+}
 
 Invocation invocation_of(const Report& report, const std::string& source) {
   std::vector<MeasuredCase> cases;
@@ -204,6 +230,7 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
 }
 
 bool one_run(const Invocation& a, const Invocation& b) {
+  if (a.contender != b.contender) return false;
   if (!a.id.empty() && !b.id.empty()) return a.id == b.id;
   return a.started_at == b.started_at && a.cases.size() == b.cases.size() &&
          std::equal(a.cases.begin(), a.cases.end(), b.cases.begin(), [](const MeasuredCase& x, const MeasuredCase& y) {

@@ -75,16 +75,28 @@ struct Invocation {
   std::string injected;  ///< a fault that was asked for (--inject-slowdown, --inject-error); empty in an honest report
   Setup setup;
   std::vector<MeasuredCase> cases;  ///< in the order of the report, ids all different
+  std::string contender{};          ///< which of several of its report; empty where there is one
 };
 
-/// Reads a report. One that carries the digest of its content, as reports do since schema 1.6, is looked at as far as
+/// A report as a user names it: "FILE", or "FILE#NAME" for the cases of one of its implementations.
+struct NamedSource {
+  std::string file;
+  std::optional<std::string> contender{};
+};
+/// What is a file as it stands has no name behind it.
+[[nodiscard]] NamedSource source_of(const std::string& path);
+
+/// Reads a report; "FILE#NAME": of one with implementations under test the cases of that one ("reference": the device's
+/// own). One that carries the digest of its content, as reports do since schema 1.6, is looked at as far as
 /// it is used; any other by all that `validate` asks of it. Times are the device's own, for steps wall times, since
 /// waiting counts. Throws ReadError unless it is a report of major version 1 with the digest of its content, for two
 /// cases of one id, and for a passing case whose samples are not positive numbers.
 [[nodiscard]] Invocation read_invocation(const std::string& path);
 
 /// The same from its text; `path` names it in messages.
-[[nodiscard]] Invocation parse_invocation(std::string_view text, const std::string& path);
+/// `contender`: of a report with implementations under test, whose cases are taken; none: the report has one only.
+[[nodiscard]] Invocation parse_invocation(std::string_view text, const std::string& path,
+                                          const std::optional<std::string>& contender = {});
 
 /// The same of a report that was read already; `source` names it in messages. Throws ReadError for a passing case whose
 /// samples are not positive numbers.

@@ -10,6 +10,7 @@
 #include "harness/core/hash.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
+#include "harness/report/text_table.h"
 
 namespace gpubench {
 namespace {
@@ -76,6 +77,11 @@ Setup setup_of(const Report& report) {
   setup.telling.emplace_back("host", report.host.host_name);
   setup.telling.emplace_back("gpubench", run.tool_version);
   for (const char* fact : {"revision", "compiler", "flags"}) of_build(fact, fact, setup.telling);
+  std::vector<std::string> implementations;
+  for (const ImplementationFile& one : run.implementations.value_or(std::vector<ImplementationFile>{}))
+    implementations.push_back(
+        fmt::format("{} {}{}{}", one.name, one.digest, one.version.empty() ? "" : " ", one.version));
+  if (!implementations.empty()) setup.telling.emplace_back("implementations", joined(implementations));
   setup.telling.emplace_back("seed", fmt::format("{}", run.seed));
   return setup;
 }

@@ -11,9 +11,9 @@
 //     }
 //   };
 //
-// The text of a call (part of its case's definition hash), equality, and the list of names and values for all
-// others are derived from that. A member is a bool, an int, an int64_t, a double, a list of integers, an enum with
-// a function name(), or an enum or bool with AsWord or AsValue. Defaults are left out of the text:
+// The text of a call (part of its case's definition hash), equality, the list of names and values for all
+// others, and setting one by its name are derived from that. A member is a bool, an int, an int64_t, a double, a list
+// of integers, an enum with enum_names, or an enum or bool with AsWord or AsValue. Defaults are left out of the text:
 //   attribute(name, member)                   "inverse", "alpha=0.5", "permutation=1 0"
 //   attribute(name, member, AsWord{...})       the value's word: "interleaved"
 //   attribute(name, member, AsValue{...})     "epilogue=gelu"
@@ -27,6 +27,8 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,6 +36,7 @@
 #include <variant>
 #include <vector>
 
+#include "harness/core/enum_names.h"
 #include "harness/core/error.h"
 
 namespace gpubench {
@@ -47,16 +50,35 @@ struct AsValue {
   std::array<std::string_view, 4> of;
 };
 
+/// A switch, a whole or a real number, a word, or a list of whole numbers.
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string_view, std::vector<std::int64_t>>;
+
 /// An attribute of a call, and how the call's text writes it.
 struct Attribute {
   std::string_view name;
-  std::variant<bool, std::int64_t, double, std::string_view, std::vector<std::int64_t>> value;
-  bool word = false;   ///< the text is its value alone
-  bool shown = false;  ///< in the text
+  AttributeValue value;
+  bool word = false;                         ///< the text is its value alone
+  bool shown = false;                        ///< in the text
+  std::vector<std::string_view> words = {};  ///< all that a word may be
 };
 
 /// "transpose_b, alpha=0.5": the shown ones. Numbers are the shortest text that reads back the same.
 [[nodiscard]] std::string attribute_text(const std::vector<Attribute>& attributes);
+/// "half", "0.5", "1 0"; of a switch "false", or nothing.
+[[nodiscard]] std::string value_text(const AttributeValue& value);
+
+/// "half, interleaved"
+[[nodiscard]] std::string with_commas(std::span<const std::string_view> words);
+
+/// The names without the empty ones at the end.
+template <class Names>
+[[nodiscard]] std::vector<std::string_view> attribute_words(const Names& names) {
+  std::vector<std::string_view> words;
+  for (const std::string_view name : names) {
+    if (!name.empty()) words.push_back(name);
+  }
+  return words;
+}
 
 /// Collects the attributes of a struct, for `T::visit`.
 template <class T>
@@ -85,8 +107,8 @@ class AttributeList {
   template <class M>
   void add(bool shown, std::string_view attribute, M T::*member) {
     const M& value = held_.*member;
-    if constexpr (std::is_enum_v<M>) {
-      list_.push_back({attribute, name(value), false, shown});
+    if constexpr (NamedEnum<M>) {
+      list_.push_back({attribute, name(value), false, shown, attribute_words(enum_names<M>)});
     } else if constexpr (std::integral<M> && !std::same_as<M, bool>) {
       list_.push_back({attribute, static_cast<std::int64_t>(value), false, shown});
     } else if constexpr (std::same_as<M, bool> || std::same_as<M, double>) {
@@ -98,12 +120,82 @@ class AttributeList {
   template <class M, class Names>
   void add(bool shown, std::string_view attribute, M T::*member, const Names& names) {
     const auto index = static_cast<std::size_t>(held_.*member);
-    list_.push_back({attribute, names.of.at(index), std::same_as<Names, AsWord>, shown});
+    list_.push_back({attribute, names.of.at(index), std::same_as<Names, AsWord>, shown, attribute_words(names.of)});
   }
 
   const T& held_;
   const T standard_{};
   std::vector<Attribute>& list_;
+};
+
+// A value as a member's type. All throw UsageError that names the attribute, the value and what was expected.
+[[nodiscard]] bool as_switch(std::string_view attribute, const AttributeValue& value);
+[[nodiscard]] std::int64_t as_whole(std::string_view attribute, const AttributeValue& value, std::int64_t least,
+                                    std::int64_t most);
+/// A whole number is a real one too.
+[[nodiscard]] double as_real(std::string_view attribute, const AttributeValue& value);
+/// Its place among the words. Of two words, a switch is the second where it is set.
+[[nodiscard]] std::size_t as_word(std::string_view attribute, const AttributeValue& value,
+                                  std::span<const std::string_view> words);
+[[nodiscard]] const std::vector<std::int64_t>& as_list(std::string_view attribute, const AttributeValue& value);
+
+/// Sets the attribute of one name, for `T::visit`.
+template <class T>
+class AttributeAssignment {
+ public:
+  /// `found` becomes true where the struct has one of that name.
+  AttributeAssignment(T& held, std::string_view name, const AttributeValue& value, bool& found)
+      : held_(held), name_(name), value_(value), found_(found) {}
+
+  template <class M, class... Names>
+  void operator()(std::string_view name, M T::*member, const Names&... names) {
+    if (name != name_) return;
+    found_ = true;
+    assign(held_.*member, names...);
+  }
+  template <class M, class... Names>
+  void always(std::string_view name, M T::*member, const Names&... names) {
+    operator()(name, member, names...);
+  }
+  template <class M, class... Names>
+  void when(bool (*)(const T&), std::string_view name, M T::*member, const Names&... names) {
+    operator()(name, member, names...);
+  }
+  template <class M>
+  void part(M T::*member) {
+    M::visit(AttributeAssignment<M>(held_.*member, name_, value_, found_));
+  }
+
+ private:
+  template <std::integral M>
+  [[nodiscard]] M whole(const AttributeValue& value) const {
+    return static_cast<M>(as_whole(name_, value, std::numeric_limits<M>::min(), std::numeric_limits<M>::max()));
+  }
+  template <class M>
+  void assign(M& member) {
+    if constexpr (NamedEnum<M>) {
+      member = static_cast<M>(as_word(name_, value_, enum_names<M>));
+    } else if constexpr (std::same_as<M, bool>) {
+      member = as_switch(name_, value_);
+    } else if constexpr (std::integral<M>) {
+      member = whole<M>(value_);
+    } else if constexpr (std::same_as<M, double>) {
+      member = as_real(name_, value_);
+    } else {
+      M list;
+      for (const std::int64_t number : as_list(name_, value_)) list.push_back(whole<typename M::value_type>(number));
+      member = std::move(list);
+    }
+  }
+  template <class M, class Names>
+  void assign(M& member, const Names& names) {
+    member = static_cast<M>(as_word(name_, value_, attribute_words(names.of)));
+  }
+
+  T& held_;
+  std::string_view name_;
+  const AttributeValue& value_;
+  bool& found_;
 };
 
 /// A struct whose attributes can be visited.
@@ -184,6 +276,10 @@ class Attributes {
   [[nodiscard]] std::vector<Attribute> list() const {
     return type_ == nullptr ? std::vector<Attribute>{} : type_->list(value_);
   }
+  /// Sets the one of this name; false where there is none. Throws UsageError for a value that it cannot have.
+  bool set(std::string_view name, const AttributeValue& value) {
+    return type_ != nullptr && type_->set(value_, name, value);
+  }
   /// "transpose_b, bias"; empty where nothing differs from the defaults.
   [[nodiscard]] std::string to_string() const { return attribute_text(list()); }
   /// Whether they ask for this optional operand ("bias"): `T::has(std::string_view) const`.
@@ -197,11 +293,17 @@ class Attributes {
  private:
   struct Type {
     std::vector<Attribute> (*list)(const std::any&);
+    bool (*set)(std::any&, std::string_view, const AttributeValue&);
     bool (*equal)(const std::any&, const std::any&);
     bool (*has)(const std::any&, std::string_view);
   };
   template <class T>
   static constexpr Type type_of{[](const std::any& held) { return attributes_of(std::any_cast<const T&>(held)); },
+                                [](std::any& held, std::string_view name, const AttributeValue& value) {
+                                  bool found = false;
+                                  T::visit(AttributeAssignment<T>(std::any_cast<T&>(held), name, value, found));
+                                  return found;
+                                },
                                 [](const std::any& a, const std::any& b) {
                                   const T* other = std::any_cast<T>(&b);
                                   return other != nullptr && std::any_cast<const T&>(a) == *other;
@@ -215,5 +317,11 @@ class Attributes {
   std::any value_;
   const Type* type_ = nullptr;
 };
+
+/// The attributes of an op that has a struct of them, at their defaults.
+template <class T>
+[[nodiscard]] Attributes defaults_of() {
+  return T{};
+}
 
 }  // namespace gpubench

@@ -41,6 +41,7 @@ struct DeviceInfo {
 namespace device_property {
 inline constexpr std::string_view compute_capability = "compute_capability";  ///< "9.0"
 inline constexpr std::string_view pci_bus_id = "pci_bus_id";                  ///< "0000:18:00.0"
+inline constexpr std::string_view ordinal = "ordinal";                        ///< of several devices of its kind
 inline constexpr std::string_view uuid = "uuid";                              ///< "GPU-...", as NVML writes it
 inline constexpr std::string_view max_sm_mhz = "max_sm_mhz";
 inline constexpr std::string_view max_memory_mhz = "max_memory_mhz";
@@ -227,6 +228,12 @@ class Backend {
   /// One round; sample i, run j uses copies[(i * batch + j) mod copies.size()]. Allocates nothing that is timed.
   [[nodiscard]] virtual RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) = 0;
 
+  /// Calls `work`, which must not throw, on every thread of this process that runs ops, at the same time: to look at
+  /// what belongs to a thread. Of this class: on the calling thread.
+  virtual void on_each_thread(const std::function<void()>& work) { work(); }
+
+  /// Whether the op must not be replaced by a fused one, since the backend has a reason to run just this op.
+  [[nodiscard]] virtual bool keeps(const OpCall& /*call*/, std::span<const TensorSpec> /*tensors*/) { return false; }
   /// The fused ops that fuse() may use.
   [[nodiscard]] virtual std::span<const FusionClaim> fused_ops() const { return {}; }
 };

@@ -10,12 +10,18 @@
 
 namespace gpubench {
 
+template <>
+inline constexpr auto enum_names<Math::Inputs> = std::to_array<std::string_view>({"exact", "tf32", "emulated"});
+
+/// The type as DLPack codes it.
+[[nodiscard]] DLDataType dlpack_type(DType type);
+
 /// Holds all that the C call points to.
 class CallView {
  public:
   /// `tensors`: the specs of the call's inputs, then outputs. Throws Unsupported naming a tensor in blocks, which have
   /// no strides.
-  CallView(const OpCall& call, std::span<const TensorSpec> tensors);
+  CallView(const OpCall& call, std::span<const TensorSpec> tensors, DLDevice device, bool deterministic);
   CallView(const CallView&) = delete;
   CallView& operator=(const CallView&) = delete;
 
@@ -28,7 +34,7 @@ class CallView {
   std::vector<Attribute> attributes_;
   std::vector<std::string> words_;  // ended by a zero, of names and values
   std::vector<OperandName> operands_;
-  std::vector<TensorSpec> specs_;
+  std::vector<std::vector<std::int64_t>> extents_;  // shape and strides of each tensor, which DLPack wants mutable
   std::vector<gpubench_attribute> c_attributes_;
   std::vector<gpubench_tensor> c_tensors_;
   std::string op_, inputs_;

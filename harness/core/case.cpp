@@ -31,6 +31,15 @@ bool is_definition_hash(std::string_view text) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
+bool is_contender_name(std::string_view text) {
+  constexpr std::size_t longest = 40;
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  const auto allowed = [&](char c) { return plain(c) || c == '.' || c == '_' || c == '+' || c == '-'; };
+  return !text.empty() && text.size() <= longest && plain(text.front()) && std::ranges::all_of(text, allowed);
+}
+
+std::string Case::key() const { return contender.empty() ? id() : id() + "@" + contender; }
+
 std::string Case::id_without_ranks() const {
   std::string id = suite + "/" + workload + "/" + to_string(dims) + "/" + recipe;
   for (const std::string& mode : modes) id += "/" + mode;

@@ -45,6 +45,10 @@ using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 /// Whether the text has only characters of an id, and at most as many as an id may have.
 [[nodiscard]] bool is_case_id(std::string_view text);
 
+/// Whether the text can name an implementation under test: 1 to 40 characters of A-Z a-z 0-9 . _ + -, the first a
+/// letter or digit.
+[[nodiscard]] bool is_contender_name(std::string_view text);
+
 /// Whether the text could be the def_hash of a record: 16 hexadecimal digits.
 [[nodiscard]] bool is_definition_hash(std::string_view text);
 
@@ -62,12 +66,16 @@ struct Case {
   LaunchMode launch = LaunchMode::stream;
   bool fuse = true;  ///< ops may be replaced by the fused ones that the backend has
   Cadence cadence = Cadence::streaming;
+  /// The implementation under test that runs it (--impl); empty: the device's own.
+  std::string contender = {};
   std::optional<double> calls = {};  ///< how often a list of shapes calls it (--shapes)
 
   /// Throws ProgramError when a character or the length breaks the grammar.
   [[nodiscard]] std::string id() const;
   /// The id up to, and without, `/x<ranks>`: the key of the fills, so that every rank count sees the same data.
   [[nodiscard]] std::string id_without_ranks() const;
+  /// What a run knows it by: the id, and "@<contender>" where an implementation under test runs it.
+  [[nodiscard]] std::string key() const;
   /// Extent of a dimension. Throws ProgramError when the case has no such dimension.
   [[nodiscard]] std::int64_t dim(std::string_view name) const;
   [[nodiscard]] bool has_mode(std::string_view mode) const;

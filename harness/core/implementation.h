@@ -1,40 +1,96 @@
-/* The interface of a user's own implementation of ops, in plain C: a call with its attributes and tensors by
- * name, as reference/ops declares them, and a table of functions. gpubench checks and times it like any other.
+/* The interface of an implementation under test: a shared library of somebody's own kernels, in plain C. `gpubench run
+ * --impl FILE` calls it op by op, and checks and times it like any other.
  *
- * Nothing is owned across this interface: everything that a call points to belongs to gpubench and stays as long as
- * the call does; texts end in a zero. Functions must not throw and must not end the process. Version 0: it may change
- * until libraries are loaded by it. */
-#pragma once
+ * The library exports one function, gpubench_entry(), which returns a table of functions. gpubench describes a call
+ * to them: the op, its attributes by name, its arithmetic, and its tensors (DLPack) by the names of the op's operands.
+ * `gpubench explain OP` says what an op computes, with shapes, attributes and the bound of its error.
+ *
+ *   offers   may the library compute this call? What it declines runs on the device's own libraries.
+ *   plan     prepares: allocates, compiles, tunes. Optional.
+ *   run      does the work, or enqueues it on the stream. Called for checks and in timed loops, any number of times.
+ *   destroy  ends a plan.
+ *
+ * Rules. Nothing is owned across the interface: what a call points to is gpubench's, texts end in a zero. Functions
+ * return a gpubench_status and write a reason to `text`; they never throw, end the process, print, or keep threads
+ * at work after they return. `run` changes nothing but outputs and workspace, gives the same results for the same
+ * inputs (or says so in its docs), and leaves the processor's rounding mode as it was. Outputs may hold anything
+ * before.
+ *
+ * Versions. A library is loaded where its major version is gpubench's. Within a major version structures only grow at
+ * their end, and those that lie in arrays (attribute, tensor) do not grow: an older or newer minor version works. */
+#ifndef GPUBENCH_IMPLEMENTATION_H_
+#define GPUBENCH_IMPLEMENTATION_H_
 
 #include <stddef.h> /* NOLINT(modernize-deprecated-headers): C */
 #include <stdint.h> /* NOLINT(modernize-deprecated-headers) */
+
+/* DLPack's tensor, from its own header where there is one, so that both can be included. */
+#if defined(__has_include)
+#if __has_include(<dlpack/dlpack.h>)
+#include <dlpack/dlpack.h>
+#endif
+#endif
+#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
+typedef struct DLDevice {
+  int32_t device_type; /* 1: CPU, 2: CUDA */
+  int32_t device_id;
+} DLDevice;
+typedef struct DLDataType {
+  uint8_t code; /* 0: int, 1: unsigned, 2: float, 4: bfloat; 10: e4m3 (without infinities), 12: e5m2, 17: e2m1 */
+  uint8_t bits;
+  uint16_t lanes; /* 1 */
+} DLDataType;
+typedef struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;     /* in elements; never null here */
+  uint64_t byte_offset; /* 0 here */
+} DLTensor;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define GPUBENCH_ABI_VERSION 0
+#define GPUBENCH_ABI_MAJOR 1
+#define GPUBENCH_ABI_MINOR 0
+#define GPUBENCH_ABI_VERSION ((uint32_t)(GPUBENCH_ABI_MAJOR << 16 | GPUBENCH_ABI_MINOR))
+
+typedef enum gpubench_status {
+  GPUBENCH_OK = 0,       /* done; of `offers`: yes */
+  GPUBENCH_DECLINED = 1, /* of `offers`: no, and why not in `text` */
+  GPUBENCH_FAILED = 2    /* it should have worked; the case is an error with `text` as its reason */
+} gpubench_status;
+
+typedef enum gpubench_attribute_type {
+  GPUBENCH_BOOL = 0,  /* `whole` is 0 or 1 */
+  GPUBENCH_WHOLE = 1, /* `whole` */
+  GPUBENCH_REAL = 2,  /* `real` */
+  GPUBENCH_WORD = 3,  /* `word` */
+  GPUBENCH_LIST = 4   /* `list`, `count` numbers */
+} gpubench_attribute_type;
 
 /* One constant of a call: alpha, transpose_b, epilogue. All that the op has are listed, default or not. */
 typedef struct gpubench_attribute {
   const char* name;
-  enum { GPUBENCH_BOOL, GPUBENCH_WHOLE, GPUBENCH_REAL, GPUBENCH_WORD, GPUBENCH_LIST } type;
-  int64_t whole;       /* GPUBENCH_BOOL (0 or 1), GPUBENCH_WHOLE */
-  double real;         /* GPUBENCH_REAL */
-  const char* word;    /* GPUBENCH_WORD */
-  const int64_t* list; /* GPUBENCH_LIST: `count` numbers */
+  int32_t type; /* gpubench_attribute_type */
+  int64_t whole;
+  double real;
+  const char* word;
+  const int64_t* list;
   size_t count;
 } gpubench_attribute;
 
-/* One operand. Strides count elements; an updated operand has the address of its older version. */
+/* One operand of a call. */
 typedef struct gpubench_tensor {
   const char* operand; /* "a", "bias", "dgamma" */
   size_t item;         /* which one, where the operand is a list */
-  const char* type;    /* "f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "i32", "u8" */
-  int32_t rank;
-  const int64_t* shape;
-  const int64_t* strides;
-  void* data; /* null until the call is run */
+  const char* type;    /* "f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f4_e2m1", "i32", "u8" */
+  DLTensor dl;         /* `data` is null until the call is run; an updated output has its older version's address */
 } gpubench_tensor;
 
 typedef struct gpubench_call {
@@ -44,6 +100,7 @@ typedef struct gpubench_call {
   int32_t fast_accumulation; /* sums of 8-bit products may be kept in fewer than 24 bits */
   int32_t split_k_in_output; /* partial sums may be rounded to the output's type */
   int32_t approximate_tanh;  /* a tanh may be off by 2^-11 of itself */
+  int32_t deterministic;     /* equal inputs must give equal bits in every run */
   const gpubench_attribute* attributes;
   size_t attribute_count;
   const gpubench_tensor* tensors; /* the inputs, then the outputs */
@@ -51,16 +108,31 @@ typedef struct gpubench_call {
   size_t output_count;
 } gpubench_call;
 
+/* What `plan` fills in; zeros before. */
+typedef struct gpubench_plan {
+  void* state;            /* the library's own, given to `run` and `destroy` */
+  size_t workspace_bytes; /* scratch memory that `run` gets, aligned to 256 bytes */
+  char name[64];          /* of the kernel, as records show it: "tiles_128x64"; letters, digits, "._+-=,:" */
+} gpubench_plan;
+
 typedef struct gpubench_implementation {
   uint32_t abi_version; /* GPUBENCH_ABI_VERSION */
   uint32_t struct_size; /* sizeof(gpubench_implementation) */
-  const char* name;     /* as records show it */
-  /* 0 where it takes the call, with the bytes of scratch memory that it needs; else the reason in `text`. */
-  int (*offers)(const gpubench_call* call, size_t* workspace_bytes, char* text, size_t text_size);
-  /* Does the work, or enqueues it on `stream` (CUDA; null on the CPU). 0; else what failed in `text`. */
-  int (*run)(const gpubench_call* call, void* workspace, void* stream, char* text, size_t text_size);
+  const char* version;  /* of the library, as records show it: "2.1 (a1b2c3d)"; may be null */
+  gpubench_status (*offers)(const gpubench_call* call, char* text, size_t text_size);
+  gpubench_status (*plan)(const gpubench_call* call, gpubench_plan* plan, char* text, size_t text_size); /* or null */
+  /* `call` has addresses. It is the same pointer each time that it has the same ones, as long as the plan lives.
+   * `stream`: CUDA's, to enqueue on; null on a CPU, where the work is done on return. */
+  gpubench_status (*run)(void* state, const gpubench_call* call, void* workspace, void* stream, char* text,
+                         size_t text_size);
+  void (*destroy)(void* state); /* or null */
 } gpubench_implementation;
+
+/* What the library exports. `abi_version`: gpubench's. Null, with the reason in `text`, where it cannot work here. */
+#define GPUBENCH_ENTRY "gpubench_entry"
+typedef const gpubench_implementation* (*gpubench_entry_function)(uint32_t abi_version, char* text, size_t text_size);
 
 #ifdef __cplusplus
 }
 #endif
+#endif /* GPUBENCH_IMPLEMENTATION_H_ */

@@ -1,16 +1,11 @@
 #include "harness/core/op_kind.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 namespace gpubench {
 namespace {
 
-struct Operand {
-  std::string_view name;
-  bool optional = false, list = false;
-};
+using Operand = DeclaredOperand;
 
 /// Takes the first operand off `operands`.
 Operand next(std::string_view& operands) {
@@ -33,37 +28,34 @@ void for_each_operand(std::string_view operands, const Attributes& attributes, c
   }
 }
 
-std::string number_text(double number) {
-  std::array<char, 40> digits{};
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
-}
-
-std::string value_text(const Attribute& attribute) {
-  struct Text {
-    std::string operator()(bool set) const { return set ? "" : "false"; }
-    std::string operator()(std::int64_t number) const { return std::to_string(number); }
-    std::string operator()(double number) const { return number_text(number); }
-    std::string operator()(std::string_view word) const { return std::string(word); }
-    std::string operator()(const std::vector<std::int64_t>& numbers) const {
-      std::string text;
-      for (const std::int64_t number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
-      return text;
-    }
-  };
-  return std::visit(Text{}, attribute.value);
+// Takes the text before `mark` off `text`, and the mark; all of it where there is none.
+std::string_view take(std::string_view& text, std::string_view mark) {
+  const std::size_t end = std::min(text.find(mark), text.size());
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + mark.size(), text.size()));
+  return taken;
 }
 
 }  // namespace
 
-std::string attribute_text(const std::vector<Attribute>& attributes) {
-  std::string text;
-  for (const Attribute& attribute : attributes) {
-    const std::string value = value_text(attribute);
-    if (!attribute.shown) continue;
-    if (!text.empty()) text += ", ";
-    text += attribute.word ? value : std::string(attribute.name) + (value.empty() ? "" : "=" + value);
+OpDoc doc_of(const OpKind& kind) {
+  OpDoc doc;
+  std::string_view text = kind.doc;
+  if (text.starts_with('\n')) text.remove_prefix(1);
+  doc.meaning = take(text, "\n");
+  for (std::string_view lines = take(text, "\n\n"); !lines.empty();) {
+    std::string_view line = take(lines, "\n");
+    for (std::string_view names = take(line, ": "); !names.empty();) doc.operands.push_back({take(names, ", "), line});
   }
-  return text;
+  doc.body = take(text, "\n\nSource: ");
+  doc.source = text;
+  return doc;
+}
+
+std::vector<DeclaredOperand> declared_operands(std::string_view operands) {
+  std::vector<DeclaredOperand> all;
+  while (!operands.empty()) all.push_back(next(operands));
+  return all;
 }
 
 std::optional<std::size_t> position_of(std::string_view operands, const Attributes& attributes, std::string_view name,
@@ -82,6 +74,23 @@ std::optional<std::size_t> position_of(std::string_view operands, const Attribut
   });
   if (found && of_list) *found += i * lists;
   return found && (of_list || i == 0) ? found : std::nullopt;
+}
+
+Attributes make_attributes(const OpKind& kind, std::span<const NamedValue> values) {
+  Attributes attributes = kind.attributes == nullptr ? Attributes{} : kind.attributes();
+  for (const NamedValue& given : values) {
+    const std::string op(kind.name);
+    try {
+      if (attributes.set(given.name, given.value)) continue;
+    } catch (const UsageError& error) {
+      throw UsageError(op + ": " + error.what());
+    }
+    std::vector<std::string_view> known;
+    for (const Attribute& attribute : attributes.list()) known.push_back(attribute.name);
+    throw UsageError(op + ": no attribute '" + std::string(given.name) + "'; expected " +
+                     (known.empty() ? "none" : "one of: " + with_commas(known)));
+  }
+  return attributes;
 }
 
 bool declares(std::string_view operands, std::string_view name) {

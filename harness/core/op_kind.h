@@ -1,11 +1,18 @@
-// Which op, and the names of its operands. Every op is declared once, as a constant beside its attributes:
+// Which op, the names of its operands, and its documentation. Every op is declared once, as a constant beside its
+// attributes:
 //
-//   inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y"};
-//   inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b?", "c z?"};
-//   inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
+//   inline constexpr OpKind copy_kind{"copy", "x", "y"};
+//   inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y", defaults_of<Rotary>};
+//   inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b?", "c z?", defaults_of<Gemm>};
+//   inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?",
+//                                      defaults_of<AdamW>};
 //
 // In the order in which a call has them; "bias?" is there where the attributes ask for it (Attributes::has), "g*" is a
 // list. Lists come last, and those of one op alternate: w g m v of the first parameter, then of the second.
+//
+// Then its documentation, the contract of every implementation, which `gpubench explain` prints: a line that says what
+// the op does, a line for each operand or several alike ("x, y: f32 [rows, n]"; without a type, any that the recipe
+// gives it), an empty line, formula and notes, and at the end, behind another, "Source: " where it has one.
 #pragma once
 
 #include <initializer_list>
@@ -24,8 +31,38 @@ struct OpKind {
   std::string_view name;
   std::string_view inputs{};
   std::string_view outputs{};
+  Attributes (*attributes)() = nullptr;  ///< null where it has none
+  std::string_view doc{};
   friend bool operator==(const OpKind& a, const OpKind& b) { return a.name == b.name; }
 };
+
+/// The documentation of an op, taken apart; all texts are pieces of it.
+struct OpDoc {
+  struct Operand {
+    std::string_view name, text;
+  };
+  std::string_view meaning;       ///< a sentence
+  std::vector<Operand> operands;  ///< in the order of the text
+  std::string_view body;          ///< formula and notes, of several lines
+  std::string_view source;        ///< of several lines; may be empty
+};
+[[nodiscard]] OpDoc doc_of(const OpKind& kind);
+
+/// An operand as it is declared.
+struct DeclaredOperand {
+  std::string_view name;
+  bool optional = false, list = false;
+};
+[[nodiscard]] std::vector<DeclaredOperand> declared_operands(std::string_view operands);
+
+/// An attribute, and what to set it to.
+struct NamedValue {
+  std::string_view name;
+  AttributeValue value;
+};
+/// The attributes of a call: these, and all others at their defaults. Throws UsageError for an attribute that the op
+/// does not have, with those that it has, and for a value that it cannot be.
+[[nodiscard]] Attributes make_attributes(const OpKind& kind, std::span<const NamedValue> values = {});
 
 /// The position of an operand among the inputs, or outputs, that `operands` declares; item `i` of a list. None where
 /// the attributes don't ask for it, or the op has no such operand.

@@ -247,6 +247,13 @@ std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId
   return specs;
 }
 
+std::vector<TensorSpec> specs_of_call(const Program& program, const OpCall& call) {
+  std::vector<TensorSpec> specs = specs_of(program, call.inputs);
+  const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
+  specs.insert(specs.end(), outputs.begin(), outputs.end());
+  return specs;
+}
+
 std::optional<int> rank_of(const OpCall& call, std::span<const TensorSpec> tensors) {
   if (call.group.size() > 1) return std::nullopt;
   if (tensors.empty()) return 0;

@@ -187,6 +187,8 @@ class Program {
 
 /// Specs of the values, in order: what a backend plans an op from.
 [[nodiscard]] std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId> ids);
+/// Of a call's inputs, then its outputs.
+[[nodiscard]] std::vector<TensorSpec> specs_of_call(const Program& program, const OpCall& call);
 
 /// The rank that runs an op of these tensors; none for a collective, which has several members.
 [[nodiscard]] std::optional<int> rank_of(const OpCall& call, std::span<const TensorSpec> tensors);

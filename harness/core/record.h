@@ -45,6 +45,16 @@ struct Worst {
   double bound = 0.0;  ///< |got - want| was allowed up to this, before rounding to the storage type
 };
 
+/// Where in an output the judged elements outside their bound are (harness/parity/wrong_places.h).
+struct WrongPlaces {
+  std::string tensor;
+  std::string words;         ///< "all 256 are in [0-15, 32-47]"
+  std::int64_t rows = 1;     ///< of the tensor: all axes but the last
+  std::int64_t columns = 1;  ///< the last axis
+  std::int64_t column_bands = 1;
+  std::vector<std::int64_t> counts;  ///< of wrong elements, `column_bands` for each band of rows
+};
+
 /// What the check of one op found, in one phase.
 struct OpParity {
   std::string label;  ///< the op's label in the program
@@ -61,7 +71,8 @@ struct OpParity {
   std::int64_t elements = 0;      ///< elements there are
   std::int64_t bad = 0;           ///< judged elements outside their bound
   std::optional<Worst> worst;
-  int mutations = 0;  ///< live mutations tried on the host copy
+  std::optional<WrongPlaces> places{};  ///< of the output that the worst is in
+  int mutations = 0;                    ///< live mutations tried on the host copy
   int mutations_rejected = 0;
 };
 
@@ -201,6 +212,9 @@ struct CaseRecord {
   std::string rerun;     ///< a command line that runs just this case
   double check_s = 0.0;  ///< wall time spent checking, and timing: what a verdict costs
   double time_s = 0.0;
+
+  /// Case::key(): of all records of a run, each has its own.
+  [[nodiscard]] std::string key() const { return c.contender.empty() ? id : id + "@" + c.contender; }
 };
 
 /// Whether all ops that the case ran are of these kinds ("gemm", "copy"); false where it ran none.

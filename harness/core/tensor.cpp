@@ -96,15 +96,25 @@ void each_run(const TensorSpec& spec, bool row_major, std::int64_t linear, std::
   }
 }
 
+void expect_axes(const TensorSpec& spec, std::size_t axes) {
+  if (axes != static_cast<std::size_t>(spec.shape.rank()))
+    throw ProgramError(spec.to_string() + " has " + std::to_string(spec.shape.rank()) + " axes; the textbook expects " +
+                       std::to_string(axes));
+}
+
 }  // namespace
 
 TensorView::TensorView(const TensorSpec& spec, const std::byte* data)
-    : spec_(&spec), data_(data), row_major_(spec.layout.is_row_major(spec.shape)) {}
+    : spec_(&spec),
+      data_(data),
+      span_(spec.layout.span_elements(spec.shape)),
+      row_major_(spec.layout.is_row_major(spec.shape)) {}
 
 TensorView::TensorView(const TensorSpec& spec, const std::byte* data, Backend& device, const RowView& rows)
     : spec_(&spec),
       data_(data),
       device_(&device),
+      span_(spec.layout.span_elements(spec.shape)),
       rows_(rows.rows == 1 || rows.stride == rows.columns ? RowView{1, rows.elements(), rows.elements()} : rows),
       row_major_(spec.layout.is_row_major(spec.shape)) {}
 
@@ -112,20 +122,31 @@ double TensorView::operator[](std::int64_t linear) const {
   return element(row_major_ ? linear : spec_->layout.offset(spec_->shape, linear));
 }
 
+void TensorView::expect_inside(std::int64_t offset) const {
+  if (offset < 0 || offset >= span_)
+    throw ProgramError("the textbook looks outside " + spec_->to_string() +
+                       ": the operands' shapes, values or attributes do not fit each other");
+}
+
 double TensorView::element(std::int64_t offset) const {
+  expect_inside(offset);
   if (device_ == nullptr) return load(spec_->dtype, data_, offset);
   std::array<std::byte, sizeof(double)> bits{};
   device_->read(std::span(bits).first(size_of(spec_->dtype)), data_ + bytes_of(spec_->dtype, offset));
   return load(spec_->dtype, bits.data());
 }
 
-double TensorView::at(std::span<const std::int64_t> index) const { return element(spec_->layout.offset(index)); }
+double TensorView::at(std::span<const std::int64_t> index) const {
+  expect_axes(*spec_, index.size());
+  return element(spec_->layout.offset(index));
+}
 
 double TensorView::at(std::initializer_list<std::int64_t> index) const {
   return at(std::span<const std::int64_t>(index.begin(), index.size()));
 }
 
 void TensorView::read(std::initializer_list<std::int64_t> start, int axis, std::span<double> out) const {
+  expect_axes(*spec_, start.size());
   const std::size_t which = static_cast<std::size_t>(axis < 0 ? axis + spec_->shape.rank() : axis);
   if (spec_->layout.blocks.empty()) {
     const std::int64_t offset = spec_->layout.offset(std::span<const std::int64_t>(start.begin(), start.size()));
@@ -147,6 +168,9 @@ void TensorView::read(std::int64_t linear, std::span<double> out) const {
 
 void TensorView::load_strided(std::int64_t offset, std::int64_t stride, std::span<double> out) const {
   const auto count = static_cast<std::int64_t>(out.size());
+  if (count == 0) return;
+  expect_inside(offset);
+  expect_inside(offset + (count - 1) * stride);
   if (device_ == nullptr) return load_run(spec_->dtype, data_, offset, stride, count, out.data());
   std::vector<std::int64_t> offsets(out.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = offset + static_cast<std::int64_t>(i) * stride;

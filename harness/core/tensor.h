@@ -150,6 +150,9 @@ class Backend;
 /// Read-only access to a tensor in its storage type; elements are widened to fp64 one run at a time, so no fp64 copy of
 /// the whole is ever made. Indices are logical. Copyable, does not own.
 ///
+/// Single elements and runs along an axis may be asked for by whatever the op's other operands say, as a row of a table
+/// by a token: outside the tensor is ProgramError.
+///
 /// The tensor is in the host's memory, or in that of a backend, which is then asked for single elements: many at a time
 /// (gather, scan), since each request takes a trip to the device, and by one thread only.
 class TensorView {
@@ -183,6 +186,7 @@ class TensorView {
   [[nodiscard]] static bool surely_equal(const TensorView& a, const TensorView& b);
 
  private:
+  void expect_inside(std::int64_t offset) const;
   [[nodiscard]] double element(std::int64_t offset) const;
   void load_strided(std::int64_t offset, std::int64_t stride, std::span<double> out) const;
   void fetch(std::span<std::int64_t> offsets, std::int64_t run, std::byte* out) const;
@@ -191,6 +195,7 @@ class TensorView {
   const TensorSpec* spec_ = nullptr;
   const std::byte* data_ = nullptr;
   Backend* device_ = nullptr;  ///< whose memory `data_` is; null: the host may read it
+  std::int64_t span_ = 0;      ///< stored elements from the first to one past the last
   RowView rows_;               ///< on a device; dense ones as one row
   bool row_major_ = false;
 };

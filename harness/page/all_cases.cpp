@@ -119,7 +119,7 @@ DataTable cases_table(const Side& side) {
     const bool timed = ranked(r);
     std::vector<std::string> row{
         std::string(name(r.verdict)),
-        r.id,
+        r.key(),
         r.c.label,
         timed ? marked_rate(r) : "-",
         timed ? format_time_ns(r.summary.median_ns) : "-",
@@ -147,7 +147,7 @@ DataTable not_run_table(const Report& report) {
     Reason& reason = reasons[r.reason];
     if (reason.cases++ == 0) {
       reason.verdict = r.verdict;
-      reason.example = r.id;
+      reason.example = r.key();
     }
     ++all;
   }

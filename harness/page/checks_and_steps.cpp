@@ -45,7 +45,7 @@ Budget budget_of(const Report& report) {
       ++used.checks;
       if (op.error_over_bound <= used.most) continue;  // so that NaN counts
       used.most = op.error_over_bound;
-      used.case_id = record.id;
+      used.case_id = record.key();
       used.op = op.label;
       used.phase = op.phase;
     }

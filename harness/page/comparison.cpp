@@ -6,6 +6,7 @@
 #include <map>
 
 #include "harness/compare/comparison.h"
+#include "harness/compare/contenders.h"
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
@@ -50,6 +51,15 @@ Comparisons comparisons_of(std::span<const Side> sides) {
   Comparisons all;
   if (sides.size() < 2) return all;
   try {
+    const auto in_turns = [&](const Side& side) {  // contenders of one run
+      const Report& a = *sides.front().report;
+      return !a.run.invocation.empty() && a.run.invocation == side.report->run.invocation;
+    };
+    if (std::ranges::all_of(sides.subspan(1), in_turns)) {
+      for (const Side& side : sides.subspan(1))
+        all.pairs.push_back({&sides.front(), &side, compare_contenders(*sides.front().report, *side.report)});
+      return all;
+    }
     const std::vector<Invocation> first{invocation_of(*sides.front().report, "report " + sides.front().letter)};
     for (const Side& side : sides.subspan(1)) {
       const std::vector<Invocation> other{invocation_of(*side.report, "report " + side.letter)};

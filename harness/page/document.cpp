@@ -181,12 +181,19 @@ std::string about(const Report& report) {
                      counted(report.cases.size(), "case"), report.run.tool_version);
 }
 
+// "2 reports", "3 implementations" of one report.
+std::string counted_sides(std::span<const Side> sides) {
+  const auto is_part = [](const Side& side) { return side.part != nullptr; };
+  const bool parts = std::all_of(sides.begin(), sides.end(), is_part);
+  return counted(sides.size(), parts ? "implementation" : "report");
+}
+
 void add_masthead(Html& html, std::span<const Side> sides) {
   html.raw("<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench report</p>\n");
   if (sides.size() == 1) {
     html.element("h1", sides.front().device).raw("\n").element("p", about(*sides.front().report), "class=\"about\"");
   } else {
-    html.element("h1", fmt::format("{} reports", sides.size())).raw("\n<ol class=\"sides\">\n");
+    html.element("h1", counted_sides(sides)).raw("\n<ol class=\"sides\">\n");
     for (const Side& side : sides) {
       html.raw("<li>").element("b", side.called()).raw(" ").element("span", side.device);
       html.raw(" ").element("span", about(*side.report), "class=\"about\"").raw("</li>\n");
@@ -240,8 +247,7 @@ std::string report_page(std::span<const Report> reports, const PageOptions& opti
   const std::vector<Section> sections = drawn_sections({sides, comparisons, options}, chart::Placement::page);
   const bool failures = any_went_wrong(sides);
   Html html;
-  add_head(html,
-           sides.size() == 1 ? "gpubench: " + sides.front().name : fmt::format("gpubench: {} reports", sides.size()));
+  add_head(html, sides.size() == 1 ? "gpubench: " + sides.front().name : "gpubench: " + counted_sides(sides));
   html.raw("<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n");
   add_masthead(html, sides);
   html.raw("<main id=\"main\">\n");

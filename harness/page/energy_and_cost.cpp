@@ -63,7 +63,7 @@ Figure cost_figure(const Good& good, Entries entries, double price_per_hour) {
   const auto price = [&](const Entry& e) { return price_of(good, e, price_per_hour); };
   std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return price(a) < price(b); });
   chart::BarChart chart = bars_of(good.title, "cheapest", entries, [&](const Entry& e) {
-    return bar_of(bare_point(0.0, price(e)), case_name(e), money(price(e)), e.record->id);
+    return bar_of(bare_point(0.0, price(e)), case_name(e), money(price(e)), e.record->key());
   });
   chart.value = {good.title};
   chart.description = fmt::format("{}, {}, cheapest first.", good.title, counted(entries.size(), "case"));
@@ -95,7 +95,7 @@ void draw_energy(std::span<const Entry> cases, std::vector<Figure>& figures) {
   chart::BarChart chart = bars_of("Work per joule, " + unit, "best", entries, [&](const Entry& e) {
     chart::Point point = bare_point(0.0, per_joule(e));
     point.doubtful = !reliable(*e.record);
-    return bar_of(point, case_name(e), text(e), e.record->id);
+    return bar_of(point, case_name(e), text(e), e.record->key());
   });
   chart.value = rate_axis(unit + "/J", chart::Scale::linear, "work per joule");
   chart.description = fmt::format("{} per joule, {}, best first.", unit, counted(entries.size(), "case"));

@@ -24,7 +24,7 @@ std::string of_peak(const CaseRecord& record) {
 }  // namespace
 
 Column case_column() {
-  return {{"case"}, [](const Entry& e) { return e.record->id; }};
+  return {{"case"}, [](const Entry& e) { return e.record->key(); }};
 }
 Column precision_column() { return {{"precision"}, series_name}; }
 Column ranks_column() {

@@ -22,8 +22,9 @@ int units_of(const Entry& e) {
 
 std::vector<Curve> curves_of(std::span<const Entry> entries) {
   // The ranks are an id's last part.
-  std::vector<Curve> curves = split(
-      entries, [](const Entry& e) { return e.side->letter + " " + e.record->id.substr(0, e.record->id.rfind("/x")); });
+  std::vector<Curve> curves = split(entries, [](const Entry& e) {
+    return e.side->letter + " " + e.record->key().substr(0, e.record->key().rfind("/x"));
+  });
   std::erase_if(curves, [](const Curve& curve) { return curve.size() < 2; });
   for (Curve& curve : curves)
     std::sort(curve.begin(), curve.end(),
@@ -281,7 +282,7 @@ void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures) {
   for (const Entries& collective : split(cases, collective_name)) {
     chart.groups.push_back(bar_group(collective_name(collective.front()), collective, [](const Entry& e) {
       const std::optional<KnownCeiling>& link = e.side->ceilings.link;
-      return bar_of(bus_point(e, ""), message_text(e) + " " + recipe_on_ranks(e), bus_rate(e), e.record->id,
+      return bar_of(bus_point(e, ""), message_text(e) + " " + recipe_on_ranks(e), bus_rate(e), e.record->key(),
                     link ? std::optional(link->value) : std::nullopt);
     }));
   }

@@ -97,10 +97,11 @@ Figure strip_figure(const Choice& choice, std::size_t number) {
   if (highest > logarithmic_from * lowest) plot.y.scale = chart::Scale::log10;
   plot.series.push_back(std::move(dots));
   plot.guides.push_back(level("median", 1.0));
-  plot.description = fmt::format("Samples of {} by round, as shares of its median of {}; p10 to p90 is {} of it.",
-                                 record.id, format_time_ns(record.summary.median_ns), percent_text(spread_of(record)));
+  plot.description =
+      fmt::format("Samples of {} by round, as shares of its median of {}; p10 to p90 is {} of it.", record.key(),
+                  format_time_ns(record.summary.median_ns), percent_text(spread_of(record)));
   table.title = counted(table.rows.size(), "round");
-  table.note = fmt::format("{}, median {}, p10 to p90 {}", record.id, format_time_ns(record.summary.median_ns),
+  table.note = fmt::format("{}, median {}, p10 to p90 {}", record.key(), format_time_ns(record.summary.median_ns),
                            percent_text(spread_of(record)));
   return {fmt::format("strip-{}", number), std::move(plot), std::move(table)};
 }
@@ -138,8 +139,8 @@ struct Stretch {
   std::vector<const RoundTelemetry*> readings;
 
   [[nodiscard]] std::string name() const {
-    return cases == 1 ? first->id
-                      : fmt::format("{} and {}", first->id, counted(cases - 1, "case after it", "cases after it"));
+    return cases == 1 ? first->key()
+                      : fmt::format("{} and {}", first->key(), counted(cases - 1, "case after it", "cases after it"));
   }
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/compare/comparison.h"
+#include "harness/compare/contenders.h"
 #include "harness/core/record.h"
 #include "harness/report/console.h"
 #include "harness/report/text_table.h"
@@ -102,15 +103,24 @@ std::string day_and_minute(std::time_t time) {
 std::vector<Side> sides_of(std::span<const Report> reports, const std::map<std::string, std::string>& labels) {
   std::vector<Side> sides;
   for (const Report& report : reports) {
-    Side side;
-    side.report = &report;
-    side.letter = reports.size() > 1 ? side_letter(sides.size()) : "";
-    side.device = report.run.devices.empty() ? "unknown device" : report.run.devices.front().name;
+    const std::vector<std::string> contenders = contenders_of(report.cases);
+    const bool parts = contenders.size() > 1;
+    for (std::size_t i = 0; i < (parts ? contenders.size() : 1); ++i) {
+      Side& side = sides.emplace_back();
+      if (parts) side.part = std::make_shared<const Report>(of_contender(report, contenders[i]));
+      side.report = parts ? side.part.get() : &report;
+      if (parts || (!contenders.empty() && !contenders.front().empty())) side.label = contender_title(contenders[i]);
+    }
+  }
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    Side& side = sides[i];
+    const RunContext& run = side.report->run;
+    side.letter = sides.size() > 1 ? side_letter(i) : "";
+    side.device = run.devices.empty() ? "unknown device" : run.devices.front().name;
     if (const auto found = labels.find(side.letter); found != labels.end()) side.label = found->second;
     side.name = fmt::format("{}{}{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.label,
-                            side.label.empty() ? "" : ", ", side.device, day_and_minute(report.run.started_at));
-    side.ceilings = known_ceilings(report);
-    sides.push_back(std::move(side));
+                            side.label.empty() ? "" : ", ", side.device, day_and_minute(run.started_at));
+    side.ceilings = known_ceilings(*side.report);
   }
   return sides;
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,12 +57,14 @@ struct Side {
   std::string label;   ///< what its owner calls it ("driver 580"); mostly empty; untrusted
   std::string name;    ///< "A: NVIDIA H200, 2026-11-21 02:34 UTC"; "A: driver 580, NVIDIA H200, ..."
   KnownCeilings ceilings;
+  std::shared_ptr<const Report> part{};  ///< `report`, where that is one contender's part of a report
 
   /// "A", or "A (driver 580)".
   [[nodiscard]] std::string called() const { return label.empty() ? letter : letter + " (" + label + ")"; }
 };
 
-/// The reports must outlive what is returned.
+/// Of a report with implementations under test, each contender is a side of its own, with its name as the label. The
+/// reports must outlive what is returned.
 [[nodiscard]] std::vector<Side> sides_of(std::span<const Report> reports,
                                          const std::map<std::string, std::string>& labels = {});
 

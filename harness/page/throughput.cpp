@@ -153,7 +153,7 @@ void draw_few_sizes(std::span<const Entry> cases, std::vector<Figure>& figures) 
       const CaseRecord& r = *e.record;
       return bar_of(rate_point(r, 0.0, ""),
                     fmt::format("{} {}", dims.varying().empty() ? "" : dims.of(r), series_name(e)), rate_text(r),
-                    r.c.label.empty() ? r.id : r.c.label, published_limit(r));
+                    r.c.label.empty() ? r.key() : r.c.label, published_limit(r));
     }));
   }
   figures.push_back({slug("few sizes " + unit), std::move(chart),
@@ -231,7 +231,7 @@ void draw_bests(std::span<const Entry> bests, std::vector<Figure>& figures) {
     chart.groups.push_back(bar_group(suite_of(suite.front()), suite, [&](const Entry& e) {
       const KnownCeiling* peak = peak_of(e);
       return bar_of(bare_point(0.0, e.record->derived.headline), recipe_name(e),
-                    peak != nullptr ? fmt::format("{}, {} of peak", rate(e), share(e)) : rate(e), e.record->id,
+                    peak != nullptr ? fmt::format("{}, {} of peak", rate(e), share(e)) : rate(e), e.record->key(),
                     peak != nullptr ? std::optional(peak->value) : std::nullopt);
     }));
   }

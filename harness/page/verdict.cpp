@@ -186,6 +186,46 @@ bool any_went_wrong(std::span<const Side> sides) {
   });
 }
 
+namespace {
+
+// Bands of rows by bands of columns; the darker, the more wrong elements.
+void add_picture(Html& html, const WrongPlaces& places) {
+  constexpr int cell = 8;
+  constexpr std::int64_t most_bands = 32;  // a report may be anybody's
+  if (places.column_bands > most_bands || places.counts.size() > most_bands * most_bands) return;
+  const auto columns = static_cast<std::size_t>(places.column_bands);
+  const std::size_t rows = places.counts.size() / columns;
+  const std::int64_t most = *std::ranges::max_element(places.counts);
+  html.raw(
+      fmt::format("<figure class=\"places\"><svg role=\"img\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+                  "{1}\"><rect width=\"{0}\" height=\"{1}\" fill=\"#8883\"/>",
+                  columns * cell, rows * cell));
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      const std::int64_t count = places.counts[row * columns + column];
+      if (count == 0) continue;
+      const double share =
+          0.3 + 0.7 * static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, most));
+      html.raw(
+          fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#d55e00\" "
+                      "fill-opacity=\"{:.2f}\"><title>{}</title></rect>",
+                      column * cell, row * cell, cell, cell, share, count));
+    }
+  }
+  html.raw("</svg>").element("figcaption", fmt::format("Wrong elements of {}, {} rows by {} columns (the last axis)",
+                                                       places.tensor, places.rows, places.columns));
+  html.raw("</figure>\n");
+}
+
+void add_places(Html& html, const Parity& parity) {
+  for (const OpParity& op : parity.ops) {
+    if (op.verdict != Verdict::fail || !op.places) continue;
+    return add_picture(html, *op.places);
+  }
+}
+
+}  // namespace
+
 void add_failures(Html& html, std::span<const Side> sides) {
   std::size_t in_full = 0;
   std::size_t all = 0;
@@ -194,7 +234,7 @@ void add_failures(Html& html, std::span<const Side> sides) {
       if (!went_wrong(record.verdict) || ++all > most_failures_in_full) continue;
       ++in_full;
       html.raw("<article class=\"failure\">\n<h3>").element("b", spaced(verdict_word(record.verdict)), "class=\"tag\"");
-      html.raw(" <code>").id(record.id).raw("</code></h3>\n<dl>\n");
+      html.raw(" <code>").id(record.key()).raw("</code></h3>\n<dl>\n");
       if (!side.letter.empty()) html.element("dt", "report").element("dd", side.name);
       for (const auto& [title, text] : failure_facts(record)) {
         html.element("dt", title).raw("<dd>");
@@ -205,7 +245,9 @@ void add_failures(Html& html, std::span<const Side> sides) {
         }
         html.raw("</dd>\n");
       }
-      html.raw("</dl>\n</article>\n");
+      html.raw("</dl>\n");
+      add_places(html, record.parity);
+      html.raw("</article>\n");
     }
   }
   if (in_full < all)

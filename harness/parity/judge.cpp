@@ -17,6 +17,7 @@
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
 #include "harness/parity/sample.h"
+#include "harness/parity/wrong_places.h"
 
 namespace gpubench {
 namespace {
@@ -25,15 +26,6 @@ constexpr std::int64_t most_suspects = 1000;
 constexpr std::int64_t chunk_elements = 65536;  // 1 MiB of judged values per thread
 constexpr std::int64_t panel_elements = 256;    // copies that the live mutations corrupt
 constexpr double worth_a_thread_flop = 1e5;     // about the time in which a thread starts and ends
-
-std::vector<std::int64_t> multi_index(const Shape& shape, std::int64_t linear) {
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = linear % shape[axis];
-    linear /= shape[axis];
-  }
-  return index;
-}
 
 std::string place(const TensorSpec& spec, std::int64_t linear) {
   return fmt::format("{}[{}]", spec.name, fmt::join(multi_index(spec.shape, linear), ", "));
@@ -254,7 +246,18 @@ class Judge {
         Worst{spec.name, multi_index(spec.shape, worst.linear), worst.got, worst.judged.value, worst.judged.bound};
   }
 
+  void place_wrong_ones() {
+    for (const Output& output : outputs_) {
+      const TensorSpec& spec = output.view->spec();
+      if (output.tally.wrong.empty() || !parity_.worst || parity_.worst->tensor != spec.name) continue;
+      std::vector<std::int64_t> wrong;
+      for (const Mismatch& one : output.tally.wrong) wrong.push_back(one.linear);
+      parity_.places = wrong_places(spec, wrong);
+    }
+  }
+
   void conclude() {
+    place_wrong_ones();
     const auto decide = [this](Verdict verdict, std::string reason) {
       parity_.verdict = verdict;
       parity_.reason = std::move(reason);

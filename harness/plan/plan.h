@@ -37,6 +37,7 @@ struct PlannedCase {
   std::uint64_t definition = 0;  ///< definition_digest()
 
   [[nodiscard]] std::string id() const { return c.id(); }
+  [[nodiscard]] std::string key() const { return c.key(); }
 };
 
 /// All cases in suite order, each id once. Throws UsageError for an unknown suite, precision or axis, naming the known

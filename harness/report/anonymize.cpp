@@ -278,6 +278,9 @@ void Anonymizer::context(Report& report) const {
     run.shapes->file = path(run.shapes->file);
     for (ShapesExcept& except : run.shapes->excepts) except.reason = text(except.reason);
   }
+  if (run.implementations) {
+    for (ImplementationFile& file : *run.implementations) file.version = text(file.version);
+  }
   for (auto& [name, value] : run.env) value = variable(name, value);
   for (DeviceInfo& device : run.devices) {
     device.name = text(device.name);

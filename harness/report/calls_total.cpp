@@ -40,7 +40,7 @@ CallsTotal total_of(const std::string& suite, const std::string& recipe, std::sp
   }
   total.missing =
       fmt::format("{} of {} shapes {} no time, the first, {}, {}", missing, total.shapes, missing == 1 ? "has" : "have",
-                  first->id, first->verdict == Verdict::pass ? "a single round" : name(first->verdict));
+                  first->key(), first->verdict == Verdict::pass ? "a single round" : name(first->verdict));
   return total;
 }
 

@@ -50,7 +50,7 @@ std::string row_of(const CaseRecord& record) {
   std::string row = fmt::format("| {} | {} | {} | {} | {} | {}", verdict_word(record.verdict),
                                 timed ? cell(rate_text_of(record)) : "-", timed ? format_time_ns(s.median_ns) : "-",
                                 timed ? cell(format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns)) : "-",
-                                error_text(record.parity), cell(record.id));
+                                error_text(record.parity), cell(record.key()));
   if (record.verdict != Verdict::pass && !record.reason.empty()) row += "<br>" + cell(record.reason);
   if (went_wrong(record.verdict) && !record.rerun.empty())
     row += fmt::format("<br><code>{}</code>", cell(record.rerun));
@@ -113,7 +113,7 @@ std::vector<Annotation> annotations_of(const Report& report) {
   for (const CaseRecord* record : worst_first(report.cases)) {
     if (!went_wrong(record->verdict)) break;
     annotations.push_back({AnnotationKind::error, fmt::format("gpubench {}", name(record->verdict)),
-                           fmt::format("{}: {}{}{}", record->id, record->reason,
+                           fmt::format("{}: {}{}{}", record->key(), record->reason,
                                        record->rerun.empty() ? "" : "; rerun: ", record->rerun)});
   }
   const Totals totals = totals_of(report.cases);
@@ -234,8 +234,12 @@ JUnitCase test_of(const CaseRecord& record) {
   ConsoleStyle style;
   style.utf8 = true;
   style.verbosity = 1;
-  JUnitCase test{
-      record.c.suite, record.id, seconds_of(record), element_of(record.verdict), std::string(name(record.verdict)), ""};
+  JUnitCase test{record.c.suite,
+                 record.key(),
+                 seconds_of(record),
+                 element_of(record.verdict),
+                 std::string(name(record.verdict)),
+                 ""};
   if (test.element == JUnitElement::skipped) test.message = fmt::format("{}: {}", test.type, reason_of(record));
   if (went_wrong(record.verdict)) {
     test.message = reason_of(record);

@@ -257,7 +257,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, con
     cells.time = format_time_ns(s.median_ns);
     cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
   }
-  const std::string id = visible(record.id);
+  const std::string id = visible(record.key());
   const int before = columns_before_id(layout);
   const auto fits = [&style](int end) { return style.width == 0 || end <= style.width; };
   std::string line = fits(before) ? columns_of_line(cells, layout, style) : narrow_lines(cells, layout, style);

@@ -22,7 +22,7 @@ namespace {
 
 double finite(double value, std::string_view what, const CaseRecord& record) {
   if (std::isfinite(value)) return value;
-  throw ExportError(fmt::format("{}: {} is {}, which no format of export can tell", record.id, what, value));
+  throw ExportError(fmt::format("{}: {} is {}, which no format of export can tell", record.key(), what, value));
 }
 
 void require_finite_times(const CaseRecord& record) {
@@ -52,14 +52,14 @@ Json bmf(const Report& report) {
     if (record.verdict != Verdict::pass) continue;
     const Summary& s = record.summary;
     const double work = finite(record.derived.headline, "the headline rate", record) * s.median_ns;
-    cases[record.id] = {{"latency",
-                         {{"value", finite(s.median_ns, "the median", record)},
-                          {"lower_value", finite(s.ci95_low_ns, "the interval", record)},
-                          {"upper_value", finite(s.ci95_high_ns, "the interval", record)}}},
-                        {"throughput",
-                         {{"value", record.derived.headline},
-                          {"lower_value", finite(work / s.ci95_high_ns, "the interval of the rate", record)},
-                          {"upper_value", finite(work / s.ci95_low_ns, "the interval of the rate", record)}}}};
+    cases[record.key()] = {{"latency",
+                            {{"value", finite(s.median_ns, "the median", record)},
+                             {"lower_value", finite(s.ci95_low_ns, "the interval", record)},
+                             {"upper_value", finite(s.ci95_high_ns, "the interval", record)}}},
+                           {"throughput",
+                            {{"value", record.derived.headline},
+                             {"lower_value", finite(work / s.ci95_high_ns, "the interval of the rate", record)},
+                             {"upper_value", finite(work / s.ci95_low_ns, "the interval of the rate", record)}}}};
   }
   return cases;
 }
@@ -77,7 +77,7 @@ Json action(const Report& report, bool times) {
     if (record.verdict != Verdict::pass) continue;
     const double value = finite(times ? record.summary.median_ns : record.derived.headline, "the value", record);
     list.push_back(
-        {{"name", record.id},
+        {{"name", record.key()},
          {"unit", times ? "ns" : record.derived.headline_unit},
          {"value", value},
          {"range", range_of(record, value)},
@@ -102,7 +102,7 @@ std::string by_case(const Report& report, std::string_view metric, std::string_v
   std::string samples;
   for (const CaseRecord& r : report.cases) {
     if (r.verdict != Verdict::pass) continue;
-    std::string labels = label("case", r.id) + "," + label("suite", r.c.suite) + "," + label("recipe", r.c.recipe);
+    std::string labels = label("case", r.key()) + "," + label("suite", r.c.suite) + "," + label("recipe", r.c.recipe);
     if (with_item) labels += "," + label("item", r.derived.item);
     samples += fmt::format("{}{{{}}} {}\n", metric, labels, finite_text(value(r), metric, r));
   }
@@ -217,7 +217,7 @@ std::string modes_of(const Case& c) {
 
 // The labels of a case, without a trailing comma.
 std::string names_of(const CaseRecord& r, const std::string& device) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(r.id), csv_cell(r.c.suite),
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(r.key()), csv_cell(r.c.suite),
                      csv_cell(r.c.workload), csv_cell(to_string(r.c.dims)), csv_cell(r.c.recipe),
                      csv_cell(modes_of(r.c)), r.c.ranks, csv_cell(r.c.label), name(r.c.tier), name(r.c.cache),
                      name(r.verdict), csv_cell(r.reason), csv_cell(device));

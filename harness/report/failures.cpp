@@ -52,6 +52,7 @@ void add_op_facts(std::vector<Fact>& facts, const OpParity& op) {
   facts.emplace_back(
       "wrong", fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad), format_count(op.judged),
                            format_count(op.elements), op.reason.empty() ? "" : ": ", visible(op.reason)));
+  if (op.places) facts.emplace_back("where", visible(op.places->tensor + ": " + op.places->words));
   if (op.mutations_rejected < op.mutations)
     facts.emplace_back(
         "proof", fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected, op.mutations));
@@ -59,7 +60,7 @@ void add_op_facts(std::vector<Fact>& facts, const OpParity& op) {
 
 std::string head(const CaseRecord& record, int number, const ConsoleStyle& style) {
   const std::string word = verdict_word(record.verdict);
-  const std::string id = visible(record.id);
+  const std::string id = visible(record.key());
   const std::string start = fmt::format("f{}  ", number);
   const bool fits = style.width == 0 || columns(start + word) + 2 + columns(id) <= style.width;
   return start + paint(word, Tone::bad, style) + (fits ? "  " : "\n    ") + id + "\n";

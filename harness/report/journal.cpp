@@ -54,13 +54,13 @@ JournalStart start_from(const Node& node) {
 // A round that follows those before it; the first one again where another worker began the case anew.
 void add_round(Journal& journal, CaseRecord&& record, const Node& node) {
   if (record.rounds.size() != 1) node.refuse("does not hold one round");
-  if (journal.finished.contains(record.id)) node.refuse("is a round of a case that is finished");
+  if (journal.finished.contains(record.key())) node.refuse("is a round of a case that is finished");
   const int number = record.summary.rounds;
   if (number == 1) {
-    journal.in_flight[record.id] = std::move(record);
+    journal.in_flight[record.key()] = std::move(record);
     return;
   }
-  const auto found = journal.in_flight.find(record.id);
+  const auto found = journal.in_flight.find(record.key());
   if (found == journal.in_flight.end() || number != static_cast<int>(found->second.rounds.size()) + 1)
     node.refuse(fmt::format("is round {} of its case, out of turn", number));
   std::vector<RoundRecord> rounds = std::move(found->second.rounds);
@@ -76,8 +76,8 @@ void add_entry(Journal& journal, const Node& node) {
     journal.start = start_from(node.at("start"));
   } else if (node.has("case")) {
     CaseRecord record = record_from_json(node.at("case"));
-    journal.in_flight.erase(record.id);
-    const std::string id = record.id;
+    journal.in_flight.erase(record.key());
+    const std::string id = record.key();
     if (!journal.finished.emplace(id, std::move(record)).second) node.refuse("finishes a case once more");
   } else if (node.has("round")) {
     add_round(journal, record_from_json(node.at("round")), node.at("round"));

@@ -25,6 +25,10 @@ inline constexpr Form case_id{"^[a-z0-9._/=,+x-]{1,200}$", is_case_id,
                               "is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -"};
 inline constexpr Form hex16{"^[0-9a-f]{16}$", is_definition_hash, "is not 16 characters of 0-9 a-f"};
 
+inline constexpr Form contender_name{"^[A-Za-z0-9][A-Za-z0-9._+-]{0,39}$", is_contender_name,
+                                     "is no name of an implementation: expected 1 to 40 characters of A-Z a-z 0-9 . _ "
+                                     "+ -, the first a letter or digit"};
+
 enum class Sign { not_negative, positive, any };
 
 /// What a member has to be beyond its type: the reader refuses all else, and the published schema says it.
@@ -56,6 +60,17 @@ void visit(Archive& a, Worst& w) {
 }
 
 template <class Archive>
+void visit(Archive& a, WrongPlaces& p) {
+  a("tensor", p.tensor, {.least = 1});
+  a("words", p.words, {.least = 1});
+  a("rows", p.rows, {.least = 1});
+  a("columns", p.columns, {.least = 1});
+  a("column_bands", p.column_bands, {.least = 1});
+  a("counts", p.counts,
+    {.note = "wrong elements by band of rows and band of columns, row after row, at most 32 of each", .least = 1});
+}
+
+template <class Archive>
 void visit(Archive& a, OpParity& p) {
   a("label", p.label, {.least = 1});
   a("kind", p.kind, {.least = 1});
@@ -72,6 +87,7 @@ void visit(Archive& a, OpParity& p) {
   a("elements", p.elements);
   a("bad", p.bad);
   a("worst", p.worst);
+  a("places", p.places, {.note = "since 1.10; where the wrong elements are, left out where there are none"});
   a("mutations", p.mutations);
   a("mutations_rejected", p.mutations_rejected);
 }
@@ -242,6 +258,10 @@ void visit(Archive& a, CaseRecord& r) {
   a("calls", r.c.calls,
     {.note = "since 1.9; how often the list of shapes (--shapes) calls it, left out without one",
      .sign = Sign::positive});
+  a("contender", r.c.contender,
+    {.note = "since 1.10; the implementation under test (--impl) that ran it, left out for the device's own",
+     .optional = true,
+     .form = &contender_name});
   a("def_hash", r.def_hash,
     {.note = "since 1.4; digests what the id stands for: two records of one id that differ here measured different "
              "work or data",
@@ -327,6 +347,13 @@ void visit(Archive& a, CallsTotal& t) {
 }
 
 template <class Archive>
+void visit(Archive& a, ImplementationFile& f) {
+  a("name", f.name, {.form = &contender_name});
+  a("digest", f.digest, {.note = "of the file's bytes", .form = &hex16});
+  a("version", f.version);
+}
+
+template <class Archive>
 void visit(Archive& a, RunContext& r) {
   a("tool_version", r.tool_version, {.least = 1});
   a("build", r.build);
@@ -357,6 +384,8 @@ void visit(Archive& a, RunContext& r) {
     {.note = "since 1.4; what the user locked the SM clock at, left out where it is free",
      .optional = true,
      .least = 1});
+  a("implementations", r.implementations,
+    {.note = "since 1.10; the implementations under test (--impl), left out without them", .least = 1});
   a("shapes", r.shapes, {.note = "since 1.9; the list of shapes that was run (--shapes), left out without one"});
   a("resumed", r.resumed,
     {.note = "since 1.6; how often the run was interrupted and resumed (--resume), left out where it never was",
@@ -375,9 +404,10 @@ template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
 /// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
 template <class T>
-inline constexpr bool is_part = AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes,
-                                      RoundRecord, Summary, OpShare, CollectiveRates, MemoryPart, RankSpread, PeakShare,
-                                      Derived, DeviceInfo, CacheContext, ShapesExcept, ShapesContext>;
+inline constexpr bool is_part =
+    AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
+          CollectiveRates, MemoryPart, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext, ShapesExcept,
+          ShapesContext, ImplementationFile, WrongPlaces>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

@@ -15,10 +15,10 @@ namespace {
 void check_ids(const Report& report, const Node& cases, Problems& problems) {
   std::map<std::string, std::size_t> first;
   for (std::size_t i = 0; i < report.cases.size(); ++i) {
-    const auto [earlier, is_new] = first.emplace(report.cases[i].id, i);
+    const auto [earlier, is_new] = first.emplace(report.cases[i].key(), i);
     if (!is_new) {
       problems.add(cases.at(i).at("id").complaint(
-          fmt::format("is \"{}\", as is cases[{}]", visible(report.cases[i].id), earlier->second)));
+          fmt::format("is \"{}\", as is cases[{}]", visible(report.cases[i].key()), earlier->second)));
     }
   }
 }

@@ -18,10 +18,10 @@ constexpr double ns_per_us = 1000.0;
 
 // What all entries of one case share; Google Benchmark's names.
 Json entry(const CaseRecord& record, int family, std::string_view suffix, const char* run_type) {
-  return {{"name", record.id + std::string(suffix)},
+  return {{"name", record.key() + std::string(suffix)},
           {"family_index", family},
           {"per_family_instance_index", 0},
-          {"run_name", record.id},
+          {"run_name", record.key()},
           {"run_type", run_type},
           {"threads", 1}};
 }

@@ -28,7 +28,7 @@ class Problems;
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.9";
+inline constexpr std::string_view report_schema_version = "1.10";
 
 /// One level of a processor's caches, as in Google Benchmark's context.
 struct CacheContext {
@@ -63,6 +63,13 @@ struct ShapesContext {
   std::vector<ShapesExcept> excepts;  ///< each reason once
 };
 
+/// A file with an implementation under test.
+struct ImplementationFile {
+  std::string name;     ///< Case::contender of its records
+  std::string digest;   ///< of its bytes: 16 hexadecimal digits
+  std::string version;  ///< as it says itself; untrusted text, may be empty
+};
+
 /// What all calls of a list take together (calls_total.h).
 struct CallsTotal {
   std::string suite;   ///< or "all"
@@ -93,8 +100,10 @@ struct RunContext {
   std::time_t started_at = 0;
   std::time_t finished_at = 0;
   std::optional<ShapesContext> shapes{};  ///< since 1.9, of a run of listed shapes
-  int resumed = 0;                        ///< how often the run was interrupted and resumed; 0 before 1.6
-  bool complete = false;                  ///< false: interrupted; some cases are `skipped` for that reason
+  /// Since 1.10, of a run with --impl.
+  std::optional<std::vector<ImplementationFile>> implementations{};
+  int resumed = 0;        ///< how often the run was interrupted and resumed; 0 before 1.6
+  bool complete = false;  ///< false: interrupted; some cases are `skipped` for that reason
 };
 
 struct Report {

@@ -168,14 +168,37 @@ bool CaseCheck::after_round(bool whole) {
   rounds_.begin(touched(), whole);
   for (int copy = 0; copy < touched(); ++copy) {
     if (options_.alive) options_.alive();
-    const std::vector<StorageId> differing = rounds_.differing(copy);
-    if (differing.empty()) continue;
-    look_at_guards(copy, "the timed launch");
-    look_at_constants(copy, constants_, "the timed launch");
-    if (record_.verdict != Verdict::pass) return false;  // which explains the difference
-    if (rounds_.settle(copy, differing, plan_of_round(prepared_, options_.protocol(), record_))) return false;
+    const auto again = [&] {
+      for (int each = 0; each < prepared_.copies(); ++each) prepared_.restore(each);
+      const RoundPlan plan = plan_of_round(prepared_, options_.protocol(), record_);
+      return prepared_.backend().time(prepared_.timed_launches(), plan).runs;
+    };
+    if (faulty(copy, rounds_.differing(copy), again)) return false;
   }
   return true;
+}
+
+bool CaseCheck::faulty(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again) {
+  if (differing.empty()) return false;
+  look_at_guards(copy, "the timed launch");
+  look_at_constants(copy, constants_, "the timed launch");
+  return record_.verdict != Verdict::pass  // which explains the difference
+         || rounds_.settle(copy, differing, again);
+}
+
+void CaseCheck::rechecks() {
+  if (options_.check == CheckMode::off || record_.rounds.empty()) return;
+  for (int number = 1; number <= options_.rechecks && record_.verdict == Verdict::pass; ++number) {
+    if (options_.alive) options_.alive();
+    const int copy = (number - 1) % prepared_.copies();
+    const auto again = [&] {
+      prepared_.reset(copy);
+      return prepared_.time_once(copy).runs;
+    };
+    if (faulty(copy, rounds_.recheck(copy, number), again)) return;
+  }
+  for (int copy = 0; copy < std::min(prepared_.copies(), options_.rechecks); ++copy)
+    look_at_guards(copy, "the timed launch");
 }
 
 void CaseCheck::timed_buffers() {

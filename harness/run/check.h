@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "harness/run/prepared_case.h"
 #include "harness/run/recheck_plan.h"
 #include "harness/run/run.h"
+#include "harness/run/saved_failure.h"
 
 namespace gpubench {
 
@@ -67,6 +69,7 @@ class OpJudge {
 
   const PreparedCase& prepared_;
   const RunOptions& options_;
+  mutable std::int64_t room_for_failures_ = most_saved_bytes;
   double total_work_ = 0.0;  ///< fp64 work of judging everything, estimated from costs
 };
 
@@ -76,6 +79,11 @@ class OpJudge {
 /// Fingerprints of the storages of a copy, by index, to find what changed.
 using Fingerprints = std::map<int, std::uint64_t>;
 [[nodiscard]] Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages);
+
+/// The chance that one of so many rechecks sees a fault that one of `launches` launches has, each on its own.
+[[nodiscard]] double chance_to_see(int rechecks, int launches);
+/// "1000 rechecks: a fault in 1 of 1,000 launches is seen with 63%"
+[[nodiscard]] std::string recheck_text(int rechecks);
 
 /// Compares what every round left in every copy with what the check saw, to find intermittent faults.
 ///
@@ -101,9 +109,14 @@ class RoundCheck {
   [[nodiscard]] std::vector<StorageId> differing(int copy);
   /// Whether part of the last round was not chosen.
   [[nodiscard]] bool partial() const { return partial_; }
-  /// Finds out what a difference means: judges the elements that differ, or repeats the round (`plan`) if there is
-  /// state. Errors go to the record. True: there is a fault, and more rounds make no sense.
-  [[nodiscard]] bool settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan);
+  /// One more launch (RunOptions::rechecks; the `number`-th, from 1) on a copy: everything that it left and that
+  /// differs from what is expected. The copy is poisoned before, so that a launch which does nothing shows.
+  [[nodiscard]] std::vector<StorageId> recheck(int copy, int number);
+  /// Finds out what a difference means: judges the elements that differ or, if there is state, calls `again` to repeat
+  /// the round or launch; that returns how often the program ran. Errors go to the record. True: there is a fault, and
+  /// more rounds make no sense.
+  [[nodiscard]] bool settle(int copy, const std::vector<StorageId>& differing,
+                            const std::function<std::int64_t()>& again);
   /// Call after the replay, which names the op if it finds the same fault: reports the faults that are left.
   void tell_deferred();
 
@@ -113,7 +126,10 @@ class RoundCheck {
  private:
   struct Left;
   [[nodiscard]] bool judge_left(int copy, const std::vector<StorageId>& differing);
-  [[nodiscard]] bool repeat(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan);
+  [[nodiscard]] bool repeat(int copy, const std::vector<StorageId>& differing,
+                            const std::function<std::int64_t()>& again);
+  [[nodiscard]] std::string rounds_coverage() const;
+  [[nodiscard]] std::string rechecks_coverage() const;
   [[nodiscard]] std::string writer_of(int storage) const;
 
   PreparedCase& prepared_;
@@ -121,6 +137,7 @@ class RoundCheck {
   CaseRecord& record_;
   std::vector<StorageId> watched_;
   Fingerprints judged_;
+  Fingerprints rechecked_;  ///< of a program with state: what the first recheck left
   std::map<std::tuple<int, std::int64_t, int>, std::uint64_t> states_;  ///< by copy, runs of the round, storage
   std::set<std::pair<int, int>> chosen_;                                ///< copies and storages of this round
   std::size_t next_ = 0;                                                ///< the next in turn, if not all are chosen
@@ -133,6 +150,9 @@ class RoundCheck {
   std::int64_t left_bytes_ = 0;  ///< by all rounds
   std::int64_t within_bound_ = 0;
   std::size_t rounds_ = 0;
+  int rechecks_ = 0;
+  std::string event_;      ///< what is compared now: "round 2", "recheck 17"
+  std::int64_t runs_ = 0;  ///< its runs of the program
   bool partial_ = false;
   bool counts_ = true;  ///< a round counts once, however often it is compared
 };
@@ -154,6 +174,10 @@ class CaseCheck {
   /// Call after the last round: looks for writes to guards and constants, and compares what was left out after rounds.
   void timed_buffers();
 
+  /// Runs RunOptions::rechecks more launches of the copies in turn, each compared as after a round, until one is
+  /// faulty.
+  void rechecks();
+
   /// Replays the timed launch of copy 0 once, on other data, and judges every op on what it left. Values that are
   /// overwritten before the end are judged in a replay in segments. If memory is reused those are most values, and the
   /// whole launch must leave, bit for bit, what its segments leave.
@@ -168,6 +192,7 @@ class CaseCheck {
   void alone(int op);
   void end_to_end();
   [[nodiscard]] int touched() const;
+  bool faulty(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again);
   void look_at_guards(int copy, const std::string& where);
   void look_at_constants(int copy, const Fingerprints& before, const std::string& where);
   /// Contents of storages, by the op before which the replay paused.

@@ -111,9 +111,11 @@ pid_t started(const WorkerCommand& command, const Descriptor& input, const Descr
   words.insert(words.end(),
                {"--worker-input", std::to_string(worker_input), "--worker-output", std::to_string(worker_output)});
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int printed = command.output_fd < 0 ? STDERR_FILENO : command.output_fd;
   // A group of its own: Ctrl-C at the terminal reaches the supervisor only, and all its children can be ended at once.
   return start_child(words, {.descriptors = {{STDIN_FILENO, nothing.get()},
-                                             {STDOUT_FILENO, STDERR_FILENO},
+                                             {STDOUT_FILENO, printed},
+                                             {STDERR_FILENO, printed},
                                              {worker_input, input.get()},
                                              {worker_output, output.get()}},
                              .leads_group = true,

@@ -59,6 +59,7 @@ class WorkerProcess {
   /// The worker's input, for us to write.
   [[nodiscard]] int input() const { return to_worker_.get(); }
 
+  [[nodiscard]] pid_t pid() const { return end_.pid(); }
   /// Seconds for which its most starved thread has been ready to run and had no processor, since that thread began, as
   /// the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
   [[nodiscard]] double waited_for_processor_s() const;

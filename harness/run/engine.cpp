@@ -13,6 +13,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/run/check.h"
 #include "harness/run/forwarding_backend.h"
+#include "harness/run/impl_probes.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {
@@ -85,9 +86,10 @@ struct Engine::Active {
   CaseRecord record;
   std::unique_ptr<PreparedCase> prepared;
   std::unique_ptr<CaseCheck> check;
-  std::size_t adopted = 0;  ///< rounds of a process before this one
-  bool timed = false;       ///< all rounds done
-  bool finished = false;    ///< record handed over
+  std::optional<ImplProbes> probes;  ///< where an op runs in an implementation under test
+  std::size_t adopted = 0;           ///< rounds of a process before this one
+  bool timed = false;                ///< all rounds done
+  bool finished = false;             ///< record handed over
 };
 
 std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass) {
@@ -100,7 +102,7 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
 }
 
 Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options) {
-  contexts_[1] = open(backend, nullptr);
+  contexts_[{1, ""}] = open(backend, nullptr);
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
   if (options.open_choices) tuning_cache_ = options.open_choices(backend.device());
@@ -129,12 +131,23 @@ Engine::OwnedDevice Engine::open(Backend& device, std::unique_ptr<Backend> owner
   return OwnedDevice(new DeviceContext{std::move(owner), *outer, Arena(*outer)});
 }
 
-Engine::DeviceContext& Engine::context(int ranks) {
-  OwnedDevice& one = contexts_[ranks];
+const OwnImplementation* Engine::under_test(const std::string& contender) {
+  if (contender.empty()) return nullptr;
+  std::unique_ptr<OwnImplementation>& loaded = implementations_[contender];
+  for (const NamedImplementation& one : options_.implementations) {
+    if (loaded == nullptr && one.name == contender) loaded = std::make_unique<OwnImplementation>(one.name, one.file);
+  }
+  if (loaded == nullptr) throw BackendError(fmt::format("no file is given for implementation '{}'", contender));
+  return loaded.get();
+}
+
+Engine::DeviceContext& Engine::context(int ranks, const std::string& contender) {
+  OwnedDevice& one = contexts_[{ranks, contender}];
   if (one == nullptr) {
-    if (!options_.open_ranks)
+    const OwnImplementation* own = under_test(contender);
+    if (ranks > 1 && !options_.open_ranks)
       throw Unsupported(fmt::format("the {} backend runs on one rank only", backend_.device().kind));
-    std::unique_ptr<Backend> opened = options_.open_ranks(ranks);
+    std::unique_ptr<Backend> opened = ranks > 1 ? options_.open_ranks(ranks, own) : with_implementation(backend_, *own);
     Backend& backend = *opened;
     one = open(backend, std::move(opened));
   }
@@ -159,7 +172,9 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
   while (first < cases.size() && stop == 0) {
     std::size_t count = 1;
     std::int64_t bytes = footprint(cases[first]);
-    while (first + count < cases.size() && count < largest_group &&
+    // Who is measured against each other takes turns: all contenders of a case are in one group.
+    const auto goes_on = [&] { return cases[first + count].id() == cases[first + count - 1].id(); };
+    while (first + count < cases.size() && (count < largest_group || goes_on()) &&
            cases[first + count].c.ranks == cases[first].c.ranks) {
       bytes += footprint(cases[first + count]);
       if (bytes > limit) break;
@@ -168,9 +183,10 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
     run_group(cases.subspan(first, count), observer, stop);
     first += count;
     const bool others_next = first < cases.size() && cases[first].c.ranks != cases[first - count].c.ranks;
-    const auto used = contexts_.find(cases[first - count].c.ranks);
-    if (used != contexts_.end() && used->second != nullptr)
-      used->second->arena.reset(others_next ? 0 : arena_keep_bytes);
+    for (auto& [of, used] : contexts_) {
+      if (of.first == cases[first - count].c.ranks && used != nullptr)
+        used->arena.reset(others_next ? 0 : arena_keep_bytes);
+    }
   }
 }
 
@@ -198,19 +214,38 @@ void Engine::to_the_end(Active& active, RunObserver& observer, const Step& step)
   }
 }
 
+// A case of which the implementation under test takes no op would be the device's own under another name.
+void Engine::expect_any_op(const PlannedCase& planned) {
+  const OwnImplementation* own = under_test(planned.c.contender);
+  if (own == nullptr) return;
+  const Program program = planned.workload->build(planned.c);
+  std::string why;
+  for (const OpCall& call : program.ops()) {
+    const std::string reason =
+        declines(*own, call, specs_of_call(program, call), backend_.device(), options_.deterministic);
+    if (call.phase == Phase::timed && reason.empty()) return;
+    if (why.empty() && call.phase == Phase::timed) why = fmt::format("{}: {}", call.kind.name, reason);
+  }
+  throw Unsupported(fmt::format("{} takes none of its ops ({})", own->name(), why));
+}
+
 void Engine::prepare(Active& active, RunObserver& observer) {
   const PlannedCase& planned = *active.planned;
   CaseRecord& record = active.record;
   record = open_record(planned, options_);
-  observer.phase(record.id, "prepare");
+  observer.phase(record.key(), "prepare");
   guarded(record, "prepare", *telemetry_, [&] {
     if (options_.memory_limit_bytes > 0) require_room(planned, options_.memory_limit_bytes);  // nothing is opened
-    DeviceContext& at = context(planned.c.ranks);
+    active.probes.emplace(record);
+    expect_any_op(planned);
+    DeviceContext& at = context(planned.c.ranks, planned.c.contender);
     const std::int64_t available = available_bytes(at.backend);
     require_room(planned, available);
-    active.prepared = std::make_unique<PreparedCase>(
-        at.backend, at.arena, planned, options_.seed, available,
-        PlanRequest{pins_of(options_, planned.id()), tuning_cache_.get(), options_.deterministic});
+    active.prepared =
+        std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available,
+                                       PlanRequest{planned.c.contender.empty() ? pins_of(options_, planned.id())
+                                                                               : std::map<std::string, std::string>(),
+                                                   tuning_cache_.get(), options_.deterministic});
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
@@ -222,10 +257,12 @@ void Engine::prepare(Active& active, RunObserver& observer) {
       record.memory = memory_by_kind(active.prepared->program());
     }
     active.check = std::make_unique<CaseCheck>(*active.prepared, options_, record);
+    if (!runs_own(*active.prepared)) active.probes.reset();
+    if (active.probes) active.probes->look_at_process(active.prepared->backend(), "plan");
   });
   if (!may_go_on(record)) return finish(active, observer);
 
-  observer.phase(record.id, "check");
+  observer.phase(record.key(), "check");
   const Stopwatch watch;
   guarded(record, "check", *telemetry_, [&] {
     active.check->alone();
@@ -233,6 +270,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     active.prepared->make_copies(available_bytes(active.prepared->backend()));
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
+    if (active.probes) active.probes->look_at_process(active.prepared->backend(), "check");
   });
   record.check_s += watch.seconds();
   if (!may_go_on(record)) return finish(active, observer);
@@ -243,7 +281,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
 // Rounds belong to one measurement only if implementations and copies are the same. At least one round runs here, since
 // the recheck needs what the timed launches left.
 void Engine::adopt_rounds(CaseRecord& record, const Protocol& protocol) const {
-  const auto found = options_.in_flight.find(record.id);
+  const auto found = options_.in_flight.find(record.key());
   if (found == options_.in_flight.end()) return;
   const CaseRecord& earlier = found->second;
   if (earlier.copies != record.copies || implementations(earlier) != implementations(record)) return;
@@ -257,14 +295,14 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
   const Protocol protocol = options_.protocol();
   for (int pass = 0;; ++pass) {
     std::vector<Active*> unfinished;
-    std::vector<std::string> ids;
+    std::vector<std::string> keys;
     for (Active& active : group) {
       if (active.finished || active.timed || active.prepared == nullptr) continue;
       unfinished.push_back(&active);
-      ids.push_back(active.record.id);
+      keys.push_back(active.record.key());
     }
     if (unfinished.empty()) return;
-    for (const std::size_t position : order_of_pass(ids, options_.seed, pass)) {
+    for (const std::size_t position : order_of_pass(keys, options_.seed, pass)) {
       if (stop != 0) return;
       Active& active = *unfinished[position];
       observer.tick();
@@ -272,12 +310,14 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
         active.timed = true;
         continue;
       }
-      observer.phase(active.record.id, "time");
+      observer.phase(active.record.key(), "time");
       const std::size_t before = active.record.rounds.size();
       to_the_end(active, observer, [&] {
         hold_to_batch(active.record);
+        if (active.probes) active.probes->before_round();
         guarded(active.record, "time", *telemetry_,
                 [&] { time_round(*active.prepared, protocol, *telemetry_, active.record, before == active.adopted); });
+        if (active.probes) active.probes->after_round();
         inject_slowdown(active);
         if (may_go_on(active.record)) check_round(active);
         if (active.record.rounds.size() > before) observer.round(with_last_round(active.record));
@@ -314,11 +354,16 @@ void Engine::inject_slowdown(Active& active) {
 
 void Engine::conclude(Active& active, RunObserver& observer) {
   CaseRecord& record = active.record;
-  observer.phase(record.id, "recheck");
+  observer.phase(record.key(), "recheck");
   const Stopwatch watch;
   guarded(record, "recheck", *telemetry_, [&] {
     active.check->timed_buffers();
+    active.check->rechecks();
+    const bool probed = active.probes && record.verdict == Verdict::pass;
+    if (probed) active.probes->early_return(*active.prepared);
     active.check->replay();
+    if (probed && record.verdict == Verdict::pass) active.probes->novelty(*active.prepared, options_.seed);
+    if (active.probes) active.probes->look_at_process(active.prepared->backend(), "recheck");
   });
   record.check_s += watch.seconds();
 
@@ -327,7 +372,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   std::vector<OpShare> breakdown;
   std::optional<double> compute_only_ns;
   if (may_go_on(record) && active.prepared->ops(Phase::timed).size() > 1) {
-    observer.phase(record.id, "time");
+    observer.phase(record.key(), "time");
     const Stopwatch timing;
     guarded(record, "time", *telemetry_, [&] {
       if (options_.breakdown) breakdown = time_ops_alone(*active.prepared, options_.protocol());
@@ -337,6 +382,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   }
   if (options_.slowdown && runs_timed(active.prepared->program(), options_.slowdown->op))
     record.summary.flags.emplace_back(slowed_flag);
+  if (active.probes) active.probes->add_flags();
   for (std::string& flag : telemetry_flags(record.rounds, options_.locked_clock_mhz))
     record.summary.flags.push_back(std::move(flag));
   for (std::string& flag : active.prepared->backend().flags()) record.summary.flags.push_back(std::move(flag));
@@ -367,7 +413,7 @@ std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observ
   CaseRecord& record = active.record;
   std::optional<double> joules = energy_per_run_j(record.rounds, record.summary.median_ns);
   if (joules || !options_.energy || !may_go_on(record)) return joules;
-  observer.phase(record.id, "time");
+  observer.phase(record.key(), "time");
   const Stopwatch timing;
   guarded(record, "time", *telemetry_, [&] { joules = energy_of_window(*active.prepared, *telemetry_, record); });
   record.time_s += timing.seconds();
@@ -376,7 +422,9 @@ std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observ
 
 void Engine::finish(Active& active, RunObserver& observer) {
   if (active.check != nullptr)
-    close_parity(active.record, options_.check, active.check->pauses(), active.check->rounds_coverage());
+    close_parity(active.record, options_.check, active.check->pauses(),
+                 active.check->rounds_coverage() + (active.probes ? active.probes->coverage() : ""));
+  active.probes.reset();
   active.check.reset();
   if (options_.error && active.prepared != nullptr && runs_timed(active.prepared->program(), options_.error->op))
     active.record.summary.flags.emplace_back(wrong_flag);
@@ -385,7 +433,7 @@ void Engine::finish(Active& active, RunObserver& observer) {
     tuning_cache_->keep(active.prepared->timed_choices());
   active.prepared.reset();
   active.finished = true;
-  finished_.insert(active.record.id);
+  finished_.insert(active.record.key());
   observer.finished(active.record);
   note_cache_errors(observer);
 }

@@ -27,7 +27,7 @@ class Engine {
   /// Hands one record per case to `observer`, except for unfinished cases once `stop` is raised. A case's exception
   /// becomes its record; those of the observer pass through, as does DeviceLost once its case has a record.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
-  /// The ids of the cases that have their record.
+  /// The keys of the cases that have their record.
   [[nodiscard]] const std::set<std::string>& finished() const { return finished_; }
 
  private:
@@ -45,11 +45,15 @@ class Engine {
   using OwnedDevice = std::unique_ptr<DeviceContext, LeakIfHung>;
   /// `owner` keeps `device` alive if nothing else does.
   [[nodiscard]] OwnedDevice open(Backend& device, std::unique_ptr<Backend> owner) const;
-  /// Opened when first asked for.
-  [[nodiscard]] DeviceContext& context(int ranks);
+  /// Opened when first asked for. `contender`: Case::contender.
+  [[nodiscard]] DeviceContext& context(int ranks, const std::string& contender);
+  /// Loaded when first asked for; null for the device's own. Throws BackendError where it does not load.
+  [[nodiscard]] const OwnImplementation* under_test(const std::string& contender);
   [[nodiscard]] std::int64_t available_bytes(const Backend& backend) const;
   /// Device and host memory of the case, with cold copies and kept state.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
+  /// Throws Unsupported where an implementation under test takes no timed op of the case.
+  void expect_any_op(const PlannedCase& planned);
   void run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop);
   template <class Step>
   void to_the_end(Active& active, RunObserver& observer, const Step& step);
@@ -70,7 +74,8 @@ class Engine {
 
   Backend& backend_;
   const RunOptions& options_;
-  std::map<int, OwnedDevice> contexts_;  ///< by number of ranks
+  std::map<std::string, std::unique_ptr<OwnImplementation>> implementations_;  ///< by name
+  std::map<std::pair<int, std::string>, OwnedDevice> contexts_;                ///< by number of ranks and contender
   std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<TuningCache> tuning_cache_;
   std::set<std::string> finished_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "harness/core/backend.h"
-#include "harness/core/implementation.h"
 
 namespace gpubench {
 
@@ -67,6 +66,10 @@ class ForwardingBackend : public Backend {
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
     return inner_.time(copies, plan);
   }
+  void on_each_thread(const std::function<void()>& work) override { inner_.on_each_thread(work); }
+  [[nodiscard]] bool keeps(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    return inner_.keeps(call, tensors);
+  }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return inner_.fused_ops(); }
 
  protected:
@@ -92,13 +95,5 @@ class ReadBackBackend final : public ForwardingBackend {
     return Backend::fingerprint(device, bytes);
   }
 };
-
-/// The inner backend with some ops replaced by a user's own, through the C interface (harness/core/implementation.h);
-/// what that does not offer runs on the inner backend. Such ops are checked and timed like any other, and records call
-/// their plans "impl:<name>". `implementation` must outlive the backend. Throws UsageError for another version of the
-/// interface.
-[[nodiscard]] std::unique_ptr<Backend> with_implementation(Backend& inner,
-                                                           const gpubench_implementation& implementation,
-                                                           std::unique_ptr<Backend> owner = nullptr);
 
 }  // namespace gpubench

@@ -84,6 +84,9 @@ OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<
   const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
   OpParity parity = gpubench::judge(program, op, {input_views, output_views, suspects}, policy_for(op, phase), phase);
+  if (parity.verdict == Verdict::fail && !options_.save_failures.empty())
+    parity.reason += "; " + save_failure(options_.save_failures, prepared_.planned().key(), program, op,
+                                         {input_views, output_views}, parity, room_for_failures_);
   parity.implementation = prepared_.implementation(op);
   parity.choice = prepared_.choice(op);
   parity.rejected = prepared_.rejected(op);

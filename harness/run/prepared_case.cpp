@@ -29,13 +29,23 @@ void require_fit(std::int64_t needed, std::int64_t available) {
   }
 }
 
+namespace {
+
+Fused fused_for(Backend& backend, const Program& program, bool wanted) {
+  if (!wanted) return {program, {}};
+  std::vector<bool> kept;
+  for (const OpCall& call : program.ops()) kept.push_back(backend.keeps(call, specs_of_call(program, call)));
+  return fuse(program, backend.fused_ops(), std::move(kept));
+}
+
+}  // namespace
+
 PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
                            std::int64_t available_bytes, const PlanRequest& request)
     : backend_(backend),
       arena_(arena),
       planned_(planned),
-      fused_(fuse(planned.workload->build(planned.c),
-                  planned.c.fuse ? backend.fused_ops() : std::span<const FusionClaim>())) {
+      fused_(fused_for(backend, planned.workload->build(planned.c), planned.c.fuse)) {
   for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
     (program().op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
   }
@@ -97,9 +107,7 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
     PlanOptions options;
     options.deterministic = request.deterministic;
     if (const auto pin = request.pins.find(call.label); pin != request.pins.end()) options.pinned = pin->second;
-    std::vector<TensorSpec> specs = specs_of(program(), call.inputs);
-    const std::vector<TensorSpec> outputs = specs_of(program(), call.outputs);
-    specs.insert(specs.end(), outputs.begin(), outputs.end());
+    const std::vector<TensorSpec> specs = specs_of_call(program(), call);
     const std::string key = choice_key(call, specs);
     if (!options.pinned.empty()) {
       pinned_ops_.insert(static_cast<int>(plans_.size()));
@@ -252,6 +260,11 @@ void PreparedCase::reset(int copy) {
   }
 }
 
+RoundTimes PreparedCase::time_once(int copy) {
+  const Launch& launch = timed(copy);
+  return backend_.time({&launch, 1}, {.cadence = planned_.c.cadence});
+}
+
 void PreparedCase::begin_storage(int copy, StorageId id) {
   GuardedBlock& block = memory(copy).block(id);
   if (memory_plan_.is_shared(id)) block.write_guards();
@@ -278,6 +291,12 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
     reset(copy);
     copies_[static_cast<std::size_t>(copy)].timed = sequence_of(copies_[static_cast<std::size_t>(copy)], timed_ops_);
   }
+}
+
+void PreparedCase::refill(std::uint64_t seed) {
+  fill_sources(seed);
+  set_up();
+  reset(0);
 }
 
 void PreparedCase::reverse_inputs() {

@@ -110,6 +110,8 @@ class PreparedCase {
   void restore_after(int op);
   /// Restores the state and poisons what the timed ops produce, as if no timed op had run.
   void reset(int copy);
+  /// Times the launch of a copy once, as a round of one run.
+  RoundTimes time_once(int copy);
   /// Call before the ops with index in [first, last) run on a copy: poisons and guards those of their outputs that take
   /// over another storage's memory. reset() does it for the first storage in each place.
   void begin_storages(int copy, int first, int last);
@@ -118,6 +120,8 @@ class PreparedCase {
   /// Gives copy 0 other data of the same kind (each source reversed), runs its set-up ops on them and resets it: a
   /// value cached from earlier runs, say a reordered weight, is now stale.
   void reverse_inputs();
+  /// Gives copy 0 the data of another seed, runs its set-up ops on them and resets it.
+  void refill(std::uint64_t seed);
 
  private:
   struct Copy {

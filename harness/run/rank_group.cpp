@@ -89,6 +89,9 @@ class RankGroupBackend final : public Backend {
   [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
     return owner(device).fingerprint(device, bytes);
   }
+  [[nodiscard]] bool keeps(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    return set_.backends.front()->keeps(call, tensors);
+  }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/parity/compare.h"
 #include "harness/run/case_memory.h"
@@ -50,6 +51,7 @@ void RoundCheck::begin(int copies, bool whole) {
   counts_ = rounds_ != record_.rounds.size();
   if (!counts_) return;  // the same round again, in whole
   rounds_ = record_.rounds.size();
+  event_ = fmt::format("round {}", rounds_);
   left_bytes_ += all;
 }
 
@@ -58,7 +60,7 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
   for (const StorageId id : watched_) {
     if (chosen_.contains({copy, id.index})) looked_at.push_back(id);
   }
-  const std::int64_t runs = record_.rounds.back().times.runs;
+  const std::int64_t runs = runs_ = record_.rounds.back().times.runs;
   const bool has_state = !prepared_.state().empty();
   const bool repeats = has_state || prepared_.memory_plan().reuses();
   std::vector<StorageId> differ;
@@ -78,11 +80,28 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
   return differ;
 }
 
-bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
+std::vector<StorageId> RoundCheck::recheck(int copy, int number) {
+  const bool has_state = !prepared_.state().empty();
+  rechecks_ = number;
+  event_ = fmt::format("recheck {}", number);
+  prepared_.reset(copy);
+  runs_ = prepared_.time_once(copy).runs;
+  std::vector<StorageId> differ;
+  if (varies_ && (has_state || prepared_.memory_plan().reuses())) return differ;  // no expected value is known
+  found_ = fingerprints_of(prepared_, copy, watched_);
+  for (const auto& [storage, print] : found_) {
+    const std::uint64_t expected =
+        has_state ? rechecked_.try_emplace(storage, print).first->second : judged_.at(storage);
+    if (expected != print) differ.push_back({storage});
+  }
+  return differ;
+}
+
+bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again) {
   // With reused memory most of what the ops read has been overwritten.
-  if (!prepared_.state().empty() || prepared_.memory_plan().reuses()) return repeat(copy, differing, plan);
+  if (!prepared_.state().empty() || prepared_.memory_plan().reuses()) return repeat(copy, differing, again);
   // Once differences have proved harmless, one copy a round is judged, in turn: each costs a run and a comparison.
-  if (varies_ && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
+  if (varies_ && rechecks_ == 0 && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
   return judge_left(copy, differing);
 }
 
@@ -151,8 +170,8 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
       if (passed_.insert(op).second) add_op(record_, std::move(parity));
       continue;
     }
-    parity.reason = fmt::format("round {} left {} element{} in copy {} that {} not what was checked; {}", rounds_,
-                                elements, elements == 1 ? "" : "s", copy, elements == 1 ? "is" : "are", parity.reason);
+    parity.reason = fmt::format("{} left {} element{} in copy {} that {} not what was checked; {}", event_, elements,
+                                elements == 1 ? "" : "s", copy, elements == 1 ? "is" : "are", parity.reason);
     fault = true;
     if (where.all_at_end()) {
       add_op(record_, std::move(parity));
@@ -165,13 +184,10 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
 }
 
 // Two repetitions that agree show which round is wrong; if they differ, nothing can be concluded.
-bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
-  const std::int64_t runs = record_.rounds.back().times.runs;
+bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again) {
   std::vector<Fingerprints> repeated;
   for (int i = 0; i < 2; ++i) {
-    for (int each = 0; each < prepared_.copies(); ++each) prepared_.restore(each);
-    const std::int64_t again = prepared_.backend().time(prepared_.timed_launches(), plan).runs;
-    if (again != runs && !prepared_.state().empty()) return false;  // not comparable
+    if (again() != runs_ && !prepared_.state().empty()) return false;  // not comparable
     repeated.push_back(fingerprints_of(prepared_, copy, differing));
   }
   if (repeated[0] != repeated[1]) {
@@ -189,9 +205,13 @@ bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const
     return true;
   }
   const std::string reason = fmt::format(
-      "op {} failed in timed: {} left other bits of '{}' in copy {} than two repetitions of the same {} runs from the "
+      "op {} failed in timed: {} left other bits of '{}' in copy {} than two repetitions of the same {} from the "
       "same state, which agree",
-      writer_of(storage), this_one ? fmt::format("round {}", rounds_) : "an earlier round", name, copy, runs);
+      writer_of(storage),
+      this_one        ? event_
+      : rechecks_ > 0 ? "an earlier recheck"
+                      : "an earlier round",
+      name, copy, runs_ == 1 ? "run" : fmt::format("{} runs", runs_));
   blame(record_, Verdict::fail, reason);
   return true;
 }
@@ -214,8 +234,29 @@ void RoundCheck::tell_deferred() {
   if (!deferred_reason_.empty()) blame(record_, Verdict::fail, std::exchange(deferred_reason_, {}));
 }
 
+double chance_to_see(int rechecks, int launches) { return 1.0 - std::pow(1.0 - 1.0 / launches, rechecks); }
+
+std::string recheck_text(int rechecks) {
+  int launches = 10;  // a round number of about as many
+  while (launches <= rechecks / 10) launches *= 10;
+  const std::string rate =
+      launches >= 1000 ? fmt::format("{},{:03}", launches / 1000, launches % 1000) : std::to_string(launches);
+  return fmt::format("{} recheck{}: a fault in 1 of {} launches is seen with {:.2g}%", rechecks,
+                     rechecks == 1 ? "" : "s", rate, std::min(99.9, 100.0 * chance_to_see(rechecks, launches)));
+}
+
+std::string RoundCheck::rechecks_coverage() const {
+  if (varies_ && (!prepared_.state().empty() || prepared_.memory_plan().reuses()))
+    return fmt::format("{} recheck{} not compared, since bits vary", rechecks_, rechecks_ == 1 ? "" : "s");
+  return recheck_text(rechecks_) + (varies_ ? ", as far as it is outside its bounds, since bits vary" : "");
+}
+
 std::string RoundCheck::coverage() const {
   if (rounds_ == 0) return {};
+  return rechecks_ == 0 ? rounds_coverage() : fmt::format("{}; {}", rounds_coverage(), rechecks_coverage());
+}
+
+std::string RoundCheck::rounds_coverage() const {
   const std::string rounds = fmt::format("{} round{}", rounds_, rounds_ == 1 ? "" : "s");
   if (varies_ && prepared_.state().empty() && prepared_.memory_plan().reuses())
     return fmt::format("the bits of its results vary from run to run: {} not compared", rounds);

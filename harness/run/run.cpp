@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +21,7 @@
 #include "harness/run/engine.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
+#include "harness/run/worker_watch.h"
 
 namespace gpubench {
 namespace {
@@ -34,16 +39,18 @@ class WireObserver : public RunObserver {
 
   void expect(const GroupList& group) {
     index_.clear();
-    for (const auto& [index, id] : group) index_[id] = index;
+    for (const auto& [index, key] : group) index_[key] = index;
   }
-  void phase(std::string_view case_id, std::string_view phase) override {
-    write_frame(fd_, {FrameKind::phase, fmt::format("{} {}", index_.at(std::string(case_id)), phase)});
+  void phase(std::string_view key, std::string_view phase) override {
+    tell_clock();
+    write_frame(fd_, {FrameKind::phase, fmt::format("{} {}", index_.at(std::string(key)), phase)});
   }
   void finished(const CaseRecord& record) override {
-    write_frame(fd_, {FrameKind::record, fmt::format("{}\n{}", index_.at(record.id), codec_.encode(record))});
+    write_frame(fd_, {FrameKind::record, fmt::format("{}\n{}", index_.at(record.key()), codec_.encode(record))});
   }
   void round(const CaseRecord& record) override {
-    write_frame(fd_, {FrameKind::round, fmt::format("{}\n{}", index_.at(record.id), codec_.encode(record))});
+    tell_clock();
+    write_frame(fd_, {FrameKind::round, fmt::format("{}\n{}", index_.at(record.key()), codec_.encode(record))});
   }
   void note(std::string_view text) override { write_frame(fd_, {FrameKind::note, std::string(text)}); }
   void tick() override {
@@ -54,6 +61,7 @@ class WireObserver : public RunObserver {
 
  private:
   static constexpr double beat_s = 0.5;
+  void tell_clock() { write_frame(fd_, {FrameKind::clock, fmt::format("{:.9f}", monotonic_s())}); }
 
   Stopwatch since_beat_;
   int fd_;
@@ -61,15 +69,27 @@ class WireObserver : public RunObserver {
   std::map<std::string, std::size_t> index_;
 };
 
+/// From here on this process gets no more memory than is available now: an implementation that asks for more is told
+/// so, before the machine has to end somebody.
+void limit_memory(std::int64_t available_bytes) {
+  std::int64_t total = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;  // pages
+  std::ifstream("/proc/self/statm") >> total >> resident >> shared >> text >> library >> data;
+  const auto most = static_cast<rlim_t>(data * ::sysconf(_SC_PAGESIZE) + available_bytes);
+  rlimit limit{};
+  if (data <= 0 || ::getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, most});
+  (void)::setrlimit(RLIMIT_DATA, &limit);
+}
+
 /// The cases of a group with their programs. Throws WireError if the supervisor planned other cases.
 std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const PlannedCase> cases) {
   std::vector<PlannedCase> wanted;
-  for (const auto& [index, id] : group) {
-    if (index >= cases.size() || cases[index].id() != id) {
-      throw WireError(fmt::format("case {} is '{}' here, not '{}': the worker declares other cases than its supervisor",
-                                  index, index < cases.size() ? cases[index].id() : "missing", id));
-    }
-    wanted.push_back(with_program(cases[index]));
+  for (const auto& [index, key] : group) {
+    const auto found = std::ranges::find(cases, key, &PlannedCase::key);
+    if (found == cases.end())
+      throw WireError(
+          fmt::format("there is no case '{}' here: the worker declares other cases than its supervisor", key));
+    wanted.push_back(with_program(*found));
   }
   return wanted;
 }
@@ -85,7 +105,7 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
   };
   std::vector<PlannedCase> wanted;
   for (const PlannedCase& planned : cases) {
-    if (!options.finished.contains(planned.id())) wanted.push_back(planned);
+    if (!options.finished.contains(planned.key())) wanted.push_back(planned);
   }
   Engine engine(backend, stoppable);
   try {
@@ -94,7 +114,7 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
     return;
   } catch (const DeviceLost&) {
     for (const PlannedCase& planned : wanted) {
-      if (engine.finished().contains(planned.id())) continue;
+      if (engine.finished().contains(planned.key())) continue;
       CaseRecord record = open_record(planned, options);
       blame(record, Verdict::error,
             "the device was lost in an earlier case, and without isolation there is no other process to go on in");
@@ -109,6 +129,8 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!options.implementations.empty() && backend.device().kind == "cpu")
+    limit_memory(backend.device().available_bytes);
   try {
     WireObserver observer(output_fd, codec);
     RunOptions beating = options;

@@ -22,6 +22,7 @@
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 #include "harness/run/injected_fault.h"
+#include "harness/run/own_implementation.h"
 
 namespace gpubench {
 
@@ -36,25 +37,32 @@ struct RunOptions {
   std::optional<Slowdown> slowdown{};    ///< a fault for trying out gates
   std::optional<InjectedError> error{};  ///< a wrong result, to see what a failure looks like
   CheckMode check = CheckMode::sample;
+  int rechecks = 0;  ///< more launches of each case after its rounds, each compared with what was checked
   std::uint64_t seed = 42;
   /// A worker may be silent for three times what its case should take, within these limits. A floor of 0: for ever.
   double deadline_floor_s = 30.0;
   double deadline_cap_s = 1800.0;
   double opening_deadline_s = 60.0;                      ///< the same for a new worker, until its first message
-  std::unordered_map<std::string, double> expected_s{};  ///< what cases should take, by id; 0 for others
+  std::unordered_map<std::string, double> expected_s{};  ///< what cases should take, by key; 0 for others
   std::int64_t memory_limit_bytes = 0;                   ///< 0: what the device reports as available
   std::string rerun_prefix = "gpubench run";             ///< the start of rerun lines
+  std::string save_failures{};                           ///< folder for the tensors of failing ops; empty: none
   bool energy = false;                                   ///< a window of 2 s for cases whose rounds are shorter
   bool deterministic = false;                            ///< only implementations that give the same bits in every run
   bool breakdown = true;                                 ///< ops of composite cases are timed alone as well
   Pins pins{};                                           ///< the backend chooses for all other ops
   std::map<std::string, std::int64_t> batches{};         ///< runs per sample by case id; estimated for others
-  /// For a resumed run: the cases that have their record and are not run again, and the rounds that others have so far.
+  /// For a resumed run, by key: the cases that have their record and are not run again, and the rounds that others have
+  /// so far.
   std::set<std::string> finished{};
   std::map<std::string, CaseRecord> in_flight{};
   /// Opens several ranks as one backend. Without it cases of more than one rank are unsupported. Throws Unsupported or
   /// BackendError, which become the records of the cases.
-  std::function<std::unique_ptr<Backend>(int ranks)> open_ranks{};
+  /// `under_test` replaces ops on every rank; may be null.
+  std::function<std::unique_ptr<Backend>(int ranks, const OwnImplementation* under_test)> open_ranks{};
+  /// The implementations under test, which Case::contender names. A file is loaded by its first case, so that one which
+  /// crashes costs its own cases only.
+  std::vector<NamedImplementation> implementations{};
   /// Creates what reads the device's sensors around each round; may be empty.
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens the choices of earlier runs on this device; nothing is cached if it is empty.
@@ -77,7 +85,7 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   /// A case enters a phase: "prepare", "check", "time", "recheck".
-  virtual void phase(std::string_view case_id, std::string_view phase) = 0;
+  virtual void phase(std::string_view key, std::string_view phase) = 0;
   virtual void finished(const CaseRecord& record) = 0;
   /// A round has ended: the case so far, without the results of its check and with this round only; summary.rounds is
   /// its number, from 1.
@@ -117,6 +125,10 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
 /// are appended as --worker-input N --worker-output N.
 struct WorkerCommand {
   std::vector<std::string> argv;
+  /// Where its standard output and error go, a file opened to append: it is cut back to nothing where it becomes longer
+  /// than longest_output_bytes. -1: to our standard error.
+  int output_fd = -1;
+  static constexpr std::int64_t longest_output_bytes = std::int64_t{16} << 20U;
 };
 
 /// The supervisor: hands groups of cases to a worker process, watches deadlines, and replaces a worker that crashed,

@@ -5,8 +5,11 @@
 // iteration finishes a case, or is the one retry of a group whose worker died before announcing any case.
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +21,7 @@
 #include "harness/run/child_process.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
+#include "harness/run/worker_watch.h"
 
 namespace gpubench {
 namespace {
@@ -50,15 +54,16 @@ class Supervisor {
         observer_(observer),
         stop_(stop),
         finished_(cases.size()) {
-    for (std::size_t i = 0; i < cases.size(); ++i) finished_[i] = options.finished.contains(cases[i].id());
+    for (std::size_t i = 0; i < cases.size(); ++i) finished_[i] = options.finished.contains(cases[i].key());
   }
 
   void run() {
     for (std::size_t next = 0; next < cases_.size() && stop_ == 0;) {
       std::vector<std::size_t> group;
       std::int64_t bytes = 0;
-      for (; next < cases_.size() && group.size() < cases_per_group; ++next) {
+      for (; next < cases_.size(); ++next) {
         if (finished_[next]) continue;
+        if (group.size() >= cases_per_group && cases_[next].id() != cases_[group.back()].id()) break;
         bytes += cases_[next].bytes;
         if (!group.empty() && bytes > bytes_per_group) break;
         group.push_back(next);
@@ -103,7 +108,7 @@ class Supervisor {
       if (running_) {
         fail(*running_, fmt::format("{} while '{}' of this case ran", *fault, phase_));
         observer_.note(
-            fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].id()));
+            fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].key()));
       } else if (!std::exchange(retried, true)) {
         observer_.note(fmt::format("{} between two cases; trying again", *fault));
       } else {
@@ -119,10 +124,11 @@ class Supervisor {
     try {
       if (worker_ == nullptr) {
         worker_ = std::make_unique<WorkerProcess>(command_);
+        clock_ = WorkerClock();
         heard_ = false;
       }
       GroupList list;
-      for (const std::size_t index : group) list.emplace_back(index, cases_[index].id());
+      for (const std::size_t index : group) list.emplace_back(index, cases_[index].key());
       current_ = &group;
       write_frame(worker_->input(), {FrameKind::group, encode_group(list)});
     } catch (const WireError&) {
@@ -142,8 +148,10 @@ class Supervisor {
         return "stopped";
       }
       pollfd readable{worker_->output(), POLLIN, 0};
+      if (::poll(&readable, 1, 0) == 0) silent_at_s_ = monotonic_s();
       const int ready = ::poll(&readable, 1, tick_ms);
       observer_.tick();
+      limit_output();
       if (ready <= 0) {
         if (options_.deadline_floor_s <= 0.0 || !silent_too_long()) continue;
         worker_->terminate();
@@ -152,15 +160,18 @@ class Supervisor {
       bool open = true;
       bool done = false;
       std::optional<std::string> nonsense;
+      tampered_.reset();
       std::vector<News> news;
       try {
         open = read_some(worker_->output(), frames_);
-        while (const std::optional<Frame> frame = done ? std::nullopt : frames_.next()) {
+        while (const std::optional<Frame> frame = done || tampered_ ? std::nullopt : frames_.next()) {
           leaving_ = frame->kind == FrameKind::leaving;
           done = leaving_ || frame->kind == FrameKind::done;
           heard_ = true;
           if (frame->kind == FrameKind::note) {
             pass_on(frame->body);
+          } else if (frame->kind == FrameKind::clock) {
+            tampered_ = clock_.fault(seconds_of(frame->body), silent_at_s_, monotonic_s());
           } else if (!done && frame->kind != FrameKind::beat) {
             news.push_back(take(*frame));
           }
@@ -174,6 +185,11 @@ class Supervisor {
         worker_->terminate();
         return fmt::format("worker sent {}", *nonsense);
       }
+      if (tampered_) {
+        blame_contender();
+        worker_->terminate();
+        return tampered_;
+      }
       if (done) return std::nullopt;
       if (!open) return "worker " + worker_->reap();
       restart_deadline();
@@ -182,6 +198,14 @@ class Supervisor {
 
   [[nodiscard]] bool progressed(const std::vector<std::size_t>& group) const {
     return std::any_of(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; });
+  }
+
+  /// What code under test prints must not fill the disk.
+  void limit_output() const {
+    struct stat status {};
+    if (command_.output_fd >= 0 && ::fstat(command_.output_fd, &status) == 0 &&
+        status.st_size > WorkerCommand::longest_output_bytes)
+      (void)!::ftruncate(command_.output_fd, 0);
   }
 
   /// A worker that replaces a dead one repeats its notes: each is passed on once.
@@ -206,13 +230,40 @@ class Supervisor {
       return {frame.kind, index, phase_, std::nullopt};
     }
     CaseRecord record = codec_.decode(rest);
-    if (record.id != cases_[index].id())
-      throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.id, cases_[index].id()));
+    if (record.key() != cases_[index].key())
+      throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.key(), cases_[index].key()));
     if (frame.kind == FrameKind::record) {
       running_.reset();
       finished_[index] = true;
+      look_at_code(cases_[index], record);
     }
     return {frame.kind, index, "", std::move(record)};
+  }
+
+  /// Of a worker in which an implementation under test has run.
+  void look_at_code(const PlannedCase& planned, CaseRecord& record) {
+    if (planned.c.contender.empty()) return;
+    if (const std::string why = why_code_is_hidden(worker_->pid()); !why.empty())
+      return pass_on(fmt::format("the code of workers cannot be compared with its files: {}", why));
+    const std::string changed = changed_code(worker_->pid());
+    if (changed.empty()) return;
+    blame(record, Verdict::error, changed);
+    tampered_ = changed;
+  }
+
+  /// Contenders and the reference take turns: what was done to their process in one's turn may show in another's.
+  void blame_contender() {
+    if (!running_ || !cases_[*running_].c.contender.empty()) return;
+    const auto own = std::find_if(current_->begin(), current_->end(),
+                                  [&](std::size_t i) { return !finished_[i] && !cases_[i].c.contender.empty(); });
+    if (own != current_->end()) running_ = *own;
+  }
+
+  static double seconds_of(const std::string& text) {
+    char* end = nullptr;
+    const double seconds = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0') throw WireError("a time that is no number");
+    return seconds;
   }
 
   void tell(const News& news) {
@@ -221,7 +272,7 @@ class Supervisor {
     } else if (news.kind == FrameKind::round) {
       observer_.round(*news.record);
     } else {
-      observer_.phase(cases_[news.index].id(), news.phase);
+      observer_.phase(cases_[news.index].key(), news.phase);
     }
   }
 
@@ -234,7 +285,7 @@ class Supervisor {
   }
 
   [[nodiscard]] double expected_s(std::size_t index) const {
-    const auto found = options_.expected_s.find(cases_[index].id());
+    const auto found = options_.expected_s.find(cases_[index].key());
     return found == options_.expected_s.end() ? 0.0 : found->second;
   }
 
@@ -280,7 +331,7 @@ class Supervisor {
     if (!slow_.insert(*running_).second) return;
     observer_.note(
         fmt::format("case '{}' has been in phase '{}' for {:.3g} s, longer than it should; its worker still answers",
-                    cases_[*running_].id(), phase_, since_phase_.seconds()));
+                    cases_[*running_].key(), phase_, since_phase_.seconds()));
   }
 
   std::span<const PlannedCase> cases_;
@@ -303,6 +354,9 @@ class Supervisor {
   bool announced_ = false;      ///< the current worker has announced a case of this group
   bool hopeless_ = false;       ///< no worker can be started at all
   int stillborn_ = 0;
+  WorkerClock clock_;                    ///< of the current worker
+  double silent_at_s_ = 0.0;             ///< when nothing had come from it yet
+  std::optional<std::string> tampered_;  ///< why it cannot be trusted any more
   Stopwatch since_message_;
   double deadline_s_ = 0.0;
   std::optional<double> waited_before_;  ///< for a processor, by half of the deadline

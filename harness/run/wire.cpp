@@ -36,6 +36,7 @@ bool known(char kind) {
     case FrameKind::round:
     case FrameKind::record:
     case FrameKind::beat:
+    case FrameKind::clock:
     case FrameKind::note:
     case FrameKind::done:
     case FrameKind::leaving:

@@ -28,6 +28,7 @@ enum class FrameKind : char {
   round = 'O',    ///< from it: "index", newline, the encoded case with the round that just ended
   record = 'R',   ///< from it: "index", newline, the encoded record
   beat = 'B',     ///< from it: it is still working on what it announced last
+  clock = 'C',    ///< from it: the seconds of its monotonic clock, before a phase or a round
   note = 'N',     ///< from it: something for the user that belongs to no case
   done = 'D',     ///< from it: the group is finished
   leaving = 'L',  ///< from it: it lost its device and ends; the case that lost it has its record

@@ -235,6 +235,12 @@ class CpuBackend final : public Backend {
     return times;
   }
 
+  void on_each_thread(const std::function<void()>& work) override {
+    use_threads();
+#pragma omp parallel num_threads(threads_)
+    work();
+  }
+
  private:
   // Calls work(first, count) for pieces of [0, bytes), on the threads that run the ops.
   template <class Work>

@@ -13,20 +13,6 @@
 
 namespace gpubench {
 
-inline constexpr OpKind attention_forward_kind{"attention_forward", "q k v sinks? documents?", "o lse"};
-inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v o lse sinks? documents?",
-                                                "dq dk dv dsinks?"};
-
-/// forward: q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, dv] -> o [b, s, hq, dv] (q's type), lse [b, hq, s] (f32)
-///   x = scale q k^T, or cap tanh(scale q k^T / cap); lse = log(sum exp(x) + exp(sink)), p = exp(x - lse), o = p v,
-///   sums over the keys that a query sees; without sinks there is no exp(sink). Query head h uses kv head
-///   h / (hq / hkv).
-/// backward: do, q, k, v, o, lse -> dq, dk, dv (as q, k, v); reads o and lse as given.
-/// q, k, v, dq, dk, dv may be strided parts of packed storages; the last axis is contiguous.
-///
-/// sinks [hq] (type of lse): a logit per query head that takes part in the softmax and has no value; dsinks alike.
-/// documents [b, n] i32, where s = t: where the documents of each row begin and end (cumulative lengths: 0, ..., s). A
-///   query sees keys from the largest entry that is not above its index (else 0) up to the smallest that is (else s).
 struct Attention {
   bool causal = true;       ///< query i sees keys 0..i + t - s: the last query all of them ("bottom right"); s <= t
   double scale = 1.0;       ///< usually 1 / sqrt(d)
@@ -46,6 +32,54 @@ struct Attention {
     return operand == "documents" ? documents : (operand == "sinks" || operand == "dsinks") && sinks;
   }
 };
+
+inline constexpr OpKind attention_forward_kind{"attention_forward", "q k v sinks? documents?", "o lse",
+                                               defaults_of<Attention>, R"(
+Scaled dot-product attention, multi-head and grouped-query, with its log-sum-exp.
+q: [b, s, hq, d]
+k: [b, t, hkv, d]
+v: [b, t, hkv, dv]
+sinks: [hq], lse's type: a logit per query head that takes part in the softmax and has no value
+documents: i32 [b, n], s = t: where the documents of each row begin and end (cumulative lengths: 0, ..., s)
+o: [b, s, hq, dv], q's type
+lse: f32 [b, hq, s]
+
+x = scale q k^T, or where softcap is not 0: softcap tanh(scale q k^T / softcap)
+lse = log(sum exp(x) + exp(sink)), p = exp(x - lse), o = p v
+Sums are over the keys that a query sees; without sinks there is no exp(sink). Query head h uses head h / (hq / hkv)
+of k and v. q, k and v may be strided parts of packed storages; the last axis is contiguous.
+
+  causal     query i sees keys 0..i + t - s: the last query all of them ("bottom right"); s <= t
+  window     where causal: of these keys a query sees the last `window`; 0: all
+  documents  a query sees keys from the largest entry that is not above its index (else 0) up to the smallest that is
+             (else s)
+
+Source: Vaswani et al., arXiv 1706.03762; grouped-query: Ainslie et al., arXiv 2305.13245; sliding window: Jiang et
+al., arXiv 2310.06825 (Mistral 7B); softcap: Gemma Team, arXiv 2408.00118 (Gemma 2); sinks: OpenAI, arXiv 2508.10925
+(gpt-oss))"};
+
+inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v o lse sinks? documents?",
+                                                "dq dk dv dsinks?", defaults_of<Attention>, R"(
+The gradients of attention_forward, from its saved o and lse, which are read as given.
+do, o: [b, s, hq, dv]
+q: [b, s, hq, d]
+k: [b, t, hkv, d]
+v: [b, t, hkv, dv]
+lse: f32 [b, hq, s]
+sinks: [hq]
+documents: i32 [b, n]
+dq: as q
+dk: as k
+dv: as v
+dsinks: as sinks
+
+ds = p (do v^T - rowsum(do o)), p = exp(x - lse), x as in the forward
+dq = scale ds k, dk = scale ds^T q, dv = p^T do, dsinks = -sum over rows of exp(sink - lse) rowsum(do o)
+With softcap, ds is multiplied by 1 - (x / softcap)^2. Gradients of k and v are sums over the query heads that use
+them. causal, window, sinks and documents mean what they mean in the forward. Tensors may be strided parts of packed
+storages; the last axis is contiguous.
+
+Source: Dao et al., arXiv 2205.14135, appendix B)"};
 
 struct AttentionExtents {
   std::int64_t b = 0, s = 0, hq = 0, hkv = 0, d = 0;

@@ -11,29 +11,15 @@
 
 namespace gpubench {
 
-/// x [..., c], gamma [c], beta [c], running_mean [c], running_var [c] -> y (as x), mean [c], rstd [c], running_mean',
-/// running_var' (in place). All but x and y are f32 (f64 for f64). Over the n rows of a channel:
-///   rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n); y = gamma (x - mean) rstd + beta
-/// and, as PyTorch's momentum has it, with the variance n / (n - 1) times as large, which makes it unbiased:
-///   running' = (1 - momentum) running + momentum statistic
-inline constexpr OpKind batch_norm_forward_kind{"batch_norm_forward", "x gamma beta running_mean running_var",
-                                                "y mean rstd running_mean' running_var'"};
-/// dy (as x), x, gamma, mean, rstd -> dx (as x), dgamma [c], dbeta [c] (both in gamma's type)
-///   dx = gamma rstd (dy - dbeta / n - xhat dgamma / n), xhat = (x - mean) rstd
-inline constexpr OpKind batch_norm_backward_kind{"batch_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta"};
+inline constexpr OpKind batch_norm_backward_kind{
+    "batch_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta", {}, R"(
+The gradients of batch_norm_forward, from its saved statistics.
+dy, x, dx: [..., c]
+gamma, mean, rstd: f32 [c] (f64 for f64)
+dgamma, dbeta: [c], gamma's type
 
-/// batch_norm_forward, with `r` (as x) the add of a residual behind it, and the relu_forward of that, fused:
-///   y = max(gamma (x - mean) rstd + beta + r, 0)
-/// Nothing in between is rounded or stored. Its derivative is relu_backward, which reads y, and batch_norm_backward.
-inline constexpr OpKind batch_norm_relu_forward_kind{
-    "batch_norm_relu_forward", "x gamma beta running_mean running_var r?", "y mean rstd running_mean' running_var'"};
-
-/// The backward of that: batch_norm_backward of the gradient that relu_backward lets through,
-///   dr = dy where y > 0, else 0; with `dy2`, a second gradient of y, the add of both before it: dr = dy + dy2 there
-/// y, dy, dy2 and dr are as x. dr is the residual's gradient too: it is stored where the attribute says so, and with
-/// dy2 always; else it is neither rounded nor stored.
-inline constexpr OpKind batch_norm_relu_backward_kind{"batch_norm_relu_backward", "dy x gamma mean rstd y dy2?",
-                                                      "dx dgamma dbeta dr?"};
+dx = gamma rstd (dy - dbeta / n - xhat dgamma / n), xhat = (x - mean) rstd
+dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy)"};
 
 /// Of the forward.
 struct BatchNorm {
@@ -45,6 +31,20 @@ struct BatchNorm {
   }
 };
 
+inline constexpr OpKind batch_norm_forward_kind{"batch_norm_forward", "x gamma beta running_mean running_var",
+                                                "y mean rstd running_mean' running_var'", defaults_of<BatchNorm>, R"(
+Normalizes every channel by the mean and variance of its elements in the batch, as a training step does.
+x, y: [..., c]: channels are the last axis (NHWC), the other axes together are the n rows
+gamma, beta, running_mean, running_var, mean, rstd: f32 [c] (f64 for f64)
+running_mean', running_var': updates
+
+rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n)
+y = gamma (x - mean) rstd + beta
+running' = (1 - momentum) running + momentum statistic
+as PyTorch's momentum has it, with the variance n / (n - 1) times as large, which makes it unbiased.
+
+Source: Ioffe and Szegedy, arXiv 1502.03167)"};
+
 struct BatchNormRelu {
   BatchNorm norm;
   bool r = false;
@@ -54,6 +54,17 @@ struct BatchNormRelu {
   }
   [[nodiscard]] bool has(std::string_view operand) const { return operand == "r" && r; }
 };
+
+inline constexpr OpKind batch_norm_relu_forward_kind{
+    "batch_norm_relu_forward", "x gamma beta running_mean running_var r?", "y mean rstd running_mean' running_var'",
+    defaults_of<BatchNormRelu>, R"(
+batch_norm_forward, the add of a residual behind it where there is one, and the relu_forward of that, fused.
+x, y, r: [..., c]
+gamma, beta, running_mean, running_var, mean, rstd: f32 [c] (f64 for f64)
+running_mean', running_var': updates
+
+y = max(gamma (x - mean) rstd + beta + r, 0); statistics and attributes (epsilon, momentum) as in batch_norm_forward
+Nothing in between is rounded or stored. Its derivative is relu_backward, which reads y, and batch_norm_backward.)"};
 
 struct BatchNormReluBackward {
   bool dy2 = false;  ///< needs dr
@@ -66,6 +77,17 @@ struct BatchNormReluBackward {
     return (operand == "dy2" && dy2) || (operand == "dr" && dr);
   }
 };
+
+inline constexpr OpKind batch_norm_relu_backward_kind{"batch_norm_relu_backward", "dy x gamma mean rstd y dy2?",
+                                                      "dx dgamma dbeta dr?", defaults_of<BatchNormReluBackward>, R"(
+batch_norm_backward of the gradient that relu_backward lets through, fused.
+dy, x, y, dy2, dx, dr: [..., c]
+gamma, mean, rstd: f32 [c] (f64 for f64)
+dgamma, dbeta: [c], gamma's type
+
+dr = dy where y > 0, else 0; with dy2, a second gradient of y, the add of both before it: dr = dy + dy2 there
+dx, dgamma and dbeta are batch_norm_backward's of dr. dr is the residual's gradient too: it is stored where the
+attribute says so, and with dy2 always; else it is neither rounded nor stored.)"};
 
 /// What belongs to the channels of x.
 struct BatchNormChannels {

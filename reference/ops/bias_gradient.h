@@ -10,19 +10,20 @@
 
 namespace gpubench {
 
-inline constexpr OpKind gemm_gelu_bias_gradient_kind{"gemm_gelu_bias_gradient", "a b pre", "dz db"};
-inline constexpr OpKind gemm_weight_bias_gradient_kind{"gemm_weight_bias_gradient", "a b", "dw db"};
+inline constexpr OpKind gemm_gelu_bias_gradient_kind{"gemm_gelu_bias_gradient", "a b pre", "dz db", defaults_of<Gemm>,
+                                                     R"(
+The first half of the backward of a GELU and its linear layer: the gradient before the GELU, and of its bias.
+a: [m, k], or [k, m] when transpose_a: the gradient that flows into the next layer
+b: [k, n], or [n, k] when transpose_b: that layer's weight
+pre: [m, n]
+dz: [m, n]
+db: [n]
 
-/// gemm_gelu_bias_gradient, with the attributes of a gemm whose epilogue is gelu_gradient:
-///   a [m, k], b [k, n] (either transposed), pre [m, n] -> dz [m, n], db [n]
-///   dz = (alpha op(a) op(b)) gelu'(pre), the product unrounded, dz rounded once to its type
-///   db[j] = sum over i of dz[i, j], each before or after it is rounded to dz's type
-/// The first half of a GELU's and its linear layer's backward: a is the gradient flowing into the next layer, b its
-/// weight.
-///
-/// gemm_weight_bias_gradient:
-///   a, b -> dw = alpha op(a) op(b) [m, n], db: the sum of `gradient` over the rows of that tensor
-///   gradient a: a [k, m], transposed, db [m] (dw as [out, in]); b: b [k, n], not transposed, db [n] (dw as [in, out]).
+dz = (alpha op(a) op(b)) gelu'(pre), the product unrounded, dz rounded once to its type
+db[j] = sum over i of dz[i, j], each before or after it is rounded to dz's type
+The attributes are gemm's with epilogue gelu_gradient and its gelu_form; beta, bias, scaled and blocks are at their
+defaults.)"};
+
 struct GemmWeightBiasGradient {
   enum class Operand { a, b };
   Gemm gemm;                      ///< transposes and alpha; everything else at its default
@@ -32,6 +33,19 @@ struct GemmWeightBiasGradient {
     attribute.always("bias_gradient", &GemmWeightBiasGradient::gradient, AsValue{"a", "b"});
   }
 };
+
+inline constexpr OpKind gemm_weight_bias_gradient_kind{"gemm_weight_bias_gradient", "a b", "dw db",
+                                                       defaults_of<GemmWeightBiasGradient>, R"(
+The gradients of a linear layer's weight and bias, so that the incoming gradient is read once.
+a: [m, k], or [k, m] when transpose_a
+b: [k, n], or [n, k] when transpose_b
+dw: [m, n]
+db: [m] or [n]
+
+dw = alpha op(a) op(b); db = the sum of the factor that bias_gradient names over the rows of its tensor
+  bias_gradient=a: a [k, m], transposed, db [m] (dw as [out, in])
+  bias_gradient=b: b [k, n], not transposed, db [n] (dw as [in, out])
+gemm's other attributes (beta, bias, scaled, blocks, epilogue, gelu_form) are at their defaults.)"};
 
 /// Whether a gemm's attributes ask for nothing but transposes, alpha and `epilogue`.
 [[nodiscard]] bool is_plain(const Gemm& attributes, Gemm::Epilogue epilogue);
@@ -54,9 +68,12 @@ GemmBiasGradientResult gemm_weight_bias_gradient(Program& program, const GemmWei
                                                  const Math& math, std::string label, ValueId a, ValueId b,
                                                  std::optional<ValueId> dw = {}, std::optional<ValueId> db = {});
 
-/// x: [..., n] -> y: [n], y[j] = sum over all leading indices of x[..., j]; or [..., n] of g rows, each the sum of as
-/// many consecutive rows of x: the gradient of what repeats rows (repeat_rows, multiply, modulate_forward).
-inline constexpr OpKind column_sum_kind{"column_sum", "x", "y"};
+inline constexpr OpKind column_sum_kind{"column_sum", "x", "y", {}, R"(
+The gradient of what is repeated over rows: a bias, the scale and shift of adaptive layer norm.
+x: [..., n]
+y: [n], or [..., n] of g rows
+
+y[j] = sum over all leading indices of x[..., j]; with g rows each is the sum of as many consecutive rows of x.)"};
 
 /// `into`: a reserved value of another type than x (f32 bias gradients of bf16 activations), or of several rows.
 ValueId column_sum(Program& program, const Math& math, std::string label, ValueId x, std::optional<ValueId> into = {});

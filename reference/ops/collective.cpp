@@ -184,15 +184,6 @@ void expect_all_held(const OpCall& call) {
 
 bool reduces(OpKind kind) { return kind == all_reduce_kind || kind == reduce_scatter_kind; }
 
-std::string_view name(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum: return "sum";
-    case Reduction::average: return "avg";
-    case Reduction::maximum: return "max";
-  }
-  return "?";
-}
-
 bool AllToAll::is_even() const {
   return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
 }

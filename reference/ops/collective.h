@@ -25,13 +25,6 @@
 
 namespace gpubench {
 
-inline constexpr OpKind all_reduce_kind{"all_reduce", "x*", "y*"};
-inline constexpr OpKind all_gather_kind{"all_gather", "x*", "y*"};
-inline constexpr OpKind reduce_scatter_kind{"reduce_scatter", "x*", "y*"};
-inline constexpr OpKind broadcast_kind{"broadcast", "x*", "y*"};
-inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*"};
-inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*"};
-
 /// Whether ranks run the op together.
 [[nodiscard]] bool is_collective(OpKind kind);
 /// The number of ranks that take part. Throws ProgramError for another op.
@@ -44,11 +37,9 @@ void expect_all_held(const OpCall& call);
 [[nodiscard]] bool reduces(OpKind kind);
 
 enum class Reduction { sum, average, maximum };
-[[nodiscard]] std::string_view name(Reduction reduction);
+template <>
+inline constexpr auto enum_names<Reduction> = std::to_array<std::string_view>({"sum", "avg", "max"});
 
-/// y[r][i] = reduction over all ranks q of x[q][i], on every rank r; all ranks hold the same bits. A maximum with a NaN
-/// is NaN.
-/// Several tensors at once: inputs are x of rank 0 (k tensors), of rank 1, ...; outputs likewise.
 struct AllReduce {
   int ranks = 1;
   Reduction reduction = Reduction::sum;
@@ -58,13 +49,30 @@ struct AllReduce {
   }
 };
 
-/// x of m elements on each rank -> y of n m elements on each: y[r][q m + i] = x[q][i].
+inline constexpr OpKind all_reduce_kind{"all_reduce", "x*", "y*", defaults_of<AllReduce>, R"(
+The sum, average or maximum over all ranks, on every rank.
+x: one or several tensors of each rank, of any shape
+y: as x; may be updates
+
+y[r][i] = reduction over all ranks q of x[q][i], on every rank r of the `ranks`; all hold the same bits. A maximum
+with a NaN is NaN. Several tensors at once: inputs are x of rank 0 (k tensors), of rank 1, ...; outputs likewise.
+
+Source: MPI 4.1, chapter 6; NCCL user guide)"};
+
 struct AllGather {
   int ranks = 1;
   static void visit(auto&& attribute) { attribute("ranks", &AllGather::ranks); }
 };
 
-/// x of n m elements on each rank -> y of m on each: y[r][i] = reduction over all q of x[q][r m + i].
+inline constexpr OpKind all_gather_kind{"all_gather", "x*", "y*", defaults_of<AllGather>, R"(
+Every rank gets the parts of all.
+x: m elements on each rank
+y: n m elements on each rank
+
+y[r][q m + i] = x[q][i] for the n = `ranks` ranks q
+
+Source: MPI 4.1, chapter 6; NCCL user guide)"};
+
 struct ReduceScatter {
   int ranks = 1;
   Reduction reduction = Reduction::sum;
@@ -74,7 +82,15 @@ struct ReduceScatter {
   }
 };
 
-/// x on the root only -> y on each rank: y[r][i] = x[i].
+inline constexpr OpKind reduce_scatter_kind{"reduce_scatter", "x*", "y*", defaults_of<ReduceScatter>, R"(
+The sum, average or maximum over all ranks, of which each rank gets a part.
+x: n m elements on each rank
+y: m elements on each rank
+
+y[r][i] = reduction over all n = `ranks` ranks q of x[q][r m + i]
+
+Source: MPI 4.1, chapter 6; NCCL user guide)"};
+
 struct Broadcast {
   int ranks = 1;
   int root = 0;
@@ -84,8 +100,15 @@ struct Broadcast {
   }
 };
 
-/// counts[q n + r] elements go from rank q to rank r; on both sides blocks are in the order of the other side's ranks:
-///   y[r] = concatenation over q of the r-th block of x[q].
+inline constexpr OpKind broadcast_kind{"broadcast", "x*", "y*", defaults_of<Broadcast>, R"(
+Every rank gets the root's tensor.
+x: on the root only
+y: as x, on each rank
+
+y[r][i] = x[i] for each of the `ranks`; x is rank `root`'s.
+
+Source: MPI 4.1, chapter 6; NCCL user guide)"};
+
 struct AllToAll {
   int ranks = 1;
   std::vector<std::int64_t> counts;
@@ -101,7 +124,17 @@ struct AllToAll {
   }
 };
 
-/// Every rank sends to the one `shift` further, round the ring: y[(q + shift) mod n] = x[q].
+inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*", defaults_of<AllToAll>, R"(
+Every rank sends a block to every other.
+x: a block for each rank, one behind the other
+y: a block of each rank, one behind the other
+
+counts[q n + r] elements go from rank q to rank r (n = `ranks`); on both sides blocks are in the order of the other
+side's ranks:
+  y[r] = concatenation over q of the r-th block of x[q]
+
+Source: MPI 4.1, chapter 6; NCCL user guide)"};
+
 struct SendRecv {
   int ranks = 1;
   int shift = 1;
@@ -110,6 +143,14 @@ struct SendRecv {
     attribute("shift", &SendRecv::shift);
   }
 };
+
+inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*", defaults_of<SendRecv>, R"(
+Every rank sends to the one `shift` further, round the ring.
+x, y: any shape, alike on each rank
+
+y[(q + shift) mod n] = x[q], n = `ranks`
+
+Source: NCCL user guide)"};
 
 // Builders. `group`: the members, as many as the attributes say; empty: ranks 0, 1, ... `x`: one tensor of each member
 // that the program holds, in the order of the group (all_reduce: one list of each, one after the other). Results are in

@@ -13,14 +13,6 @@
 
 namespace gpubench {
 
-/// x, filter -> product, as conv2d_forward; product, gamma, beta, running_mean, running_var, r -> y, mean, rstd,
-/// running_mean', running_var', as batch_norm_forward or, with relu, batch_norm_relu_forward. Statistics may be those
-/// of the product before or after it is rounded to its type, and come from the sums of its elements and of their
-/// squares: variance = mean of x^2 - mean^2. What is normalized is the product as stored.
-inline constexpr OpKind conv2d_batch_norm_forward_kind{"conv2d_batch_norm_forward",
-                                                       "x filter gamma beta running_mean running_var r?",
-                                                       "product y mean rstd running_mean' running_var'"};
-
 struct Conv2dBatchNorm {
   Conv2d conv{};
   BatchNorm norm{};
@@ -34,6 +26,22 @@ struct Conv2dBatchNorm {
   }
   [[nodiscard]] bool has(std::string_view operand) const { return operand == "r" && r; }
 };
+
+inline constexpr OpKind conv2d_batch_norm_forward_kind{
+    "conv2d_batch_norm_forward", "x filter gamma beta running_mean running_var r?",
+    "product y mean rstd running_mean' running_var'", defaults_of<Conv2dBatchNorm>, R"(
+A convolution and the batch norm of its product as one op, so that its statistics need not read the product again.
+x: [n, h, w, c]
+filter: [k, r, s, c / groups]
+gamma, beta, running_mean, running_var, mean, rstd: f32 [k] (f64 for f64)
+r, product, y: [n, p, q, k]
+running_mean', running_var': updates
+
+product = conv2d_forward(x, filter), with stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups as there
+The other outputs are batch_norm_forward's of the product (epsilon, momentum) or, with relu,
+batch_norm_relu_forward's. Statistics may be those of the product before or after it is rounded to its type, and come
+from the sums of its elements and of their squares: variance = mean of x^2 - mean^2. What is normalized is the
+product as stored.)"};
 
 struct Conv2dBatchNormForward {
   ValueId product;

@@ -9,22 +9,7 @@
 
 namespace gpubench {
 
-/// logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over n counted rows, in nats), lse f32 [rows]
-///   lse = log sum exp(logits), loss = mean(lse - logits[label])
-/// A label outside [0, classes) has no right answer: the loss is NaN, and so is its row of dlogits; lse is not
-/// affected.
-inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse"};
-/// dlogits (as logits) = (exp(logits - lse) - 1[label]) dloss / n; reads lse as given. Without dloss f32 [1] it is 1.
-inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse dloss?", "dlogits"};
-/// Both; the gradient's lse may be the stored one or not yet rounded.
-inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels dloss?",
-                                                            "loss lse dlogits"};
-
-/// What the loss is made of, alike in its forward and its backward:
-///   loss = mean(lse - (1 - s) logits[label] - s mean(logits) + z lse^2),  s = label_smoothing, z = z_loss
-///   dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n
-/// Sources: torch.nn.functional.cross_entropy (ignore_index, label_smoothing; Szegedy et al., arXiv 1512.00567, 7);
-/// Chowdhery et al., PaLM, arXiv 2204.02311, 5 (z: 1e-4).
+/// What the loss is made of, alike in its forward and its backward. As torch.nn.functional.cross_entropy has it.
 struct CrossEntropy {
   /// Rows whose label is ignore_index count for nothing: their dlogits are 0, and the mean is over the n others. Where
   /// there are none, the loss is 0 / 0, a NaN, and dlogits are 0, as in PyTorch. Else n = rows.
@@ -43,6 +28,48 @@ struct CrossEntropy {
   [[nodiscard]] bool has(std::string_view operand) const { return scaled && operand == "dloss"; }
   [[nodiscard]] bool counts(std::int64_t label) const { return !ignores || label != ignore_index; }
 };
+
+inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse",
+                                                   defaults_of<CrossEntropy>, R"(
+Softmax cross-entropy against integer labels, averaged over the rows.
+logits: [rows, classes]
+labels: i32 [rows]
+loss: f32 [1], in nats
+lse: f32 [rows]
+
+lse = log sum exp(logits)
+loss = mean(lse - (1 - s) logits[label] - s mean(logits) + z lse^2), s = label_smoothing, z = z_loss
+A label outside [0, classes) has no right answer: the loss is NaN; lse is not affected.
+Where it `ignores`, rows whose label is ignore_index count for nothing, and the mean is over the n others. Where
+there are none, the loss is 0 / 0, a NaN, as in PyTorch. Else n = rows. scaled is for the gradients.
+
+Source: Goodfellow, Bengio, Courville, Deep Learning (2016), 6.2.2.3; label smoothing: Szegedy et al., arXiv
+1512.00567, 7; z_loss: Chowdhery et al., PaLM, arXiv 2204.02311, 5 (1e-4))"};
+
+inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse dloss?", "dlogits",
+                                                    defaults_of<CrossEntropy>, R"(
+The gradient of cross_entropy_forward's logits; reads lse as given.
+logits: [rows, classes]
+labels: i32 [rows]
+lse: f32 [rows]
+dloss: f32 [1], when scaled: the gradient of the loss; else 1
+dlogits: as logits; may be an update of them
+
+dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n, s = label_smoothing, z =
+z_loss Rows whose label is not in [0, classes) are NaN; where it `ignores`, those of ignore_index are 0 and not
+counted in n.)"};
+
+inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels dloss?",
+                                                            "loss lse dlogits", defaults_of<CrossEntropy>, R"(
+cross_entropy_forward and cross_entropy_backward in one; the gradient's lse may be the stored one or not yet rounded.
+logits: [rows, classes]
+labels: i32 [rows]
+dloss: f32 [1], when scaled: the gradient of the loss; else 1
+loss: f32 [1], in nats
+lse: f32 [rows]
+dlogits: as logits; may be an update of them
+
+As the two: ignores, ignore_index, label_smoothing and z_loss mean what they mean there.)"};
 
 struct CrossEntropyForward {
   ValueId loss, lse;

@@ -60,18 +60,19 @@ std::span<const OpDefinition* const> definitions() {
   return all;
 }
 
-const OpDefinition& definition(OpKind kind) {
+const OpDefinition* find_definition(std::string_view name) {
   const auto all = definitions();
   const auto found =
-      std::lower_bound(all.begin(), all.end(), kind.name,
-                       [](const OpDefinition* op, std::string_view name) { return op->kind().name < name; });
-  if (found != all.end() && (*found)->kind() == kind) return **found;
-  std::string known;
-  for (const OpDefinition* op : all) {
-    if (!known.empty()) known += ", ";
-    known += op->kind().name;
-  }
-  throw ProgramError("no op '" + std::string(kind.name) + "'; expected one of: " + known);
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const OpDefinition* op, std::string_view wanted) { return op->kind().name < wanted; });
+  return found != all.end() && (*found)->kind().name == name ? *found : nullptr;
+}
+
+const OpDefinition& definition(OpKind kind) {
+  if (const OpDefinition* found = find_definition(kind.name)) return *found;
+  std::vector<std::string_view> known;
+  for (const OpDefinition* op : definitions()) known.push_back(op->kind().name);
+  throw ProgramError("no op '" + std::string(kind.name) + "'; expected one of: " + with_commas(known));
 }
 
 void OpDefinition::derivative(Program&, const OpCall& call, GradientTape&) const {

@@ -124,6 +124,9 @@ class OpDefinition {
 /// The definition of an op. Throws ProgramError for a kind that is not in the set.
 [[nodiscard]] const OpDefinition& definition(OpKind kind);
 
+/// The one of this name; null where there is none.
+[[nodiscard]] const OpDefinition* find_definition(std::string_view name);
+
 /// Every op of the set, in alphabetical order of their kinds.
 [[nodiscard]] std::span<const OpDefinition* const> definitions();
 

@@ -9,25 +9,6 @@
 
 namespace gpubench {
 
-inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b? blocks_a? blocks_b?", "c z?"};
-
-/// c = epilogue(alpha scale_a scale_b op(a) op(b) + beta c_in + bias)
-///
-/// Inputs, in order: a, b, [c_in when beta != 0], [bias when bias], [pre when epilogue is gelu_gradient],
-/// [scale_a, scale_b when scaled], [blocks_a, blocks_b when blocks].
-///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent
-///   on all three when batched. bias: [n]. pre: as c.
-///   scale_a, scale_b: f32 [1]; the factors that turn 8-bit a and b back into the numbers they stand for (quantize's
-///   inverse).
-///   blocks_a: [m, k / block], blocks_b: [n, k / block]; a scale for each block of neighbours along k (quantize_blocks'
-///   scales), by which a and b are multiplied before all else: u8, E8M0, 2^(stored - 127), 255 is NaN, of blocks of 32
-///   in f8 or f4 (mxfp8, mxfp4), or the magnitude of an f8_e4m3, of blocks of 16 in f4 (nvfp4, whose scale_a and
-///   scale_b undo the tensors' scales). a is [m, k] and b [n, k], transposed: blocks are cut along the last axis.
-/// Outputs: c, [z: as c, the pre-activation, when epilogue is gelu].
-///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).
-/// With beta != 0, c is an update of c_in.
-/// With blocks it has no derivative: gradients are products that sum over the other axes, along which training
-/// quantizes the tensors again.
 struct Gemm {
   enum class Epilogue { none, gelu, gelu_gradient };
   bool transpose_a = false;
@@ -54,6 +35,31 @@ struct Gemm {
   /// Whether `operand` is among its optional tensors.
   [[nodiscard]] bool has(std::string_view operand) const;
 };
+
+inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b? blocks_a? blocks_b?", "c z?",
+                                  defaults_of<Gemm>, R"(
+A matrix product, batched or not, with the epilogues that training fuses into it.
+a: [m, k]; [k, m] when transpose_a; [batch, ...] when batched, as b and c
+b: [k, n]; [n, k] when transpose_b
+c_in: as c, when beta is not 0
+bias: [n]
+pre: as c, when epilogue is gelu_gradient
+scale_a, scale_b: f32 [1], when scaled: turn 8-bit a and b back into the numbers they stand for (quantize's inverse)
+blocks_a: [m, k / block], when blocks: a scale for each block of neighbours along k (quantize_blocks' scales)
+blocks_b: [n, k / block]
+c: [m, n]; an update of c_in when beta is not 0
+z: as c, the pre-activation, when epilogue is gelu
+
+c = epilogue(alpha scale_a scale_b op(a) op(b) + beta c_in + bias)
+  gelu: c = gelu(z), z = alpha a b + beta c_in + bias
+  gelu_gradient: c = (alpha a b) gelu'(pre)
+gelu_form is gelu_forward's form.
+
+With blocks, a and b are multiplied by their blocks' scales before all else. Scales are u8, E8M0, 2^(stored - 127),
+255 is NaN, of blocks of 32 in f8 or f4 (mxfp8, mxfp4), or the magnitude of an f8_e4m3, of blocks of 16 in f4 (nvfp4,
+whose scale_a and scale_b undo the tensors' scales). a is [m, k] and b [n, k], transposed: blocks are cut along the
+last axis. Then it has no derivative: gradients are products that sum over the other axes, along which training
+quantizes the tensors again.)"};
 
 /// Positions of a gemm's tensors among its inputs and then outputs; -1 where there is none.
 struct GemmRoles {

@@ -9,19 +9,29 @@
 
 namespace gpubench {
 
-/// a [m, k], b [groups, k, n] ([groups, n, k] when transpose_b), sizes i32 [groups] -> c [m, n]
-///   c[r] = a[r] op(b[g]) for the sizes[g] rows of group g, which follow each other in the order of the groups; 0 for
-///   rows beyond the last group's.
-/// Groups may be empty. A negative size, or more rows than a has, has no right answer.
-inline constexpr OpKind grouped_gemm_kind{"grouped_gemm", "a b sizes", "c"};
-/// a [rows, m], b [rows, n], sizes i32 [groups] -> c [groups, m, n]: c[g] = a_g^T b_g, over the rows of group g; 0 for
-/// an empty one. The gradient of b above, from its a and dc (dc and a when transpose_b).
-inline constexpr OpKind grouped_gemm_backward_weight_kind{"grouped_gemm_backward_weight", "a b sizes", "c"};
+inline constexpr OpKind grouped_gemm_backward_weight_kind{"grouped_gemm_backward_weight", "a b sizes", "c", {}, R"(
+The gradient of grouped_gemm's b, from its a and dc (dc and a when transpose_b).
+a: [rows, m]
+b: [rows, n]
+sizes: i32 [groups]
+c: [groups, m, n]
+
+c[g] = a_g^T b_g, over the rows of group g; 0 for an empty one)"};
 
 struct GroupedGemm {
   bool transpose_b = false;
   static void visit(auto&& attribute) { attribute("transpose_b", &GroupedGemm::transpose_b); }
 };
+
+inline constexpr OpKind grouped_gemm_kind{"grouped_gemm", "a b sizes", "c", defaults_of<GroupedGemm>, R"(
+Products of groups of rows, each with a matrix of its own: the experts of a mixture. How many rows a group has is data.
+a: [m, k]
+b: [groups, k, n]; [groups, n, k] when transpose_b
+sizes: i32 [groups]
+c: [m, n]
+
+c[r] = a[r] op(b[g]) for the sizes[g] rows of group g, which follow each other in the order of the groups; 0 for rows
+beyond the last group's. Groups may be empty. A negative size, or more rows than a has, has no right answer.)"};
 
 /// `into`: a reserved value for c; otherwise it is reserved under the name `label` with a's type.
 ValueId grouped_gemm(Program& program, const GroupedGemm& attributes, const Math& math, std::string label, ValueId a,

@@ -13,12 +13,15 @@
 
 namespace gpubench {
 
-/// scale f32 [1], g_1 ... -> found_inf f32 [1], g_1' ...: g' = g / scale; found_inf is 1 where any g is infinite or
-/// NaN, else 0. g' is f32, in which small gradients keep their bits: an update of g where that is f32 itself, a tensor
-/// of its own where it is narrower. (f64 stays f64.)
-inline constexpr OpKind unscale_kind{"unscale", "scale g*", "found_inf g'*"};
-/// scale f32 [1], tracker i32 [1] (steps since the scale changed), found_inf f32 [1] -> scale', tracker', both updates.
-inline constexpr OpKind update_scale_kind{"update_scale", "scale tracker found_inf", "scale' tracker'"};
+inline constexpr OpKind unscale_kind{"unscale", "scale g*", "found_inf g'*", {}, R"(
+Takes the loss scale off gradients, and says whether one of them is infinite or NaN.
+scale, found_inf: f32 [1]
+g: any shape
+g': f32 (f64 for f64): an update of g where that is f32 itself, a tensor of its own where it is narrower
+
+g' = g / scale; found_inf is 1 where any g is infinite or NaN, else 0. In f32, small gradients keep their bits.
+
+Source: Micikevicius et al., arXiv 1710.03740; torch.amp.GradScaler)"};
 
 struct Unscale {
   ValueId found_inf;
@@ -27,8 +30,6 @@ struct Unscale {
 Unscale unscale(Program& program, const Math& math, std::string label, ValueId scale,
                 std::span<const ValueId> gradients);
 
-/// Where found_inf is not 0: scale' = backoff scale, tracker' = 0. Else tracker' = tracker + 1; where that is
-/// `interval`, scale' = growth scale, unless that were infinite, and tracker' = 0.
 struct UpdateScale {
   double growth = 2.0;
   double backoff = 0.5;
@@ -39,6 +40,19 @@ struct UpdateScale {
     attribute("interval", &UpdateScale::interval);
   }
 };
+
+inline constexpr OpKind update_scale_kind{"update_scale", "scale tracker found_inf", "scale' tracker'",
+                                          defaults_of<UpdateScale>, R"(
+Adapts the loss scale: lower where a gradient overflowed, higher after a while without.
+scale, found_inf: f32 [1]
+tracker: i32 [1], steps since the scale changed
+scale', tracker': updates
+
+Where found_inf is not 0: scale' = backoff scale, tracker' = 0. Else tracker' = tracker + 1; where that is `interval`,
+scale' = growth scale, unless that were infinite, and tracker' = 0.
+
+Source: torch.amp.GradScaler)"};
+
 /// `scale` and `tracker` are updated. Throws ProgramError for factors or an interval that are not positive.
 void update_scale(Program& program, const UpdateScale& attributes, std::string label, ValueId scale, ValueId tracker,
                   ValueId found_inf);

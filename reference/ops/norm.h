@@ -9,26 +9,6 @@
 
 namespace gpubench {
 
-/// x [..., n], gamma [n], beta [n] -> y (as x), mean [...], rstd [...] (statistics in f32)
-///   rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n); y = gamma (x - mean) rstd + beta
-inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd"};
-/// dy (as x), x, gamma, mean, rstd -> dx (as x), dgamma [n], dbeta [n] (both in gamma's type)
-inline constexpr OpKind layer_norm_backward_kind{"layer_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta"};
-/// x [..., n], gamma [n] -> y (as x), rstd [...] (f32): rstd = 1 / sqrt(mean of x^2 + epsilon), y = gamma x rstd
-inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y rstd"};
-/// dy (as x), x, gamma, rstd -> dx (as x), dgamma [n] (in gamma's type)
-inline constexpr OpKind rms_norm_backward_kind{"rms_norm_backward", "dy x gamma rstd", "dx dgamma"};
-
-/// A residual connection and the layer normalization behind it, in one pass over memory: add and layer_norm_forward
-/// fused. Its backward is residual_norm_backward where the sum is read on, else layer_norm_backward. x [..., n], r (as
-/// x), gamma [n], beta [n] -> sum (as x), y (as x), mean [...], rstd [...] (statistics in f32)
-///   sum = x + r, rounded once to x's type; y, mean and rstd are layer_norm_forward's of that rounded sum.
-inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd"};
-/// layer_norm_backward, and the add of what flows back along the residual connection: dx = dr (as x) + the norm's,
-/// which is not rounded before.
-inline constexpr OpKind residual_norm_backward_kind{"residual_norm_backward", "dy x gamma mean rstd dr",
-                                                    "dx dgamma dbeta"};
-
 /// Of every op that normalizes.
 struct Norm {
   double epsilon = 1e-5;
@@ -37,6 +17,73 @@ struct Norm {
 using LayerNorm = Norm;
 using RmsNorm = Norm;
 using ResidualNorm = Norm;
+
+inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd", defaults_of<Norm>,
+                                                R"(
+Layer normalization over the last axis.
+x, y: [..., n]
+gamma, beta: [n]
+mean, rstd: f32 [...]
+
+rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n)
+y = gamma (x - mean) rstd + beta
+
+Source: Ba, Kiros, Hinton, arXiv 1607.06450)"};
+
+inline constexpr OpKind layer_norm_backward_kind{"layer_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta",
+                                                 defaults_of<Norm>, R"(
+The gradients of layer_norm_forward, from its saved statistics.
+dy, x, dx: [..., n]
+gamma: [n]
+mean, rstd: f32 [...]
+dgamma, dbeta: [n], gamma's type
+
+xhat = (x - mean) rstd, g = gamma dy
+dx = rstd (g - mean(g) - xhat mean(g xhat)), means over the row
+dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy
+epsilon is the forward's; rstd has it in it.)"};
+
+inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y rstd", defaults_of<Norm>, R"(
+Root mean square normalization over the last axis, which subtracts no mean and adds no beta.
+x, y: [..., n]
+gamma: [n]
+rstd: f32 [...]
+
+rstd = 1 / sqrt(mean of x^2 + epsilon), y = gamma x rstd
+
+Source: Zhang and Sennrich, arXiv 1910.07467)"};
+
+inline constexpr OpKind rms_norm_backward_kind{"rms_norm_backward", "dy x gamma rstd", "dx dgamma", defaults_of<Norm>,
+                                               R"(
+The gradients of rms_norm_forward, from its saved rstd.
+dy, x, dx: [..., n]
+gamma: [n]
+rstd: f32 [...]
+dgamma: [n], gamma's type
+
+xhat = x rstd, g = gamma dy
+dx = rstd (g - xhat mean(g xhat)), the mean over the row; dgamma = sum over rows of dy xhat
+epsilon is the forward's; rstd has it in it.)"};
+
+inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd",
+                                                   defaults_of<Norm>, R"(
+A residual connection and the layer normalization behind it, in one pass over memory: add and layer_norm_forward fused.
+x, r, sum, y: [..., n]
+gamma, beta: [n]
+mean, rstd: f32 [...]
+
+sum = x + r, rounded once to x's type; y, mean and rstd are layer_norm_forward's (epsilon) of that rounded sum.
+Its backward is residual_norm_backward where the sum is read on, else layer_norm_backward.)"};
+
+inline constexpr OpKind residual_norm_backward_kind{"residual_norm_backward", "dy x gamma mean rstd dr",
+                                                    "dx dgamma dbeta", defaults_of<Norm>, R"(
+layer_norm_backward, and the add of what flows back along the residual connection.
+dy, x, dr, dx: [..., n]
+gamma: [n]
+mean, rstd: f32 [...]
+dgamma, dbeta: [n], gamma's type
+
+dx = dr + layer_norm_backward's dx, which is not rounded before; dgamma, dbeta and epsilon as there)"};
 
 struct LayerNormForward {
   ValueId y, mean, rstd;

@@ -11,27 +11,28 @@
 
 namespace gpubench {
 
-/// g_1 ... g_count -> norm f32 [1]: the 2-norm over all elements of all of them.
-inline constexpr OpKind gradient_norm_kind{"gradient_norm", "g*", "norm"};
-inline constexpr OpKind clip_kind{"clip", "norm g*", "g'*"};
-inline constexpr OpKind adamw_kind{"adamw", "lr step found_inf? w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
-inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step found_inf? w* g* m* v* copy*?",
-                                        "w'* m'* v'* copy'*?"};
-inline constexpr OpKind lion_kind{"lion", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?"};
-inline constexpr OpKind sgd_kind{"sgd", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?"};
+inline constexpr OpKind gradient_norm_kind{"gradient_norm", "g*", "norm", {}, R"(
+The 2-norm over all elements of all gradients.
+g: any shape
+norm: f32 [1]
 
-/// norm, g_1 ... -> g_1' ... (updates): g' = g min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
+norm = sqrt(sum of g^2))"};
+
 struct Clip {
   double limit = 1.0;
   static void visit(auto&& attribute) { attribute("limit", &Clip::limit); }
 };
-/// Loshchilov and Hutter, arXiv 1711.05101 (decoupled weight decay), with bias correction:
-///   m' = beta1 m + (1 - beta1) g          v' = beta2 v + (1 - beta2) g^2
-///   w' = w - lr (m' / bc1 / (sqrt(v' / bc2) + epsilon) + weight_decay w),   bc = 1 - beta^step
-/// Inputs: lr f32 [1], step i32 [1] (the first step is 1), then per tensor: w f32, g, m f32, v f32, [copy].
-/// Outputs per tensor, all updates: w', m', v', [copy' = w' rounded to the copy's type].
-/// With l2 it is Adam (Kingma and Ba, arXiv 1412.6980) as torch.optim.Adam: weight_decay w is added to g instead.
-/// With found_inf f32 [1], which follows step, nothing changes where that is not 0 (reference/ops/loss_scaling.h).
+
+inline constexpr OpKind clip_kind{"clip", "norm g*", "g'*", defaults_of<Clip>, R"(
+Scales gradients down to a largest norm.
+norm: f32 [1]
+g: any shape
+g': updates
+
+g' = g min(1, limit / (norm + 1e-6))
+
+Source: torch.nn.utils.clip_grad_norm_)"};
+
 struct AdamW {
   double beta1 = 0.9;
   double beta2 = 0.95;
@@ -53,8 +54,26 @@ struct AdamW {
     return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
   }
 };
-/// clip and adamw in one pass. Inputs: norm, then those of adamw; outputs as adamw's. Gradients are left
-/// unchanged: the clipped values go into m' and v' unrounded and are not stored.
+
+inline constexpr OpKind adamw_kind{"adamw", "lr step found_inf? w* g* m* v* copy*?", "w'* m'* v'* copy'*?",
+                                   defaults_of<AdamW>, R"(
+A step of AdamW (or Adam) for all parameters.
+lr: f32 [1]
+step: i32 [1], the first is 1
+found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+w: f32, any shape
+g: as w, any floating-point type
+m, v: f32, as w
+copy: as w in a lower precision, when copies
+w', m', v', copy': updates
+
+m' = beta1 m + (1 - beta1) g, v' = beta2 v + (1 - beta2) g^2
+w' = w - lr (m' / bc1 / (sqrt(v' / bc2) + epsilon) + weight_decay w), bc = 1 - beta^step
+copy' = w' rounded to the copy's type
+With l2 it is Adam as torch.optim.Adam: weight_decay w is added to g instead.
+
+Source: Loshchilov and Hutter, arXiv 1711.05101 (decoupled weight decay); Adam: Kingma and Ba, arXiv 1412.6980)"};
+
 struct ClipAdamW {
   AdamW adamw;
   double limit = 1.0;
@@ -64,9 +83,21 @@ struct ClipAdamW {
   }
   [[nodiscard]] bool has(std::string_view operand) const { return adamw.has(operand); }
 };
-/// Chen et al., arXiv 2302.06675: a step of one size for every parameter.
-///   w' = w - lr (sign(beta1 m + (1 - beta1) g) + weight_decay w)          m' = beta2 m + (1 - beta2) g
-/// Inputs and outputs as sgd's.
+
+inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step found_inf? w* g* m* v* copy*?",
+                                        "w'* m'* v'* copy'*?", defaults_of<ClipAdamW>, R"(
+clip and adamw in one pass. Clipped gradients go into m' and v' unrounded and are not stored.
+norm, lr: f32 [1]
+step: i32 [1], the first is 1
+found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+w: f32, any shape
+g: as w, any floating-point type
+m, v: f32, as w
+copy: as w in a lower precision, when copies
+w', m', v', copy': updates
+
+adamw (beta1, beta2, epsilon, weight_decay, l2) of g min(1, limit / (norm + 1e-6)). g is left unchanged.)"};
+
 struct Lion {
   double beta1 = 0.9;
   double beta2 = 0.99;
@@ -84,11 +115,22 @@ struct Lion {
     return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
   }
 };
-/// As torch.optim.SGD, dampening 0, whose first step (m' = d) is that from m = 0:
-///   d = g + weight_decay w          m' = momentum m + d
-///   w' = w - lr m', or with nesterov w - lr (d + momentum m')
-/// Inputs: lr f32 [1], then per tensor: w f32, g, m f32, [copy]. Outputs per tensor, all updates: w', m',
-/// [copy' = w' rounded to the copy's type]. found_inf, which follows lr: as AdamW's.
+
+inline constexpr OpKind lion_kind{"lion", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?", defaults_of<Lion>, R"(
+A step of Lion for all parameters: of one size for every element.
+lr: f32 [1]
+found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+w: f32, any shape
+g: as w, any floating-point type
+m: f32, as w
+copy: as w in a lower precision, when copies
+w', m', copy': updates
+
+w' = w - lr (sign(beta1 m + (1 - beta1) g) + weight_decay w), m' = beta2 m + (1 - beta2) g
+copy' = w' rounded to the copy's type
+
+Source: Chen et al., arXiv 2302.06675)"};
+
 struct Sgd {
   double momentum = 0.9;
   double weight_decay = 0.0;
@@ -106,6 +148,22 @@ struct Sgd {
     return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
   }
 };
+
+inline constexpr OpKind sgd_kind{"sgd", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?", defaults_of<Sgd>, R"(
+A step of gradient descent with momentum for all parameters.
+lr: f32 [1]
+found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+w: f32, any shape
+g: as w, any floating-point type
+m: f32, as w
+copy: as w in a lower precision, when copies
+w', m', copy': updates
+
+d = g + weight_decay w, m' = momentum m + d
+w' = w - lr m', or with nesterov w - lr (d + momentum m')
+copy' = w' rounded to the copy's type. As torch.optim.SGD, dampening 0, whose first step (m' = d) is that from m = 0.
+
+Source: torch.optim.SGD)"};
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients);
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,

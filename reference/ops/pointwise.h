@@ -11,45 +11,6 @@
 
 namespace gpubench {
 
-/// y = a b, b repeated.
-inline constexpr OpKind multiply_kind{"multiply", "a b", "y"};
-/// y = x (1 + scale) + shift, both repeated: adaptive layer norm. Peebles and Xie, arXiv 2212.09748.
-inline constexpr OpKind modulate_forward_kind{"modulate_forward", "x scale shift", "y"};
-/// dx = dy (1 + scale), scale repeated. The gradients of scale and shift are column_sums of dy x and of dy.
-inline constexpr OpKind modulate_backward_kind{"modulate_backward", "dy scale", "dx"};
-/// y = b + factor c (STREAM: McCalpin 1995).
-inline constexpr OpKind triad_kind{"triad", "b c", "y"};
-/// y = factor x.
-inline constexpr OpKind scale_kind{"scale", "x", "y"};
-/// y = a + b.
-inline constexpr OpKind add_kind{"add", "a b", "y"};
-/// y = x rounded once to y's type.
-inline constexpr OpKind cast_kind{"cast", "x", "y"};
-/// The Gaussian error linear unit and its derivative. Hendrycks and Gimpel, arXiv 1606.08415.
-inline constexpr OpKind gelu_forward_kind{"gelu_forward", "x", "y"};
-inline constexpr OpKind gelu_backward_kind{"gelu_backward", "x dy", "dx"};
-/// y = x, or 0 where x is negative. Its gradient needs no mask beside y: dx = 0 where y <= 0, else dy.
-inline constexpr OpKind relu_forward_kind{"relu_forward", "x", "y"};
-inline constexpr OpKind relu_backward_kind{"relu_backward", "y dy", "dx"};
-/// y = x / (1 + exp(-x)), also called swish. Elfwing, Uchibe, Doya, arXiv 1702.03118.
-inline constexpr OpKind silu_forward_kind{"silu_forward", "x", "y"};
-inline constexpr OpKind silu_backward_kind{"silu_backward", "x dy", "dx"};
-/// y = silu(gate) up. Shazeer, arXiv 2002.05202.
-inline constexpr OpKind swiglu_forward_kind{"swiglu_forward", "gate up", "y"};
-/// dgate = dy up silu'(gate), dup = dy silu(gate).
-inline constexpr OpKind swiglu_backward_kind{"swiglu_backward", "gate up dy", "dgate dup"};
-
-/// Whether the op is one of these.
-[[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
-  for (const OpKind& one :
-       {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, modulate_backward_kind, modulate_forward_kind,
-        multiply_kind, relu_backward_kind, relu_forward_kind, scale_kind, silu_backward_kind, silu_forward_kind,
-        swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
-    if (one.name == kind.name) return true;
-  }
-  return false;
-}
-
 struct Triad {
   double factor = 3.0;
   static void visit(auto&& attribute) { attribute("factor", &Triad::factor); }
@@ -64,6 +25,121 @@ struct Gelu {
   GeluForm form = GeluForm::tanh;
   static void visit(auto&& attribute) { attribute("form", &Gelu::form, AsWord{"tanh", "erf"}); }
 };
+
+inline constexpr OpKind multiply_kind{"multiply", "a b", "y", {}, R"(
+The product of two tensors, element by element.
+a, y: [..., n]
+b: as a, or fewer rows, each for as many consecutive ones
+
+y = a b)"};
+
+inline constexpr OpKind modulate_forward_kind{"modulate_forward", "x scale shift", "y", {}, R"(
+The scale and shift of adaptive layer norm.
+x, y: [..., n]
+scale, shift: [..., n] of fewer rows, each for as many consecutive ones of x
+
+y = x (1 + scale) + shift
+
+Source: Peebles and Xie, arXiv 2212.09748)"};
+
+inline constexpr OpKind modulate_backward_kind{"modulate_backward", "dy scale", "dx", {}, R"(
+The gradient of modulate_forward's x.
+dy, dx: [..., n]
+scale: [..., n] of fewer rows, each for as many consecutive ones of dy
+
+dx = dy (1 + scale)
+The gradients of scale and shift are column_sums of dy x and of dy.)"};
+
+inline constexpr OpKind triad_kind{"triad", "b c", "y", defaults_of<Triad>, R"(
+STREAM's triad.
+b, c, y: any shape, alike
+
+y = b + factor c
+
+Source: McCalpin 1995)"};
+
+inline constexpr OpKind scale_kind{"scale", "x", "y", defaults_of<Scale>, R"(
+A tensor times a constant.
+x, y: any shape, alike
+
+y = factor x)"};
+
+inline constexpr OpKind add_kind{"add", "a b", "y", {}, R"(
+The sum of two tensors.
+a, b, y: any shape, alike
+
+y = a + b)"};
+
+inline constexpr OpKind cast_kind{"cast", "x", "y", {}, R"(
+A tensor in another type.
+x, y: any shape, alike
+
+y = x rounded once to y's type)"};
+
+inline constexpr OpKind gelu_forward_kind{"gelu_forward", "x", "y", defaults_of<Gelu>, R"(
+The Gaussian error linear unit.
+x, y: any shape, alike
+
+form tanh: y = x/2 (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3))), GPT-2's; form erf: y = x/2 (1 + erf(x/sqrt 2))
+
+Source: Hendrycks and Gimpel, arXiv 1606.08415)"};
+
+inline constexpr OpKind gelu_backward_kind{"gelu_backward", "x dy", "dx", defaults_of<Gelu>, R"(
+The gradient of gelu_forward.
+x, dy, dx: any shape, alike
+
+dx = dy gelu'(x), of the forward's form)"};
+
+inline constexpr OpKind relu_forward_kind{"relu_forward", "x", "y", {}, R"(
+The rectified linear unit.
+x, y: any shape, alike
+
+y = x, or 0 where x is negative)"};
+
+inline constexpr OpKind relu_backward_kind{"relu_backward", "y dy", "dx", {}, R"(
+The gradient of relu_forward, which needs no mask beside y.
+y, dy, dx: any shape, alike
+
+dx = 0 where y <= 0, else dy)"};
+
+inline constexpr OpKind silu_forward_kind{"silu_forward", "x", "y", {}, R"(
+The sigmoid-weighted linear unit, also called swish.
+x, y: any shape, alike
+
+y = x / (1 + exp(-x))
+
+Source: Elfwing, Uchibe, Doya, arXiv 1702.03118)"};
+
+inline constexpr OpKind silu_backward_kind{"silu_backward", "x dy", "dx", {}, R"(
+The gradient of silu_forward.
+x, dy, dx: any shape, alike
+
+dx = dy silu'(x), silu'(x) = s (1 + x (1 - s)), s = 1 / (1 + exp(-x)))"};
+
+inline constexpr OpKind swiglu_forward_kind{"swiglu_forward", "gate up", "y", {}, R"(
+The gated unit of Llama's feed-forward layer.
+gate, up, y: any shape, alike
+
+y = silu(gate) up
+
+Source: Shazeer, arXiv 2002.05202)"};
+
+inline constexpr OpKind swiglu_backward_kind{"swiglu_backward", "gate up dy", "dgate dup", {}, R"(
+The gradients of swiglu_forward.
+gate, up, dy, dgate, dup: any shape, alike
+
+dgate = dy up silu'(gate), dup = dy silu(gate))"};
+
+/// Whether the op is one of these.
+[[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
+  for (const OpKind& one :
+       {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, modulate_backward_kind, modulate_forward_kind,
+        multiply_kind, relu_backward_kind, relu_forward_kind, scale_kind, silu_backward_kind, silu_forward_kind,
+        swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
+    if (one.name == kind.name) return true;
+  }
+  return false;
+}
 
 // Builders. Results have the shape and type of the first operand, but for cast's. All throw ProgramError naming the
 // tensor whose shape or type does not fit.

@@ -7,17 +7,6 @@
 
 namespace gpubench {
 
-/// x [n, h, w, c] -> y [n, p, q, c], p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise. Padding is never the
-/// largest. index [n, p, q, c], u8: which element of its window y is, r window_w + s; the first of equal ones. A NaN is
-/// larger than any number, and of several the last is taken, as in PyTorch.
-inline constexpr OpKind max_pool_forward_kind{"max_pool_forward", "x", "y index"};
-/// dy, index [n, p, q, c] -> dx [n, h, w, c]: the sum of dy over the windows that chose this element.
-inline constexpr OpKind max_pool_backward_kind{"max_pool_backward", "dy index", "dx"};
-/// x [n, h, w, c] -> y [n, p, q, c]: the sum of the window's elements over their number, or over the window's size
-/// where the padding counts.
-inline constexpr OpKind average_pool_forward_kind{"average_pool_forward", "x", "y"};
-inline constexpr OpKind average_pool_backward_kind{"average_pool_backward", "dy", "dx"};
-
 struct Pool {
   std::int64_t window_h = 1, window_w = 1;
   std::int64_t stride_h = 1, stride_w = 1;
@@ -34,6 +23,43 @@ struct Pool {
     attribute("counts_padding", &Pool::counts_padding);
   }
 };
+
+inline constexpr OpKind max_pool_forward_kind{"max_pool_forward", "x", "y index", defaults_of<Pool>, R"(
+The largest element of each window, NHWC, and which one it is.
+x: [n, h, w, c]
+y: [n, p, q, c]
+index: u8 [n, p, q, c], which element of its window y is: r window_w + s
+
+y = the largest of window_h x window_w elements, p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with pad_w,
+stride_w. Padding is never the largest; of equal elements the first is taken. A NaN is larger than any number, and of
+several the last is taken, as in PyTorch. Windows have at most 256 elements; padding is less than the window.
+counts_padding is for means.)"};
+
+inline constexpr OpKind max_pool_backward_kind{"max_pool_backward", "dy index", "dx", defaults_of<Pool>, R"(
+The gradient of max_pool_forward.
+dy: [n, p, q, c]
+index: u8 [n, p, q, c]
+dx: [n, h, w, c]
+
+dx = the sum of dy over the windows that chose this element. window_h, window_w, stride_h, stride_w, pad_h, pad_w are
+the forward's; counts_padding is for means.)"};
+
+inline constexpr OpKind average_pool_forward_kind{"average_pool_forward", "x", "y", defaults_of<Pool>, R"(
+The mean of each window, NHWC.
+x: [n, h, w, c]
+y: [n, p, q, c]
+
+y = the sum of the elements of a window of window_h x window_w, over their number; or over the window's size where
+counts_padding (PyTorch's default; ONNX's is not). p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with pad_w,
+stride_w; padding is less than the window.)"};
+
+inline constexpr OpKind average_pool_backward_kind{"average_pool_backward", "dy", "dx", defaults_of<Pool>, R"(
+The gradient of average_pool_forward.
+dy: [n, p, q, c]
+dx: [n, h, w, c]
+
+dx = the sum over the windows that this element is in of dy over what the forward divides by. window_h, window_w,
+stride_h, stride_w, pad_h, pad_w and counts_padding are the forward's.)"};
 
 /// One axis: `window` elements at every `stride` positions, of an input of `extent` elements with `pad` around it.
 struct PoolAxis {

@@ -67,16 +67,6 @@ Quantized quantize_by_amax(Program& program, DType to, const Math& math, const s
   return quantize(program, {.to = to}, math, label, x, scale);
 }
 
-std::string_view name(BlockFormat format) {
-  switch (format) {
-    case BlockFormat::mxfp8_e4m3: return "mxfp8_e4m3";
-    case BlockFormat::mxfp8_e5m2: return "mxfp8_e5m2";
-    case BlockFormat::mxfp4: return "mxfp4";
-    case BlockFormat::nvfp4: break;
-  }
-  return "nvfp4";
-}
-
 std::int64_t block_of(BlockFormat format) { return format == BlockFormat::nvfp4 ? 16 : 32; }
 
 DType element_of(BlockFormat format) {

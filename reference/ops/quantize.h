@@ -11,20 +11,13 @@
 
 namespace gpubench {
 
-inline constexpr OpKind amax_kind{"amax", "x", "amax"};
-inline constexpr OpKind quantize_kind{"quantize", "x scale", "values inverse amax"};
-inline constexpr OpKind quantize_blocks_kind{"quantize_blocks", "x scale?", "values scales"};
-inline constexpr OpKind scale_from_amax_kind{"scale_from_amax", "history", "scale"};
+inline constexpr OpKind amax_kind{"amax", "x", "amax", {}, R"(
+The largest magnitude of a tensor.
+x: any shape and floating-point type
+amax: f32 [1]
 
-/// values = scale x, rounded to the 8-bit type, to nearest, ties to even. What is too large becomes the largest finite
-/// number (infinities too), or unsaturated, an infinity in e5m2 and NaN in e4m3, which has none: the two modes of the
-/// OCP 8-bit Floating Point Specification 1.0.
-///
-/// Inputs, in order: x: a floating-point type, any shape; scale: f32 [1], in practice a power of two chosen from
-/// earlier amax ("delayed scaling": one pass over x; Micikevicius et al., arXiv 2209.05433) or from x's own ("current
-/// scaling": amax() first, another pass). Outputs, in order: values:
-/// as x, of type `to`, row-major or in the layout asked for; inverse: f32 [1], 1 / scale, what gemm multiplies with
-/// (scale_a, scale_b) to undo the scaling; amax: f32 [1], max |x|, from which the next scale is chosen.
+amax = max |x|; NaN where any element is)"};
+
 struct Quantize {
   DType to = DType::f8_e4m3;  ///< f8_e4m3 (largest 448) or f8_e5m2 (57344)
   bool saturate = true;
@@ -33,6 +26,21 @@ struct Quantize {
     attribute("saturate", &Quantize::saturate, AsWord{"unsaturated", "saturated"});
   }
 };
+
+inline constexpr OpKind quantize_kind{"quantize", "x scale", "values inverse amax", defaults_of<Quantize>, R"(
+An 8-bit copy of a tensor, with one scale for all of it.
+x: any shape and floating-point type
+scale: f32 [1], in practice a power of two
+values: as x, of the 8-bit type `to`, row-major or in the layout asked for
+inverse: f32 [1], 1 / scale: what gemm multiplies with (scale_a, scale_b)
+amax: f32 [1], max |x|, from which the next scale is chosen
+
+values = scale x, rounded to nearest, ties to even. What is too large becomes the largest finite number (448 of
+f8_e4m3, 57344 of f8_e5m2; infinities too), or unsaturated (`saturate`), an infinity in e5m2 and NaN in e4m3, which
+has none. The scale comes from earlier amax ("delayed scaling": one pass over x) or from x's own ("current scaling":
+amax first, another pass).
+
+Source: OCP 8-bit Floating Point Specification 1.0; Micikevicius et al., arXiv 2209.05433)"};
 
 struct Quantized {
   ValueId values, inverse, amax;
@@ -45,10 +53,6 @@ Quantized quantize(Program& program, const Quantize& attributes, const Math& mat
 /// The largest magnitude of x, a floating-point type of any shape: f32 [1]. NaN where any element is.
 ValueId amax(Program& program, const Math& math, std::string label, ValueId x);
 
-/// scale, f32 [1] = the largest power of two such that scale * max(history) <= 2^-margin * the largest number of the
-/// 8-bit type `to`; no further than 2^-126 to 2^127, and 1 where that maximum is 0, infinite or NaN.
-///
-/// history: f32 [n], the amax of the last n steps, or the tensor's own.
 struct ScaleFromAmax {
   DType to = DType::f8_e4m3;
   int margin = 0;
@@ -57,6 +61,15 @@ struct ScaleFromAmax {
     attribute("margin", &ScaleFromAmax::margin);
   }
 };
+
+inline constexpr OpKind scale_from_amax_kind{"scale_from_amax", "history", "scale", defaults_of<ScaleFromAmax>, R"(
+The scale that quantize takes, from the largest magnitudes of the last steps, or the tensor's own.
+history: f32 [n]
+scale: f32 [1]
+
+scale = the largest power of two such that scale max(history) <= 2^-margin times the largest number of the 8-bit type
+`to`; no further than 2^-126 to 2^127, and 1 where that maximum is 0, infinite or NaN)"};
+
 /// Throws ProgramError for another type, a history that is not f32 [n], or a margin outside 0 to 100.
 ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const Math& math, std::string label,
                         ValueId history);
@@ -68,23 +81,13 @@ Quantized quantize_by_amax(Program& program, DType to, const Math& math, const s
 /// Formats of blocks along the last axis: OCP Microscaling Formats 1.0 with scales in E8M0, and NVIDIA's NVFP4 with
 /// scales in e4m3 and a second scale for the tensor.
 enum class BlockFormat : std::uint8_t { mxfp8_e4m3, mxfp8_e5m2, mxfp4, nvfp4 };
-[[nodiscard]] std::string_view name(BlockFormat format);
+template <>
+inline constexpr auto enum_names<BlockFormat> = std::to_array<std::string_view>({"mxfp8_e4m3", "mxfp8_e5m2", "mxfp4",
+                                                                                 "nvfp4"});
 /// 32, of nvfp4 16.
 [[nodiscard]] std::int64_t block_of(BlockFormat format);
 [[nodiscard]] DType element_of(BlockFormat format);
 
-/// Each block of x as values of a narrow type and one scale, such that value * scale is near the element (nvfp4: near
-/// the element times the tensor's scale). All of it is exact, bit for bit:
-///
-/// mx: with a the block's largest magnitude, and elements up to L = 1.75 * 2^8 (e4m3), 1.75 * 2^15 (e5m2) or 1.5 * 2^2
-/// (e2m1), scale = 2^e with e = floor(log2 a) - {8, 15, 2} (OCP; elements beyond 2^e L saturate), or where `covers`,
-/// the smallest e with a <= 2^e L (cuBLAS, Transformer Engine). e is at least -127, also for a = 0. values = x / 2^e,
-/// rounded once, saturated. `scales` hold e + 127 (E8M0), as u8.
-///
-/// nvfp4: t = x * scale rounded to f32; scales = max |t| / 6, rounded to f32 and that to e4m3, saturated; values = t /
-/// scales, rounded to f32 and that to e2m1, saturated; zeros of x's sign where the block's scale is 0.
-///
-/// A block with a NaN or an infinity has a scale of NaN (E8M0: 255) and values of what NaN is in their type (e2m1: 6).
 struct QuantizeBlocks {
   BlockFormat format = BlockFormat::mxfp8_e4m3;
   bool covers = false;  ///< mx: no element saturates
@@ -94,6 +97,28 @@ struct QuantizeBlocks {
   }
   [[nodiscard]] bool has(std::string_view /*scale*/) const { return format == BlockFormat::nvfp4; }
 };
+
+inline constexpr OpKind quantize_blocks_kind{"quantize_blocks", "x scale?", "values scales",
+                                             defaults_of<QuantizeBlocks>, R"(
+A copy of a tensor in 8 or 4 bits, with a scale for each block of neighbours along the last axis.
+x: f32, f16 or bf16 [..., n]
+scale: f32 [1], of nvfp4 alone
+values: as x, of the format's type
+scales: [..., n / block]: u8, of blocks of 32; of nvfp4 f8_e4m3, of blocks of 16
+
+value * scale is near the element (nvfp4: near the element times the tensor's scale). All of it is exact, bit for bit.
+
+  format mx*    with a the block's largest magnitude, and elements up to L = 1.75 * 2^8 (e4m3), 1.75 * 2^15 (e5m2) or
+                1.5 * 2^2 (e2m1), scale = 2^e with e = floor(log2 a) - {8, 15, 2} (OCP; elements beyond 2^e L
+                saturate), or where `covers`, the smallest e with a <= 2^e L (cuBLAS, Transformer Engine). e is at
+                least -127, also for a = 0. values = x / 2^e, rounded once, saturated. scales hold e + 127 (E8M0).
+  format nvfp4  t = x * scale rounded to f32; scales = max |t| / 6, rounded to f32 and that to e4m3, saturated;
+                values = t / scales, rounded to f32 and that to e2m1, saturated; zeros of x's sign where the block's
+                scale is 0.
+
+A block with a NaN or an infinity has a scale of NaN (E8M0: 255) and values of what NaN is in their type (e2m1: 6).
+
+Source: OCP Microscaling Formats 1.0; NVIDIA's NVFP4)"};
 
 struct QuantizedBlocks {
   ValueId values;  ///< as x

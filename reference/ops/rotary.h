@@ -9,14 +9,6 @@
 
 namespace gpubench {
 
-inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y"};
-
-/// x [b, s, h, d], cos and sin [s, d/2] (f32; f64 for x in f64) -> y [b, s, h, d] (x's type)
-///   With c and s the elements of the tables at the token's position in its sequence and pair i:
-///     y_first = x_first c - x_second s,  y_second = x_second c + x_first s
-/// Any tables are accepted: c^2 + s^2 = 1 is not required. Angles are usually position * base^(-2i/d), base 10000.
-/// x and y may be strided parts of packed storages; the last axis is contiguous. y may update x. To rotate only the
-/// first elements of each head, pass that part.
 struct Rotary {
   /// Which elements are pair i: half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
   enum class Pairing { half, interleaved };
@@ -29,6 +21,21 @@ struct Rotary {
     attribute("inverse", &Rotary::inverse);
   }
 };
+
+inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y", defaults_of<Rotary>, R"(
+Rotary position embedding: pairs of a head's elements are rotated by angles that grow with the position.
+x, y: [b, s, h, d]; y may be an update of x
+cos, sin: f32 [s, d/2] (f64 for f64)
+
+With c and s the elements of the tables at the token's position in its sequence and pair i:
+  y_first = x_first c - x_second s,  y_second = x_second c + x_first s
+pairing half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
+inverse: the transposed rotation, with -s for s. With tables of true angles it undoes the rotation; with any it is its
+gradient. Any tables are accepted: c^2 + s^2 = 1 is not required. Angles are usually position * base^(-2i/d), base
+10000. x and y may be strided parts of packed storages; the last axis is contiguous. To rotate only the first
+elements of each head, pass that part.
+
+Source: Su et al., arXiv 2104.09864)"};
 
 struct RotaryTables {
   ValueId cos, sin;

@@ -9,18 +9,6 @@
 
 namespace gpubench {
 
-/// logits [t, e], bias? f32 [e] -> indices i32 [t, k], weights f32 [t, k] (f64 for f64)
-///   s        softmax of the row, or 1 / (1 + exp(-logit)) of each
-///   indices  of the k largest s + bias, the largest first; of equal logits with equal biases the lowest index first.
-///            Where scores differ by less than their rounding errors, either may come first.
-///   weights  scale s[index], divided by their sum first where `normalize`: then those of a softmax are the softmax of
-///            the chosen logits alone (Mixtral)
-/// A row with a NaN has no right answer.
-inline constexpr OpKind routing_forward_kind{"routing_forward", "logits bias?", "indices weights"};
-/// logits, indices, dweights [t, k] -> dlogits, as logits: what flows through the weights, for the choice as given (the
-/// choice itself, and so the bias, has no gradient). An index outside [0, e) contributes nothing.
-inline constexpr OpKind routing_backward_kind{"routing_backward", "logits indices dweights", "dlogits"};
-
 ///                            scores   normalize  bias  scale
 ///   Switch (k = 1), OLMoE    softmax  no         no    1
 ///   Mixtral, Qwen3           softmax  yes        no    1
@@ -41,6 +29,43 @@ struct Routing {
   }
   [[nodiscard]] bool has(std::string_view operand) const { return operand == "bias" && bias; }
 };
+
+inline constexpr OpKind routing_forward_kind{"routing_forward", "logits bias?", "indices weights", defaults_of<Routing>,
+                                             R"(
+Which experts of a mixture a token goes to, and with what weights: top-k routing.
+logits: [t, e]
+bias: f32 [e]
+indices: i32 [t, k]
+weights: f32 [t, k] (f64 for f64)
+
+  s        by scores: softmax of the row, or sigmoid, 1 / (1 + exp(-logit)) of each
+  indices  of the k largest s + bias, the largest first; of equal logits with equal biases the lowest index first.
+Where
+           scores differ by less than their rounding errors, either may come first.
+  weights  scale s[index], divided by their sum first where `normalize`: then those of a softmax are the softmax of
+the
+           chosen logits alone (Mixtral)
+bias counts in the choice alone; it balances the experts without a loss (arXiv 2408.15664). A row with a NaN has no
+right answer.
+                           scores   normalize  bias  scale
+  Switch (k = 1), OLMoE    softmax  no         no    1
+  Mixtral, Qwen3           softmax  yes        no    1
+  DeepSeek-V3              sigmoid  yes        yes   2.5
+
+Source: Shazeer et al., arXiv 1701.06538; Switch, arXiv 2101.03961; Mixtral, arXiv 2401.04088; DeepSeek-V3, arXiv
+2412.19437, 2.1.2)"};
+
+inline constexpr OpKind routing_backward_kind{"routing_backward", "logits indices dweights", "dlogits",
+                                              defaults_of<Routing>, R"(
+The gradient of routing_forward's logits, for the choice as given.
+logits: [t, e]
+indices: i32 [t, k]
+dweights: f32 [t, k] (f64 for f64)
+dlogits: as logits
+
+dlogits = the gradient of sum(weights dweights), with k, scores, normalize and scale as in the forward. The choice
+itself, and so the bias, has no gradient. An index outside
+[0, e) contributes nothing.)"};
 
 struct RoutingForward {
   ValueId indices, weights;

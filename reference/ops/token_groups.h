@@ -9,13 +9,6 @@
 
 namespace gpubench {
 
-/// indices i32 [t, k] -> sizes i32 [experts], order i32 [t k], places i32 [t, k]
-/// The pairs by expert, those of one expert in their own order.
-///   sizes   how many pairs name expert first + g
-///   order   the pairs, one group behind the other
-///   places  where in `order` each pair is
-/// Pairs of other experts (on other ranks) are left out: their place is -1, and so is the rest of `order`.
-inline constexpr OpKind group_tokens_kind{"group_tokens", "indices", "sizes order places"};
 struct TokenGrouping {
   std::int64_t experts = 1;
   std::int64_t first = 0;
@@ -25,20 +18,49 @@ struct TokenGrouping {
   }
 };
 
-/// x [t, h], order i32 [n], weights? f32 [t, k] (f64 for f64) -> y [n, h], x's type; k = n / t
-///   y[r] = x[order[r] / k], times weights[order[r]]; 0 where order[r] is no pair
-inline constexpr OpKind permute_tokens_kind{"permute_tokens", "x order weights?", "y"};
-/// x [n, h], places i32 [t, k], weights? f32 [t, k] -> y [t, h], x's type
-///   y[i] = the sum over j of x[places[i, j]], times weights[i, j]; places outside [0, n) contribute nothing
-inline constexpr OpKind unpermute_tokens_kind{"unpermute_tokens", "x places weights?", "y"};
-/// x [n, h], places i32 [t, k], dy [t, h] -> dweights f32 [t, k] (f64 for f64): dweights[i, j] = dy[i] . x[places[i,
-/// j]], or 0. The gradient of both ops' weights: of permute_tokens with its x for dy, and dy for x.
-inline constexpr OpKind unpermute_backward_weights_kind{"unpermute_backward_weights", "x places dy", "dweights"};
+inline constexpr OpKind group_tokens_kind{"group_tokens", "indices", "sizes order places", defaults_of<TokenGrouping>,
+                                          R"(
+Sorts the pairs of a token and one of its k experts by expert. Pair token k + j is the token's j-th.
+indices: i32 [t, k]
+sizes: i32 [experts], how many pairs name expert first + g
+order: i32 [t k], the pairs, one group behind the other
+places: i32 [t, k], where in `order` each pair is
+
+Pairs of one expert stay in their own order. Pairs of other experts than first ... first + experts - 1 (on other
+ranks) are left out: their place is -1, and so is the rest of `order`.)"};
+
+inline constexpr OpKind unpermute_backward_weights_kind{"unpermute_backward_weights", "x places dy", "dweights", {}, R"(
+The gradient of the weights of unpermute_tokens, and of permute_tokens with its x for dy, and dy for x.
+x: [n, h]
+places: i32 [t, k]
+dy: [t, h]
+dweights: f32 [t, k] (f64 for f64)
+
+dweights[i, j] = dy[i] . x[places[i, j]], or 0)"};
+
 struct TokenMove {
   bool weighted = false;
   static void visit(auto&& attribute) { attribute("weighted", &TokenMove::weighted); }
   [[nodiscard]] bool has(std::string_view operand) const { return operand == "weights" && weighted; }
 };
+
+inline constexpr OpKind permute_tokens_kind{"permute_tokens", "x order weights?", "y", defaults_of<TokenMove>, R"(
+Brings tokens to their experts: a row for each pair, in group_tokens' order.
+x: [t, h]
+order: i32 [n]
+weights: f32 [t, k] (f64 for f64), when weighted
+y: [n, h], x's type; k = n / t
+
+y[r] = x[order[r] / k], times weights[order[r]]; 0 where order[r] is no pair)"};
+
+inline constexpr OpKind unpermute_tokens_kind{"unpermute_tokens", "x places weights?", "y", defaults_of<TokenMove>, R"(
+Brings the experts' rows back to their tokens and sums them up.
+x: [n, h]
+places: i32 [t, k]
+weights: f32 [t, k] (f64 for f64), when weighted
+y: [t, h], x's type
+
+y[i] = the sum over j of x[places[i, j]], times weights[i, j]; places outside [0, n) contribute nothing)"};
 
 struct TokenGroups {
   ValueId sizes, order, places;

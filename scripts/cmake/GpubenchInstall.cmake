@@ -1,6 +1,8 @@
 # What `cmake --install` lays out, in a folder that can be moved, by component:
 #   program    bin/gpubench; the CUDA module in lib/; in share/ the manual page and the completion of shells, which the program
 #              writes itself, the schemas and the licences of what is compiled in
+#              and for implementations under test: include/gpubench/implementation.h, and gpubench::implementation of
+#              find_package(gpubench)
 #   libraries  lib/: every library that the program needs except the C and C++ libraries and NVIDIA's
 #   gpu_tests  tests/: the tests that need a GPU
 # scripts/package packs all of it; the .deb (GpubenchDeb) the program alone, and names the libraries' packages.
@@ -27,6 +29,14 @@ install(CODE [[
     execute_process(COMMAND "$<TARGET_FILE:gpubench>" ${verb} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
 ]] COMPONENT program)
+install(FILES harness/core/implementation.h DESTINATION include/gpubench COMPONENT program)
+install(TARGETS gpubench_implementation EXPORT gpubench_targets)
+install(EXPORT gpubench_targets NAMESPACE gpubench:: FILE gpubench-config.cmake DESTINATION lib/cmake/gpubench
+  COMPONENT program)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/gpubench-config-version.cmake COMPATIBILITY AnyNewerVersion ARCH_INDEPENDENT)
+install(FILES ${CMAKE_BINARY_DIR}/gpubench-config-version.cmake DESTINATION lib/cmake/gpubench COMPONENT program)
+
 install(FILES LICENSE CITATION.cff DESTINATION share/doc/gpubench COMPONENT program)
 install(FILES scripts/cmake/debian_copyright DESTINATION share/doc/gpubench RENAME copyright COMPONENT program)
 install(DIRECTORY results/schema DESTINATION share/gpubench COMPONENT program FILES_MATCHING PATTERN *.json)

@@ -163,7 +163,7 @@ TEST(KeptFlags, AreThoseThatChooseAndMeasure) {
   EXPECT_THAT(kept.values, IsSupersetOf({"--tier", "--gpus", "--breakdown", "--check", "--inject-error"}));
   EXPECT_THAT(kept.switches, UnorderedElementsAre("--anonymize", "--deterministic", "--dry-run", "--energy",
                                                   "--trust-libraries", "--turns", "--virtual-ranks"));
-  EXPECT_THAT(kept.files, UnorderedElementsAre("--like", "--pin", "--shapes", "--tuning-cache"));
+  EXPECT_THAT(kept.files, UnorderedElementsAre("--impl", "--like", "--pin", "--shapes", "--tuning-cache"));
   for (const char* other : {"--mode", "--json", "--out", "--anonymize-key", "--progress"})
     EXPECT_THAT(kept.values, Not(Contains(other)));
 }

@@ -119,6 +119,14 @@ TEST_F(Cli, AnErrorOnPurposeFailsAndIsToldBeforeTheRunInTheReportAndInTheRerunLi
   EXPECT_THAT(saved.err.str(), HasSubstr("was measured with a fault on purpose, gemm=nan, and is no baseline"));
 }
 
+// 1 - 0.9^3 = 0.271
+TEST_F(Cli, RechecksAndWhatTheyAreWorthAreToldBeforeTheRunAndInEachCase) {
+  EXPECT_EQ(run_to_stdout({"--recheck", "3"}), 0);
+  const std::string told = "3 rechecks: a fault in 1 of 10 launches is seen with 27%";
+  EXPECT_THAT(cli_.err.str(), HasSubstr(told));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("bit for bit; " + told));
+}
+
 TEST_F(Cli, AnErrorOnPurposeThatMakesNoSenseIsRefusedAndRunsNothing) {
   for (const auto& [word, said] : std::vector<std::pair<std::string, std::string>>{
            {"gem=bit", "no planned case runs an op 'gem'; kinds of ops:"},

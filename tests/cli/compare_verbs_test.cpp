@@ -170,7 +170,7 @@ TEST_F(CompareVerbs, FilesThatAreNoReportsExitTwoWithTheirPlace) {
 TEST_F(CompareVerbs, WrongCallsExitTwo) {
   const std::pair<std::vector<std::string>, const char*> calls[] = {
       {{"compare"}, "two reports at least"},
-      {{"compare", "a.json"}, "two reports at least"},
+      {{"compare", "a.json"}, "cannot be opened"},
       {{"compare", "a.json", "--b", "b.json"}, "either reports"},
       {{"compare", "--a", "a.json"}, "either reports"},
       {{"compare", "a.json", "b.json", "--format", "xml"}, "table, markdown, json, csv"},

@@ -56,7 +56,7 @@ class BashCompletion : public ::testing::Test {
 TEST_F(BashCompletion, OffersVerbsFirst) {
   EXPECT_THAT(offered({"gpubench", ""}),
               AllOf(Contains("run"), Contains("gate"), Contains("help"), Not(Contains("man"))));
-  EXPECT_THAT(offered({"gpubench", "ex"}), ElementsAre("export"));
+  EXPECT_THAT(offered({"gpubench", "exp"}), ElementsAre("explain", "export"));
 }
 
 TEST_F(BashCompletion, OffersTheFlagsOfTheVerb) {

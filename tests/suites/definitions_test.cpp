@@ -3,8 +3,10 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "harness/run/case_record.h"
+#include "reference/ops/definition.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -20,11 +22,15 @@ std::map<std::string, std::string> definitions_in(const std::string& path) {
   return all;
 }
 
+Selection everything() {
+  Selection selection;
+  selection.tier = Tier::quick;  // every workload in every precision; larger shapes are built by the same code
+  return selection;
+}
+
 std::map<std::string, std::string> definitions_now() {
-  Selection everything;
-  everything.tier = Tier::quick;  // every workload in every precision; larger shapes are built by the same code
   std::map<std::string, std::string> all;
-  for (const PlannedCase& planned : plan_cases(all_suites(), everything))
+  for (const PlannedCase& planned : plan_cases(all_suites(), everything()))
     all.emplace(planned.id(), definition_hash(planned));
   return all;
 }
@@ -46,6 +52,21 @@ TEST(Definitions, AnIdStandsForTheWorkThatItWasPublishedWith) {
   }
   for (const auto& [id, hash] : now)
     EXPECT_TRUE(then.count(id) == 1) << "a new case, to be added: " << hash << " " << id;
+}
+
+TEST(Definitions, EveryCallCanBeMadeFromTheNamesAndValuesOfItsAttributes) {
+  std::set<std::string_view> seen;
+  for (const PlannedCase& declared : declared_cases(all_suites(), everything())) {
+    const Program program = declared.workload->build(declared.c);
+    for (const OpCall& call : program.ops()) {
+      std::vector<NamedValue> values;
+      for (const Attribute& attribute : call.attributes.list()) values.push_back({attribute.name, attribute.value});
+
+      EXPECT_EQ(make_attributes(find_definition(call.kind.name)->kind(), values), call.attributes) << declared.id();
+      seen.insert(call.kind.name);
+    }
+  }
+  EXPECT_GT(seen.size(), 60U);
 }
 
 }  // namespace

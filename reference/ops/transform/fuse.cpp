@@ -15,9 +15,10 @@ const FusionClaim* claim_of(OpKind kind, std::span<const FusionClaim> claims) {
 }
 
 /// In the order of the program.
-std::vector<Rewrite> find_rewrites(const Program& program, std::span<const FusionClaim> claims) {
+std::vector<Rewrite> find_rewrites(const Program& program, std::span<const FusionClaim> claims,
+                                   std::vector<bool> taken) {
   const Chain chain{program, program.dependencies()};
-  std::vector<bool> taken(program.ops().size(), false);
+  taken.resize(program.ops().size(), false);
   std::vector<Rewrite> found;
   for (const FusionRule& rule : fusion_rules()) {
     if (claim_of(rule.kind, claims) == nullptr) continue;
@@ -75,7 +76,7 @@ Program rewritten(const Program& program, const std::vector<Rewrite>& rewrites) 
 
 }  // namespace
 
-Fused fuse(const Program& program, std::span<const FusionClaim> claims) {
+Fused fuse(const Program& program, std::span<const FusionClaim> claims, std::vector<bool> kept) {
   const std::span<const FusionRule> rules = fusion_rules();
   for (const FusionClaim& claim : claims) {
     if (std::none_of(rules.begin(), rules.end(), [&](const FusionRule& rule) { return rule.kind == claim.kind; })) {
@@ -84,7 +85,7 @@ Fused fuse(const Program& program, std::span<const FusionClaim> claims) {
     }
   }
   if (claims.empty()) return {program, {}};
-  const std::vector<Rewrite> found = find_rewrites(program, claims);
+  const std::vector<Rewrite> found = find_rewrites(program, claims, std::move(kept));
   Fused result{rewritten(program, found), {}};
   for (const Rewrite& rewrite : found) {
     for (const OpCall& fused : rewrite.fused) {

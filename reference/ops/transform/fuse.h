@@ -43,7 +43,8 @@ struct Fused {
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
 /// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is silently
 /// ignored.
-[[nodiscard]] Fused fuse(const Program& program, std::span<const FusionClaim> claims);
+/// `kept`: by op, those that stay as they are; empty: none.
+[[nodiscard]] Fused fuse(const Program& program, std::span<const FusionClaim> claims, std::vector<bool> kept = {});
 
 // The rules of fuse(): each finds ops that one fused op can replace.
 

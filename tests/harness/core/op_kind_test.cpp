@@ -13,7 +13,13 @@ using testing::HasSubstr;
 
 enum class Order { first, second };
 enum class Corner { upper, lower };
-std::string_view name(Corner corner) { return corner == Corner::upper ? "upper" : "lower"; }
+
+}  // namespace
+
+template <>
+inline constexpr auto enum_names<Corner> = std::to_array<std::string_view>({"upper", "lower"});
+
+namespace {
 
 struct Inner {
   double factor = 3.0;
@@ -100,8 +106,86 @@ TEST(Attributes, GiveBackTheStructAndRefuseAnotherType) {
   EXPECT_THROW((void)Attributes{}.as<Inner>(), ProgramError);
 }
 
+constexpr OpKind with_attributes{"product", "a b", "c", defaults_of<Everything>};
+
+std::string refusal(const OpKind& kind, const NamedValue& value) {
+  try {
+    (void)make_attributes(kind, {{value}});
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Attributes, AreSetByName) {
+  const std::vector<NamedValue> values{{"flag", true},
+                                       {"stride", std::int64_t{-2}},
+                                       {"alpha", 0.1},
+                                       {"axes", std::vector<std::int64_t>{1, 0}},
+                                       {"order", std::string_view("second")},
+                                       {"causal", false},
+                                       {"kind", std::string_view("odd")},
+                                       {"corner", std::string_view("lower")},
+                                       {"factor", std::int64_t{5}}};
+
+  const Attributes attributes = make_attributes(with_attributes, values);
+
+  EXPECT_EQ(attributes.to_string(),
+            "flag, stride=-2, alpha=0.1, axes=1 0, second, full, kind=odd, corner=lower, factor=5");
+  EXPECT_EQ(make_attributes(with_attributes), Attributes(Everything{}));
+  EXPECT_EQ(make_attributes(declared), Attributes());
+}
+
+TEST(Attributes, SayWhichWordsTheyTake) {
+  const std::vector<Attribute> list = make_attributes(with_attributes).list();
+
+  EXPECT_EQ(list[3].words, std::vector<std::string_view>{});
+  EXPECT_EQ(list[5].words, (std::vector<std::string_view>{"full", "causal"}));
+  EXPECT_EQ(list[7].words, (std::vector<std::string_view>{"upper", "lower"}));
+}
+
+TEST(Attributes, AnUnknownNameOrAValueOfAnotherKindIsAUsageErrorSayingWhatIsExpected) {
+  EXPECT_EQ(refusal(with_attributes, {"alhpa", 1.0}),
+            "product: no attribute 'alhpa'; expected one of: flag, stride, alpha, axes, order, causal, kind, corner, "
+            "factor");
+  EXPECT_EQ(refusal(declared, {"alpha", 1.0}), "product: no attribute 'alpha'; expected none");
+  EXPECT_EQ(refusal(with_attributes, {"flag", 0.5}), "product: attribute 'flag' is '0.5'; expected true or false");
+  EXPECT_EQ(refusal(with_attributes, {"alpha", true}), "product: attribute 'alpha' is 'true'; expected a number");
+  EXPECT_EQ(refusal(with_attributes, {"corner", true}), "accepted");  // of two words, the second
+  EXPECT_EQ(refusal(with_attributes, {"corner", std::string_view("left")}),
+            "product: attribute 'corner' is 'left'; expected one of: upper, lower");
+  EXPECT_THAT(refusal(with_attributes, {"stride", 1.0}), HasSubstr("expected a whole number from -9223"));
+  EXPECT_THAT(refusal(with_attributes, {"axes", std::vector<std::int64_t>{std::int64_t{1} << 40}}),
+              HasSubstr("expected a whole number from -2147483648 to 2147483647"));
+  EXPECT_THAT(refusal(with_attributes, {"axes", std::int64_t{1}}), HasSubstr("expected a list of whole numbers"));
+}
+
 std::optional<std::size_t> input(const Everything& e, std::string_view name, std::size_t i = 0) {
   return position_of(declared.inputs, e, name, i);
+}
+
+TEST(OpKinds, AreDocumentedInOneTextThatIsTakenApart) {
+  const OpDoc doc = doc_of({"product", "a b", "c", {}, R"(
+Multiplies.
+a, b: [n]: anything
+c: f32 [n]
+
+c = a b
+  also where it is 0
+
+Note.
+
+Source: here,
+there)"});
+
+  EXPECT_EQ(doc.meaning, "Multiplies.");
+  ASSERT_EQ(doc.operands.size(), 3U);
+  EXPECT_EQ(doc.operands[1].name, "b");
+  EXPECT_EQ(doc.operands[1].text, "[n]: anything");
+  EXPECT_EQ(doc.operands[2].text, "f32 [n]");
+  EXPECT_EQ(doc.body, "c = a b\n  also where it is 0\n\nNote.");
+  EXPECT_EQ(doc.source, "here,\nthere");
+  EXPECT_TRUE(doc_of(declared).operands.empty());
 }
 
 TEST(Operands, StandInTheOrderOfTheirDeclaration) {

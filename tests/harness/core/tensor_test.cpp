@@ -59,6 +59,20 @@ TEST(TensorView, ARunCrossesRowsOfAStridedPart) {
   EXPECT_EQ(t.view[11], 26.0);
 }
 
+TEST(TensorView, NothingOutsideTheTensorIsRead) {
+  const Counting t({2, 3}, Layout::row_major({2, 3}));
+  std::vector<double> out(3);
+  EXPECT_THROW((void)t.view[6], ProgramError);
+  EXPECT_THROW((void)t.view[-1], ProgramError);
+  EXPECT_THROW((void)t.view.at({2, 0}), ProgramError);
+  EXPECT_THROW((void)t.view.at({1}), ProgramError);
+  EXPECT_THROW(t.view.read({1, 1}, 1, out), ProgramError);
+  EXPECT_THROW(t.view.read({0, 0, 0}, 1, out), ProgramError);
+  EXPECT_THROW(t.view.read(4, out), ProgramError);
+  t.view.read(3, out);
+  EXPECT_EQ(out, (std::vector<double>{3, 4, 5}));
+}
+
 TEST(TensorView, AColumnIsReadAlongItsAxis) {
   const Counting t({3, 4}, Layout{{10, 2}, {}});
   std::vector<double> column(3);

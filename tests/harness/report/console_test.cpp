@@ -122,6 +122,7 @@ TEST(Failures, NameOpElementValuesBoundHowManyAndTheRerunLine) {
       "    op      gemm.forward (gemm), recheck of the timed launch, by onednn:brg:avx512_core_amx_bf16\n"
       "    worst   c[0, 17]  got -1.84375  want -1.8390312  off by 0.00472  bound 0.0012  (3.5 of the allowance)\n"
       "    wrong   3 of 64 judged elements (4,096 in all): 3 of 64 elements outside their bound, first at c[0, 17]\n"
+      "    where   c: all 3 are in [0-1, 17]\n"
       "    seed    9223372036854775807\n"
       "    rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42\n"
       "\n");

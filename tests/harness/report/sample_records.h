@@ -21,6 +21,7 @@ inline OpParity sample_op(Verdict verdict) {
   op.elements = 4096;
   op.bad = verdict == Verdict::pass ? 0 : 3;
   op.worst = Worst{"c", {0, 17}, -1.84375, -1.8390312, 0.0012};
+  op.places = WrongPlaces{"c", "all 3 are in [0-1, 17]", 8, 32, 2, {3, 0, 0, 0}};
   op.mutations = 4;
   op.mutations_rejected = 4;
   return op;
@@ -115,6 +116,7 @@ inline Report sample_report() {
   report.run.locked_clock_mhz = 1755;
   report.run.check = "sample";
   report.run.shapes = ShapesContext{"step.log", "ONEDNN_VERBOSE", {{"primitive reorder", 3.0, true}}};
+  report.run.implementations = {{"my_gemm", "0123456789abcdef", "2.1"}};
   report.run.env = {{"OMP_NUM_THREADS", "2"}};
   report.run.devices = {
       {"cpu", "A Processor", 2, 8000000000, 4000000000, 33554432, {{"isa", "avx2"}}, {{"oneDNN", "2.6.3"}}}};

@@ -4,6 +4,8 @@
 // `inside_ns` of it lies between a sample's two clock readings, and so is in the number that is reported.
 // round_of_a_case: a round of the engine for a case of the suites; `outside_us` is what it takes beside its samples and
 // its warm-up: restoring the state of every cold copy, binding threads, telemetry. Paid once a round, and in no number.
+// launch: of nothing, by the backend alone and through the interface for own implementations, in turns; `interface_ns`
+// is the difference.
 // summary: the statistics of a case of 20 rounds of 10, per sample.
 #include <benchmark/benchmark.h>
 
@@ -11,9 +13,11 @@
 
 #include "harness/hardware/telemetry.h"
 #include "harness/measure/statistics.h"
+#include "harness/run/own_implementation.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/timing.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/pointwise.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -32,6 +36,44 @@ void sample_of_nothing(benchmark::State& state) {
     inside.push_back(median(times.wall_ns));
   }
   state.counters["inside_ns"] = median(inside);
+}
+
+void launch(benchmark::State& state) {
+  constexpr int samples = 20;
+  constexpr std::int64_t batch = 1 << 14;
+  const std::unique_ptr<Backend> cpu = open_cpu_backend(1);
+  const gpubench_implementation nothing{
+      GPUBENCH_ABI_VERSION,
+      sizeof(gpubench_implementation),
+      nullptr,
+      [](const gpubench_call*, char*, std::size_t) { return GPUBENCH_OK; },
+      nullptr,
+      [](void*, const gpubench_call*, void*, void*, char*, std::size_t) { return GPUBENCH_OK; },
+      nullptr};
+  const OwnImplementation own("nothing", nothing);
+  const std::unique_ptr<Backend> through = with_implementation(*cpu, own);
+  Program program;
+  const ValueId x = program.add(tensor("x", DType::f32, {1}, Role::input));
+  relu_forward(program, {}, "relu", x);
+  const std::vector<TensorSpec> specs = specs_of_call(program, program.op(0));
+  std::vector<Buffer> memory;
+  std::vector<Tensor> tensors;
+  for (const TensorSpec& spec : specs) {
+    memory.push_back(cpu->allocate(static_cast<std::size_t>(spec.bytes())));
+    tensors.push_back({spec, memory.back().data()});
+  }
+  const std::vector<Launch> ours{through->bind(through->plan(program.op(0), specs, {}), tensors, {})};
+  const std::vector<Launch> direct{cpu->launch_of([](void*) {})};
+  std::vector<double> differences, alone;
+  for (auto _ : state) {
+    const auto ns = [&](const std::vector<Launch>& launches) {
+      return median(cpu->time(launches, {samples, batch, 1, 0.0, Cadence::streaming}).wall_ns) / batch;
+    };
+    alone.push_back(ns(direct));
+    differences.push_back(ns(ours) - alone.back());
+  }
+  state.counters["alone_ns"] = median(alone);
+  state.counters["interface_ns"] = median(differences);
 }
 
 // Samples of one run each, as many as the longest preset has.
@@ -83,6 +125,7 @@ void summary(benchmark::State& state) {
 }
 
 BENCHMARK(sample_of_nothing)->Arg(1)->Arg(64)->UseManualTime()->Unit(benchmark::kNanosecond)->Iterations(200);
+BENCHMARK(launch)->Iterations(50);
 BENCHMARK_CAPTURE(round_of_a_case, memory, "memory/copy/n=1048576/f32/x1")
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond)

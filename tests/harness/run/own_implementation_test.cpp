@@ -1,5 +1,5 @@
 // Somebody's own implementation by the C interface: called by name with what the op declares, judged like any other.
-#include "harness/run/forwarding_backend.h"
+#include "harness/run/own_implementation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,8 @@ const std::vector<PlannedCase>& cases() {
 }
 
 struct Ran {
-  explicit Ran(const gpubench_implementation& implementation) {
+  Ran(const char* name, const gpubench_implementation& table) {
+    const OwnImplementation implementation(name, table);
     const std::unique_ptr<Backend> cpu = open_cpu_backend(2);
     const std::unique_ptr<Backend> own = with_implementation(*cpu, implementation);
     RunOptions options = sim::smoke_options();
@@ -74,7 +75,7 @@ struct Ran {
 };
 
 TEST(OwnImplementation, InCPassesParityInEveryOpThatItOffersAndLeavesTheOthersToTheDevice) {
-  const Ran ran(loop_gemm);
+  const Ran ran("loops", loop_gemm);
   EXPECT_EQ(ran.record().verdict, Verdict::pass) << ran.record().reason;
   for (const char* label : {"biased", "turned", "added", "batched"}) {
     EXPECT_EQ(ran.implementation_of(label), "impl:loops") << label;
@@ -83,28 +84,41 @@ TEST(OwnImplementation, InCPassesParityInEveryOpThatItOffersAndLeavesTheOthersTo
 }
 
 TEST(OwnImplementation, ThatForgetsATermFails) {
-  const Ran ran(wrong_gemm);
+  const Ran ran("wrong", wrong_gemm);
   EXPECT_EQ(ran.record().verdict, Verdict::fail);
   EXPECT_THAT(ran.record().reason, HasSubstr("op 'biased' (gemm) failed in check"));
 }
 
 TEST(OwnImplementation, ThatReportsAFailureIsAnErrorInItsOwnWords) {
-  const Ran ran(failing_gemm);
+  const Ran ran("failing", failing_gemm);
   EXPECT_EQ(ran.record().verdict, Verdict::error);
   EXPECT_THAT(ran.record().reason, HasSubstr("impl:failing, op 'biased': out of luck: gemm"));
 }
 
 TEST(OwnImplementation, OfAnotherVersionIsRefusedWithBothVersions) {
-  const std::unique_ptr<Backend> cpu = open_cpu_backend(1);
   gpubench_implementation newer = loop_gemm;
-  newer.abi_version = 7;
+  newer.abi_version = 7U << 16U | 3U;
   try {
-    (void)with_implementation(*cpu, newer);
+    (void)OwnImplementation("newer", newer);
     FAIL() << "accepted";
-  } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("version 7"));
-    EXPECT_THAT(error.what(), HasSubstr("expected version 0"));
+  } catch (const BackendError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("version 7.3"));
+    EXPECT_THAT(error.what(), HasSubstr("this gpubench has 1.0"));
   }
+}
+
+TEST(OwnImplementation, OfAnotherMinorVersionIsTakenWithALongerOrAShorterTable) {
+  struct {
+    gpubench_implementation known = loop_gemm;
+    void* added_later = nullptr;
+  } newer;
+  newer.known.abi_version = GPUBENCH_ABI_VERSION + 1;
+  newer.known.struct_size = sizeof(newer);
+  EXPECT_EQ(OwnImplementation("newer", newer.known).table().run, loop_gemm.run);
+  gpubench_implementation older = loop_gemm;
+  older.struct_size = offsetof(gpubench_implementation, destroy);
+  older.destroy = [](void*) { FAIL() << "read beyond its table"; };
+  EXPECT_EQ(OwnImplementation("older", older).table().destroy, nullptr);
 }
 
 std::string text_of(const gpubench_call& call) {
@@ -135,16 +149,16 @@ TEST(CallView, TellsOperandsAndAttributesAsTheOpDeclaresThem) {
   std::vector<TensorSpec> specs = specs_of(p, call.inputs);
   for (const TensorSpec& output : specs_of(p, call.outputs)) specs.push_back(output);
 
-  const CallView view(call, specs);
+  const CallView view(call, specs, {1, 0}, false);
 
   EXPECT_EQ(text_of(view.call()),
             "adamw f32 exact: beta1 beta2 epsilon weight_decay copies skips l2; lr:f32 step:i32 "
             "w:f32 g:bf16 m:f32 v:f32 copy:bf16 w1:f32 g1:bf16 m1:f32 v1:f32 copy1:bf16 "
             "w':f32 m':f32 v':f32 copy':bf16 w'1:f32 m'1:f32 v'1:f32 copy'1:bf16");
   EXPECT_EQ(view.call().attributes[1].real, 0.95);
-  EXPECT_EQ(view.call().attributes[4].type, gpubench_attribute::GPUBENCH_BOOL);
+  EXPECT_EQ(view.call().attributes[4].type, GPUBENCH_BOOL);
   EXPECT_EQ(view.call().attributes[4].whole, 1);
-  EXPECT_EQ(view.call().tensors[2].shape[0], 4);
+  EXPECT_EQ(view.call().tensors[2].dl.shape[0], 4);
 }
 
 TEST(CallView, TellsWordsListsAndStrides) {
@@ -157,12 +171,12 @@ TEST(CallView, TellsWordsListsAndStrides) {
   std::vector<TensorSpec> specs = specs_of(p, p.op(0).inputs);
   for (const TensorSpec& output : specs_of(p, p.op(0).outputs)) specs.push_back(output);
 
-  const CallView view(p.op(0), specs);
+  const CallView view(p.op(0), specs, {1, 0}, false);
 
   EXPECT_STREQ(view.call().inputs, "tf32");
   EXPECT_STREQ(view.call().attributes[7].name, "epilogue");
   EXPECT_STREQ(view.call().attributes[7].word, "gelu");
-  EXPECT_EQ(view.call().tensors[0].strides[1], 4);
+  EXPECT_EQ(view.call().tensors[0].dl.strides[1], 4);
   EXPECT_STREQ(view.call().tensors[3].operand, "z");
 }
 

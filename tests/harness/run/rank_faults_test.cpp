@@ -37,7 +37,7 @@ Records run_on(const std::vector<PlannedCase>& planned, const std::function<Rank
                double stall_limit_s = 15.0, std::int64_t memory_limit_bytes = 0) {
   RunOptions options = sim::smoke_options();
   options.memory_limit_bytes = memory_limit_bytes;
-  options.open_ranks = [&](int ranks) { return open_rank_group(open(ranks), stall_limit_s); };
+  options.open_ranks = [&](int ranks, const OwnImplementation*) { return open_rank_group(open(ranks), stall_limit_s); };
   sim::Remembering seen;
   const std::unique_ptr<Backend> alone = open_cpu_backend(1);
   run_in_process(*alone, planned, options, seen, seen.stop);
@@ -275,7 +275,7 @@ TEST(RankFailures, AStepOnReusedMemoryIsCheckedLikeAnyOther) {
 TEST(RankFailures, ACaseThatDoesNotFitIsSkippedAndNoRankIsOpened) {
   RunOptions options = sim::smoke_options();
   options.memory_limit_bytes = 1000;
-  options.open_ranks = [](int) -> std::unique_ptr<Backend> { throw BackendError("opened"); };
+  options.open_ranks = [](int, const OwnImplementation*) -> std::unique_ptr<Backend> { throw BackendError("opened"); };
   const std::unique_ptr<Backend> alone = open_cpu_backend(1);
   sim::Remembering seen;
   run_in_process(*alone, cases("all_gather/bytes=65536/f32/x2", 2), options, seen, seen.stop);
@@ -295,7 +295,7 @@ TEST(RankFailures, TheMemoryThatCountsIsThatOfTheRanksTogether) {
 
 TEST(RankFailures, RanksThatDoNotStartEndTheirCasesWithTheReason) {
   RunOptions options = sim::smoke_options();
-  options.open_ranks = [](int ranks) -> std::unique_ptr<Backend> {
+  options.open_ranks = [](int ranks, const OwnImplementation*) -> std::unique_ptr<Backend> {
     throw BackendError("no " + std::to_string(ranks) + " devices here");
   };
   const std::unique_ptr<Backend> alone = open_cpu_backend(1);

@@ -61,6 +61,68 @@ TEST(RoundCheck, BlamesTheOpWhoseResultIsWrongForWhatItWasGiven) {
   EXPECT_THAT(run.seen.of("chain").reason, StartsWith("op 'chain.up' (gemm) failed in timed: round 3 left 1 element"));
 }
 
+// The estimate and three rounds are calls 1 to 4 of time(), recheck n is call 4 + n, of one run.
+struct Rechecked {
+  Rechecked(int rechecks, Flaw flaw) : inner(parse_script("")) {
+    RunOptions options = smoke_options();
+    options.rechecks = rechecks;
+    const std::unique_ptr<Backend> backend = flaky(inner, std::move(flaw), run_ns);
+    run_in_process(*backend, sim_cases(), options, seen, seen.stop);
+  }
+  SimBackend inner;
+  Remembering seen;
+};
+
+TEST(Recheck, FindsAFaultThatComesAfterAllRounds) {
+  const Rechecked run(20, flaw("last.add", [](const Moment& now) { return now.call == 4 + 13; }));
+  const CaseRecord& record = run.seen.of("last");
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason, HasSubstr("recheck 13 left 1 element in copy"));
+  EXPECT_THAT(record.reason, HasSubstr("[3, 3]"));
+  EXPECT_THAT(record.parity.coverage, HasSubstr("; 13 rechecks: a fault in 1 of 10 launches is seen with 75%"));
+  EXPECT_EQ(record.rounds.size(), 3U);
+}
+
+// The state is restored before each, so that all must leave the same.
+TEST(Recheck, OfAProgramWithStateComparesItsLaunchesWithEachOther) {
+  const Rechecked run(20, flaw("update.gemm", [](const Moment& now) { return now.call == 4 + 6; }));
+  const CaseRecord& record = run.seen.of("update");
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason, HasSubstr("recheck 6 left other bits of 'c' in copy 0 than two repetitions of the same "
+                                       "run from the same state, which agree"));
+}
+
+TEST(Recheck, OfCorrectLaunchesSaysHowRareAFaultIsSeen) {
+  const Rechecked run(20, flaw("no op", [](const Moment&) { return false; }));
+
+  EXPECT_EQ(run.seen.count(Verdict::pass), 6);
+  for (const auto& [id, record] : run.seen.records)
+    EXPECT_THAT(record.parity.coverage, HasSubstr("; 20 rechecks: a fault in 1 of 10 launches is seen with 88%")) << id;
+}
+
+// 1 - 0.999^1000 = 0.6323, 1 - 0.9^5 = 0.40951, 1 - 0.99^300 = 0.9510
+TEST(Recheck, TellsTheChanceToSeeARareFault) {
+  EXPECT_NEAR(chance_to_see(1000, 1000), 0.6323, 1e-4);
+  EXPECT_EQ(recheck_text(1000), "1000 rechecks: a fault in 1 of 1,000 launches is seen with 63%");
+  EXPECT_EQ(recheck_text(300), "300 rechecks: a fault in 1 of 100 launches is seen with 95%");
+  EXPECT_EQ(recheck_text(5), "5 rechecks: a fault in 1 of 10 launches is seen with 41%");
+}
+
+// A sum by atomics, say: its last bits differ from run to run, and it is right all the same.
+TEST(Recheck, JudgesByTheBoundsWhereBitsVary) {
+  Flaw last_bit = flaw("first.gemm", [](const Moment& now) { return now.call > 4 && now.call % 2 == 0; });
+  last_bit.spoil = [](const TensorSpec&, std::byte* c) { c[4 * middle] ^= std::byte{1}; };
+  const Rechecked run(20, last_bit);
+  const CaseRecord& record = run.seen.of("first");
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  EXPECT_THAT(record.parity.coverage, HasSubstr("10 elements that differed within their bound"));
+  EXPECT_THAT(record.parity.coverage,
+              HasSubstr("is seen with 88%, as far as it is outside its bounds, since bits vary"));
+}
+
 // clip.dw's result is clipped in place, so that what it was is gone by the end of the run.
 TEST(RoundCheck, FindsAFaultWhoseOwnTraceWasOverwrittenWithinTheRun) {
   const Flaky run(flaw("clip.dw", [](const Moment& now) { return now.call == 3; }));

@@ -30,7 +30,7 @@ using testing::expect_passes;
 using ::testing::HasSubstr;
 using testing::run_cases;
 
-std::unique_ptr<Backend> open_virtual(int ranks) {
+std::unique_ptr<Backend> open_virtual(int ranks, const OwnImplementation* /*under_test*/) {
   return open_rank_group(cuda::open_cuda_ranks({.ranks = ranks, .is_virtual = true}));
 }
 

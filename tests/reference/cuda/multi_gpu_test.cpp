@@ -31,7 +31,9 @@ class MultiGpu : public ::testing::Test {
     selection.ranks = std::move(ranks);
     RunOptions options;
     options.tier = Tier::smoke;
-    options.open_ranks = [](int count) { return open_rank_group(cuda::open_cuda_ranks({.ranks = count})); };
+    options.open_ranks = [](int count, const OwnImplementation*) {
+      return open_rank_group(cuda::open_cuda_ranks({.ranks = count}));
+    };
     return run_cases(*backend_, plan_cases(all_suites(), selection), options);
   }
   /// 2, 4, 8, ... as many as there are.

@@ -1,0 +1,149 @@
+// gpubench impl: a starting point for an implementation, what one takes, and a first check of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "harness/cli/device.h"
+#include "harness/cli/implementations.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/starting_points.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/verbs.h"
+#include "harness/core/error.h"
+#include "harness/plan/names.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Language {
+  std::string_view name, ending, skeleton, build;
+};
+constexpr std::array languages{
+    Language{"c", "c", "skeleton.c", "cc -O3 -march=native -shared -fPIC -I. {0}.c -o lib{0}.so -lm"},
+    Language{"cuda", "cu", "skeleton.c", "nvcc -O3 -shared -Xcompiler -fPIC -I. {0}.cu -o lib{0}.so"},
+    Language{"python", "py", "skeleton.py", ""}};
+
+void replace(std::string& text, std::string_view from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+std::string listed(std::string_view operands) {
+  std::string text(operands);
+  replace(text, " ", ", ");
+  return text;
+}
+
+// The source for an op: an example that works, or a skeleton with its operands.
+std::string source_for(const OpKind& kind, const Language& language) {
+  const std::string file = fmt::format("{}.{}", kind.name, language.ending);
+  if (const std::string* ready = starting_point(file)) return *ready;
+  std::string text = *starting_point(std::string(language.skeleton));
+  std::string parameters = listed(kind.inputs);
+  std::erase_if(parameters, [](char c) { return c == '?' || c == '*' || c == '\''; });
+  replace(text, "@OP@", std::string(kind.name));
+  replace(text, "@INPUTS@", listed(kind.inputs));
+  replace(text, "@OUTPUTS@", listed(kind.outputs));
+  replace(text, "@PARAMETERS@", parameters);
+  return text;
+}
+
+// Throws UsageError where a file is there already.
+void write_new(const fs::path& file, const std::string& text) {
+  if (fs::exists(fs::symlink_status(file)))
+    throw UsageError(fmt::format("{}: is there already", visible(file.string())));
+  write_atomically(file.string(), text, {.mode = 0644});
+}
+
+int new_implementation(const Options& options, const Environment& environment) {
+  const std::string& name = options.compare.words[1];
+  if (!is_contender_name(name) || name == reference_name)
+    throw UsageError(
+        fmt::format("impl new: '{}' is no name for an implementation; expected 1 to 40 characters of A-Z "
+                    "a-z 0-9 . _ + -, the first a letter or digit",
+                    visible(name)));
+  if (options.impl_op.empty()) throw UsageError("impl new: which op? add --op OP, as gpubench explain lists them");
+  const OpDefinition* definition = find_definition(options.impl_op);
+  if (definition == nullptr) {
+    std::vector<std::string> known;
+    for (const OpDefinition* one : definitions()) known.emplace_back(one->kind().name);
+    throw UsageError(fmt::format("--op: there is no op '{}'{}; gpubench explain lists them", visible(options.impl_op),
+                                 did_you_mean(options.impl_op, known)));
+  }
+  const auto language = std::ranges::find(languages, options.impl_language, &Language::name);
+  const fs::path folder(name);
+  if (fs::exists(folder)) throw UsageError(fmt::format("impl new: {} is there already", visible(folder.string())));
+  fs::create_directories(folder / (language->build.empty() ? "" : "gpubench"));
+  const std::string source = source_for(definition->kind(), *language);
+  write_new(folder / fmt::format("{}.{}", name, language->ending), source);
+  if (!language->build.empty()) write_new(folder / "gpubench/implementation.h", *starting_point("implementation.h"));
+  const std::string file = language->build.empty() ? name + ".py" : fmt::format("lib{}.so", name);
+  environment.out << fmt::format("cd {}\n", name);
+  if (!language->build.empty()) environment.out << fmt::format(fmt::runtime(language->build), name) << "\n";
+  environment.out << fmt::format("gpubench impl check ./{}\ngpubench run --impl ./{} --versus reference\n", file, file);
+  return exit_codes::ok;
+}
+
+// Of the command line, what belongs to the run that the verb stands for.
+std::vector<std::string> words_of_run(const Options& options, std::span<const std::string> words,
+                                      std::vector<std::string> run) {
+  std::vector<std::string> own = options.compare.words;
+  own.insert(own.begin(), "impl");
+  for (const std::string& word : words) {
+    const auto found = std::ranges::find(own, word);
+    found == own.end() ? run.push_back(word) : void(own.erase(found));
+  }
+  return run;
+}
+
+int list_claims(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const std::string& file = options.compare.words[1];
+  const std::vector<NamedImplementation> named = named_implementations({&file, 1}, options.python);
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
+  const Claims claims = ask_claims(named, words_of_run(options, words, {"run", "--impl", file}), device.word(),
+                                   environment, options.for_opening_s())
+                            .front();
+  if (!claims.cases) throw CannotMeasure(fmt::format("{} does not say what it takes", visible(file)));
+  const ConsoleStyle style = console_style(options, Stream::out, environment);
+  environment.out << fmt::format("{}{}{}, digest {}: takes {} cases of those selected\n\n", claims.file.name,
+                                 claims.file.version.empty() ? "" : " ", visible(claims.file.version),
+                                 claims.file.digest, claims.cases->size());
+  TextTable table({{"op"}, {"type"}, {"calls", Align::right}, {"taken", Align::right}, {"why not the others"}});
+  for (const bool taken : {true, false}) {
+    for (const OpClaim& one : claims.ops) {
+      if ((one.taken > 0) != taken) continue;
+      table.add({one.op, one.type, fmt::format("{}", one.taken + one.declined), fmt::format("{}", one.taken),
+                 visible(one.reason)});
+    }
+  }
+  environment.out << table.text(style);
+  return exit_codes::ok;
+}
+
+int check_implementation(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const std::vector<std::string> run =
+      words_of_run(options, words, {"run", "--impl", options.compare.words[1], "--tier", "smoke", "--check", "full"});
+  std::vector<std::string> suites;
+  for (const Suite& suite : environment.suites) suites.push_back(suite.name);
+  return run_verb(parse_options(run, environment.variable, suites), run, environment);
+}
+
+}  // namespace
+
+int impl_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const std::vector<std::string>& own = options.compare.words;
+  if (own.size() == 2 && own[0] == "new") return new_implementation(options, environment);
+  if (own.size() == 2 && own[0] == "list") return list_claims(options, words, environment);
+  if (own.size() == 2 && own[0] == "check") return check_implementation(options, words, environment);
+  throw UsageError("impl takes one of: new NAME --op OP, list FILE, check FILE");
+}
+
+}  // namespace gpubench

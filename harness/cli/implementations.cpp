@@ -1,0 +1,224 @@
+#include "harness/cli/implementations.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <system_error>
+
+#include "harness/cli/children.h"
+#include "harness/cli/device.h"
+#include "harness/cli/recorder.h"
+#include "harness/core/error.h"
+#include "harness/plan/names.h"
+#include "harness/report/content_digest.h"
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string digest_of_file(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  DigestMaker maker;
+  std::string piece(std::size_t{1} << 16U, '\0');
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    maker.take(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
+  }
+  if (in.bad()) throw UsageError(fmt::format("--impl: {} cannot be read: {}", visible(file), std::strerror(errno)));
+  return maker.digest();
+}
+
+void read_claims(Claims& claims, const Node& node) {
+  if (node.has("error")) throw UsageError(fmt::format("--impl: {}", visible(node.at("error").text())));
+  claims.file.version = node.at("version").text();
+  claims.cases.emplace();
+  const Node cases = node.at("cases");
+  for (std::size_t i = 0; i < cases.length(); ++i) claims.cases->insert(cases.at(i).text());
+  const Node ops = node.at("ops");
+  for (std::size_t i = 0; i < ops.length(); ++i) {
+    const Node op = ops.at(i);
+    claims.ops.push_back({op.at("op").text(), op.at("type").text(), static_cast<int>(op.at("taken").integer()),
+                          static_cast<int>(op.at("declined").integer()), op.at("reason").text()});
+  }
+}
+
+std::string name_of(const fs::path& file) {
+  std::string name = file.stem().string();
+  if (file.extension() == ".so" && name.starts_with("lib") && name.size() > 3) name.erase(0, 3);
+  return name;
+}
+
+}  // namespace
+
+std::vector<NamedImplementation> named_implementations(std::span<const std::string> files, const std::string& python) {
+  std::vector<NamedImplementation> named;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const fs::path path = fs::canonical(file, error);
+    if (error) throw UsageError(fmt::format("--impl: {}: {}", visible(file), error.message()));
+    if (!fs::is_regular_file(path, error))
+      throw UsageError(
+          fmt::format("--impl: {} is not a file; expected a shared library, or a Python file", visible(file)));
+    const std::string name = name_of(fs::path(file));
+    if (!is_contender_name(name) || name == reference_name)
+      throw UsageError(fmt::format(
+          "--impl: {}: '{}' cannot be its name in records; expected 1 to 40 characters of A-Z a-z 0-9 . _ + -, not "
+          "'{}': rename the file",
+          visible(file), visible(name), reference_name));
+    if (std::ranges::any_of(named, [&](const NamedImplementation& one) { return one.name == name; }))
+      throw UsageError(fmt::format("--impl: two files are called '{}' in records; rename one", name));
+    named.push_back({name, path.string(), path.extension() == ".py" ? python : ""});
+  }
+  return named;
+}
+
+std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::span<const std::string> words,
+                               const std::string& device, const Environment& environment, double deadline_s) {
+  std::vector<Claims> all;
+  for (const NamedImplementation& one : named) {
+    Claims& claims = all.emplace_back(Claims{{one.name, digest_of_file(one.file), ""}});
+    std::vector<std::string> argv = program_for(std::span(&one, 1), environment.program);
+    argv.insert(argv.end(), words.begin(), words.end());
+    argv.insert(argv.end(), {"--device", device, "--claims-of", one.name});
+    const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
+    if (heard.answer.empty()) {
+      environment.err << fmt::format("warning: {} {} when it was asked what it takes; each case asks it again\n",
+                                     one.name, heard.trouble.empty() ? "said nothing" : heard.trouble);
+      continue;
+    }
+    try {
+      const Json json = parse_json(heard.answer, "claims");
+      read_claims(claims, {json, "claims"});
+    } catch (const ReadError& e) {
+      throw CannotMeasure(e.what());
+    }
+  }
+  return all;
+}
+
+void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, const DeviceInfo& device,
+                 bool deterministic, int output_fd) {
+  const Teller teller(output_fd);
+  teller.call("loading it");
+  Json answer;
+  try {
+    const OwnImplementation own(named.name, named.file);
+    teller.call("asking it");
+    std::map<std::pair<std::string, std::string>, OpClaim> ops;
+    Json taken = Json::array();
+    for (const PlannedCase& one : cases) {
+      const Program program = one.workload->build(one.c);
+      bool takes = false;
+      for (const OpCall& call : program.ops()) {
+        const std::vector<TensorSpec> specs = specs_of_call(program, call);
+        const std::string type(specs.empty() ? "" : name(specs.front().dtype));
+        OpClaim& claim =
+            ops.try_emplace({std::string(call.kind.name), type}, OpClaim{std::string(call.kind.name), type})
+                .first->second;
+        const std::string reason = declines(own, call, specs, device, deterministic);
+        takes = takes || (reason.empty() && call.phase == Phase::timed);
+        ++(reason.empty() ? claim.taken : claim.declined);
+        if (claim.reason.empty()) claim.reason = reason;
+      }
+      if (takes) taken.push_back(one.id());
+    }
+    Json list = Json::array();
+    for (const auto& [key, claim] : ops)
+      list.push_back({{"op", claim.op},
+                      {"type", claim.type},
+                      {"taken", claim.taken},
+                      {"declined", claim.declined},
+                      {"reason", claim.reason}});
+    answer = {{"version", own.version()}, {"cases", std::move(taken)}, {"ops", std::move(list)}};
+  } catch (const BackendError& e) {
+    answer = {{"error", e.what()}};
+  }
+  teller.answer(dump(answer));
+}
+
+std::vector<std::string> program_for(std::span<const NamedImplementation> named, const std::string& program) {
+  std::vector<std::string> words;
+  for (const NamedImplementation& one : named) {
+    if (one.interpreter.empty()) continue;
+    // env looks for it on the path.
+    if (words.empty()) words = {"/usr/bin/env", one.interpreter, "-m", "gpubench._worker"};
+    words.push_back(one.file);
+  }
+  if (!words.empty()) words.emplace_back("--");
+  words.push_back(program);
+  return words;
+}
+
+std::vector<PlannedCase> for_contenders(std::vector<PlannedCase> cases, std::span<const NamedImplementation> named,
+                                        bool with_reference) {
+  if (named.empty()) return cases;
+  std::vector<PlannedCase> all;
+  for (PlannedCase& one : cases) {
+    if (with_reference) all.push_back(one);
+    for (const NamedImplementation& contender : named) {
+      one.c.contender = contender.name;
+      all.push_back(one);
+    }
+  }
+  return all;
+}
+
+std::vector<PlannedCase> claimed(std::vector<PlannedCase> cases, std::span<const Claims> claims) {
+  std::erase_if(cases, [&](const PlannedCase& one) {
+    const std::string id = one.id();
+    return std::ranges::none_of(claims, [&](const Claims& of) {
+      return (one.c.contender.empty() || one.c.contender == of.file.name) && of.may_take(id);
+    });
+  });
+  return cases;
+}
+
+std::string printed_beside(const std::string& journal_file) {
+  const fs::path journal(journal_file);
+  if (journal.filename() == journal_name) return (journal.parent_path() / "printed.log").string();
+  return journal_file.substr(0, journal_file.size() - journal_ending.size()) + ".printed.log";
+}
+
+PrintedLog::PrintedLog(std::string path, const WriteRules& rules) : path_(std::move(path)) {
+  if (rules.replace) ::unlink(path_.c_str());
+  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file_.get() < 0) throw UsageError(fmt::format("{}: {}", visible(path_), std::strerror(errno)));
+}
+
+PrintedLog::~PrintedLog() {
+  if (bytes() == 0) ::unlink(path_.c_str());
+}
+
+std::int64_t PrintedLog::bytes() const {
+  struct stat status {};
+  return ::fstat(file_.get(), &status) == 0 ? status.st_size : 0;
+}
+
+std::string PrintedLog::told() const {
+  return bytes() == 0 ? "" : fmt::format("the implementations printed {} bytes: {}", bytes(), visible(path_));
+}
+
+void check_versus(const std::optional<std::string>& versus, std::span<const NamedImplementation> named) {
+  if (!versus) return;
+  std::vector<std::string> names{std::string(reference_name)};
+  for (const NamedImplementation& one : named) names.push_back(one.name);
+  if (names.size() == 1) throw UsageError("--versus: there is nothing to hold against the reference; add --impl FILE");
+  if (std::ranges::find(names, *versus) == names.end())
+    throw UsageError(fmt::format("--versus: '{}' is not one of {}{}", visible(*versus), joined(names),
+                                 did_you_mean(*versus, names)));
+}
+
+}  // namespace gpubench

@@ -1,0 +1,71 @@
+#include "harness/run/process_state.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace gpubench {
+namespace {
+
+// MXCSR's rounding control; the x87's is the same two bits further down.
+std::string rounding_text(unsigned mode) {
+  static constexpr const char* directions[] = {"to nearest", "down", "up", "toward zero"};
+  return fmt::format("the rounding mode {}", directions[mode & 3U]);
+}
+
+void add(std::string& text, const std::string& part) { text += (text.empty() ? "" : ", ") + part; }
+
+}  // namespace
+
+std::string ArithmeticModes::restore_from(const ArithmeticModes& changed) const {
+  std::string what;
+#if defined(__x86_64__)
+  constexpr unsigned denormal_inputs = 1U << 6U, denormal_results = 1U << 15U, rounding = 13, traps = 0x1f80;
+  const unsigned differ = vector_ ^ changed.vector_;
+  if ((differ & (3U << rounding)) != 0) add(what, rounding_text(changed.vector_ >> rounding));
+  if ((differ & denormal_inputs) != 0)
+    add(what, (changed.vector_ & denormal_inputs) != 0 ? "denormal inputs read as zero" : "denormal inputs read");
+  if ((differ & denormal_results) != 0)
+    add(what, (changed.vector_ & denormal_results) != 0 ? "denormal results flushed to zero" : "denormal results kept");
+  if ((differ & traps) != 0) add(what, "other floating-point exceptions trapped");
+  if (x87_ != changed.x87_) {
+    constexpr unsigned x87_rounding = 10;
+    const bool turned = ((x87_ ^ changed.x87_) >> x87_rounding & 3U) != 0;
+    add(what, turned ? "the x87's " + rounding_text(changed.x87_ >> x87_rounding)
+                     : fmt::format("the x87's control word {:#x}", changed.x87_));
+  }
+  _mm_setcsr(vector_);
+  __asm__ __volatile__("fldcw %0" : : "m"(x87_));
+#else
+  if (vector_ != changed.vector_) what = fmt::format("the rounding mode {}", changed.vector_);
+  (void)std::fesetround(static_cast<int>(vector_));
+#endif
+  return what;
+}
+
+SignalHandlers SignalHandlers::now() {
+  SignalHandlers handlers;
+  handlers.of_.resize(static_cast<std::size_t>(NSIG));
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction& one = handlers.of_[static_cast<std::size_t>(signal)];
+    std::memset(&one, 0, sizeof one);
+    (void)::sigaction(signal, nullptr, &one);  // refused for the C library's own two
+  }
+  return handlers;
+}
+
+std::string SignalHandlers::restore() const {
+  const SignalHandlers left = now();
+  std::string what;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const struct sigaction& before = of_[static_cast<std::size_t>(signal)];
+    const struct sigaction& after = left.of_[static_cast<std::size_t>(signal)];
+    // sa_handler and sa_sigaction share their place.
+    if (before.sa_handler == after.sa_handler && before.sa_flags == after.sa_flags) continue;
+    add(what, fmt::format("the handler of signal {} ({})", signal, ::strsignal(signal)));
+    (void)::sigaction(signal, &before, nullptr);
+  }
+  return what;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,56 @@
+// What belongs to the whole process or thread and foreign code could leave changed: the modes of the processor's
+// floating-point arithmetic, and the handlers of signals. Found, said, and restored.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#else
+#include <cfenv>
+#endif
+
+namespace gpubench {
+
+/// The calling thread's rounding mode, what becomes of denormals, and which exceptions trap; not the flags that
+/// arithmetic raises. On x86 MXCSR and the x87's control word, elsewhere the rounding mode alone.
+class ArithmeticModes {
+ public:
+  /// Takes a few nanoseconds.
+  [[nodiscard]] static ArithmeticModes now() {
+    ArithmeticModes modes;
+#if defined(__x86_64__)
+    constexpr unsigned raised = 0x3f;
+    modes.vector_ = _mm_getcsr() & ~raised;
+    __asm__ __volatile__("fnstcw %0" : "=m"(modes.x87_));
+#else
+    modes.vector_ = static_cast<std::uint32_t>(std::fegetround());
+#endif
+    return modes;
+  }
+  bool operator==(const ArithmeticModes&) const = default;
+
+  /// Restores these modes on the calling thread, which has `changed` ones; what had changed: "the rounding mode toward
+  /// zero".
+  std::string restore_from(const ArithmeticModes& changed) const;
+
+ private:
+  std::uint32_t vector_ = 0;  ///< MXCSR
+  std::uint16_t x87_ = 0;
+};
+
+/// The handlers of all signals.
+class SignalHandlers {
+ public:
+  [[nodiscard]] static SignalHandlers now();
+  /// Restores those that have changed: "the handler of signal 11 (Segmentation fault)"; empty where none had.
+  [[nodiscard]] std::string restore() const;
+
+ private:
+  std::vector<struct sigaction> of_;  ///< by signal, from 1
+};
+
+}  // namespace gpubench
