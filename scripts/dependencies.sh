@@ -31,6 +31,7 @@ command|chromium|chromium|opens the report page as readers do
 command|xmllint|libxml2-utils|holds JUnit files and pages against their schemas
 command|groff|groff-base|formats the manual page
 command|python3|python3|drives it
+python|pytest|python3-pytest|runs the example of a test suite
 LIST
   [ "$1" = oracle ] && echo 'python|torch|python3-torch|PyTorch, against which the textbook is tested'
   return 0

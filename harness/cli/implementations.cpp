@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,35 @@ std::string name_of(const fs::path& file) {
   return name;
 }
 
+constexpr const char* worker_module = "gpubench._worker";
+
+// What starts the interpreter: env looks for it on the path.
+std::vector<std::string> python_words(const std::string& interpreter, const std::string& program) {
+  std::vector<std::string> words{"/usr/bin/env"};
+  // A program that was built but not installed has the package beside it.
+  const fs::path package = fs::path(program).parent_path() / "harness/python";
+  std::error_code ignored;
+  if (fs::exists(package / "gpubench/lib/libgpubench.so", ignored)) {
+    const char* value = std::getenv("PYTHONPATH");
+    const std::string others = value == nullptr || *value == 0 ? "" : ":" + std::string(value);
+    words.push_back("PYTHONPATH=" + package.string() + others);
+  }
+  words.push_back(interpreter);
+  return words;
+}
+
+// Throws UsageError for an interpreter that does not have the package.
+void check_interpreter(const NamedImplementation& named, const Environment& environment, double deadline_s) {
+  std::vector<std::string> argv = python_words(named.interpreter, environment.program);
+  argv.insert(argv.end(), {"-c", fmt::format("import {}", worker_module)});
+  const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
+  if (heard.trouble.empty()) return;
+  throw UsageError(fmt::format(
+      "--impl: {} needs the package gpubench, which {} cannot import ({}): install it there, or name another "
+      "interpreter with --python",
+      visible(named.file), visible(named.interpreter), heard.trouble));
+}
+
 }  // namespace
 
 std::vector<NamedImplementation> named_implementations(std::span<const std::string> files, const std::string& python) {
@@ -95,6 +125,7 @@ std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::
     argv.insert(argv.end(), {"--device", device, "--claims-of", one.name});
     const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
     if (heard.answer.empty()) {
+      if (!one.interpreter.empty()) check_interpreter(one, environment, deadline_s);
       environment.err << fmt::format("warning: {} {} when it was asked what it takes; each case asks it again\n",
                                      one.name, heard.trouble.empty() ? "said nothing" : heard.trouble);
       continue;
@@ -153,8 +184,10 @@ std::vector<std::string> program_for(std::span<const NamedImplementation> named,
   std::vector<std::string> words;
   for (const NamedImplementation& one : named) {
     if (one.interpreter.empty()) continue;
-    // env looks for it on the path.
-    if (words.empty()) words = {"/usr/bin/env", one.interpreter, "-m", "gpubench._worker"};
+    if (words.empty()) {
+      words = python_words(one.interpreter, program);
+      words.insert(words.end(), {"-m", worker_module});
+    }
     words.push_back(one.file);
   }
   if (!words.empty()) words.emplace_back("--");

@@ -112,6 +112,14 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "as root, load NVIDIA's libraries also from folders that others can change (a user's Python packages)",
                turn_on(&Options::trust_libraries)),
        }},
+      {{run, calibrate, tune_batch, impl},
+       "measure",
+       {
+           row("--python", "PROGRAM",
+               "what runs the Python files of --impl, in a worker; the package gpubench must be installed there "
+               "(default: python3, from the PATH)",
+               text(&Options::python)),
+       }},
       {{run, calibrate, tune_batch},
        "measure",
        {
@@ -155,11 +163,6 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "@gpubench.implements; the device's own libraries run what they do not offer",
                all_of(
                    Takes::list, [](Options & o) -> auto& { return o.implementations; })),
-           row("--python", "PROGRAM",
-               "what runs the Python files of --impl, in a worker; the package gpubench must be installed there "
-               "(default: "
-               "python3, from the PATH)",
-               text(&Options::python)),
            row("--versus", "reference|NAME",
                "with --impl: run the device's own libraries as well, in the same interleaved rounds, and tell how much "
                "faster each is than them (or than the implementation of this name)",

@@ -5,6 +5,7 @@
 #              find_package(gpubench)
 #   libraries  lib/: every library that the program needs except the C and C++ libraries and NVIDIA's
 #   gpu_tests  tests/: the tests that need a GPU
+#   python     what the wheel is made of (harness/python/pyproject.toml): the package's program, library and all that they need
 # scripts/package packs all of it; the .deb (GpubenchDeb) the program alone, and names the libraries' packages.
 if(GPUBENCH_SANITIZE)
   return()
@@ -91,8 +92,24 @@ endif()
 
 # The C library must be the system's, and the C++ library that is made for it: Debian 12's asks for glibc 2.36, all else here
 # for 2.34. The driver's and NVIDIA's libraries come with the driver, a toolkit or Python wheels.
-install(RUNTIME_DEPENDENCY_SET gpubench_libraries
-  PRE_EXCLUDE_REGEXES "^(libc|libm|libdl|librt|libpthread|ld-linux-.*|libstdc\\+\\+|libgcc_s)\\.so" "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so"
+set(never_bundled "^(libc|libm|libdl|librt|libpthread|ld-linux-.*|libstdc\\+\\+|libgcc_s)\\.so"
+  "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so")
+install(RUNTIME_DEPENDENCY_SET gpubench_libraries PRE_EXCLUDE_REGEXES ${never_bundled}
   DESTINATION lib COMPONENT libraries)
+
+if(SKBUILD)
+  target_link_options(gpubench_shared PRIVATE -Wl,--disable-new-dtags)
+  target_link_options(gpubench_on_library PRIVATE -Wl,--disable-new-dtags)
+  set_target_properties(gpubench_shared PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  install(TARGETS gpubench_shared gpubench_on_library RUNTIME_DEPENDENCY_SET gpubench_wheel_libraries
+    LIBRARY DESTINATION gpubench/lib COMPONENT python RUNTIME DESTINATION gpubench/bin COMPONENT python)
+  if(GPUBENCH_CUDA)
+    install(TARGETS gpubench_cuda LIBRARY DESTINATION gpubench/lib COMPONENT python)
+    change_installed_rpath(gpubench/lib/$<TARGET_FILE_NAME:gpubench_cuda> python)
+  endif()
+  install(RUNTIME_DEPENDENCY_SET gpubench_wheel_libraries PRE_EXCLUDE_REGEXES ${never_bundled} "^libgpubench\\.so"
+    DESTINATION gpubench/lib COMPONENT python)
+  install(FILES harness/core/implementation.h DESTINATION gpubench/include/gpubench COMPONENT python)
+endif()
 
 include(GpubenchDeb)

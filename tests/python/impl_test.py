@@ -1,6 +1,9 @@
 """Python functions as implementations under test, in whole runs: impl_test.py [TEST ...]"""
 
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -127,6 +130,31 @@ class Program(unittest.TestCase):
         with self.assertRaisesRegex(gpubench.RunError, "unknown suite|no suite|nrom") as caught:
             gpubench.run(suite="nrom", device="cpu")
         self.assertEqual(caught.exception.code, 2)
+
+
+class Interpreter(unittest.TestCase):
+    """Of the program by itself, started without anything that helps Python find the package."""
+
+    def impl_list(self, program, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "mine.py"
+            file.write_text("import gpubench\n@gpubench.implements('rms_norm_forward')\ndef f(x, out): pass\n", encoding="utf-8")
+            words = [program, "impl", "list", file, "--suite", "norm", "--tier", "smoke", "--device", "cpu"]
+            plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            return subprocess.run(words, capture_output=True, text=True, check=False, env={**plain, **environment})
+
+    def test_the_program_in_the_build_folder_knows_where_its_package_is(self):
+        listed = self.impl_list(os.environ["PROGRAM"], GPUBENCH_PYTHON=sys.executable)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("rms_norm_forward", listed.stdout)
+
+    def test_one_without_the_package_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = shutil.copy(os.environ["PROGRAM"], folder)
+            for interpreter, why in [(sys.executable, "exited with status 1"), ("/no/python3", "exited with status 127")]:
+                listed = self.impl_list(alone, GPUBENCH_PYTHON=interpreter)
+                self.assertEqual(listed.returncode, 2, listed.stderr)
+                self.assertIn(f"needs the package gpubench, which {interpreter} cannot import ({why})", listed.stderr)
 
 
 @unittest.skipIf(torch is None, "PyTorch is not installed")

@@ -126,14 +126,14 @@ class Verdict(ctypes.Structure):
 
 
 def _path() -> str:
-    return str(Path(__file__).with_name("libgpubench.so"))
+    return str(Path(__file__).parent / "lib" / "libgpubench.so")
 
 
 _loaded: ctypes.CDLL | None = None
 
 
 def library() -> ctypes.CDLL:
-    """The library beside this file; loaded once."""
+    """The library of the package; loaded once."""
     global _loaded
     if _loaded is None:
         loaded = ctypes.CDLL(_path())

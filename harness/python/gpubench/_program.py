@@ -17,6 +17,14 @@ FlagValue = Union[bool, int, float, str, os.PathLike, Sequence[Union[int, str, o
 _PROGRAM = str(Path(__file__).with_name("bin") / "gpubench")
 
 
+def _environment() -> dict[str, str]:
+    """This process's, in which a virtual environment counts as activated: NVIDIA's libraries are looked for in its packages."""
+    found = dict(os.environ)
+    if sys.prefix != sys.base_prefix:
+        found.setdefault("VIRTUAL_ENV", sys.prefix)
+    return found
+
+
 class RunError(RuntimeError):
     """The program could not do what was asked; `code` is its exit code, the text what it said."""
 
@@ -27,9 +35,10 @@ class RunError(RuntimeError):
 
 def main() -> None:
     """The command `gpubench`: becomes the program, whose Python files run on this interpreter."""
-    if any(word.startswith("--impl") for word in sys.argv):
-        os.environ.setdefault("GPUBENCH_PYTHON", sys.executable)
-    os.execv(_PROGRAM, [_PROGRAM, *sys.argv[1:]])
+    environment = _environment()
+    if any(word == "impl" or word.startswith("--impl") for word in sys.argv):
+        environment.setdefault("GPUBENCH_PYTHON", sys.executable)
+    os.execve(_PROGRAM, [_PROGRAM, *sys.argv[1:]], environment)
 
 
 def _words(flags: dict[str, FlagValue | None]) -> list[str]:
@@ -47,7 +56,9 @@ def _words(flags: dict[str, FlagValue | None]) -> list[str]:
 
 
 def _said(words: list[str]) -> str:
-    done = subprocess.run([_PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [_PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), text=True, check=False
+    )
     if done.returncode != 0:
         raise RunError(done.returncode, done.stderr)
     return done.stdout
@@ -156,7 +167,9 @@ def run(**flags: FlagValue | None) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "report.json")
         words = ["run", "--json", file, *_words(flags)]
-        done = subprocess.run([_PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [_PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_environment(), text=True, check=False
+        )
         if not os.path.exists(file):
             raise RunError(done.returncode, done.stderr)
         return Report.read(file, done.returncode)

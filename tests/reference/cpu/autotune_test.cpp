@@ -140,7 +140,7 @@ TEST(CpuAutotune, OwnBlockProductsGiveTheSameBitsOnAnyNumberOfThreads) {
 TEST(CpuAutotune, EveryWayOfAConvolutionByASinglePixelIsRight) {
   for (const DType type : {DType::f32, DType::bf16}) {
     if (type == DType::bf16 && !testing::onednn_has_bf16()) continue;
-    for (const OpKind kind : {conv2d_forward_kind, conv2d_backward_data_kind, conv2d_backward_filter_kind})
+    for (const OpKind& kind : {conv2d_forward_kind, conv2d_backward_data_kind, conv2d_backward_filter_kind})
       expect_all_ways_right(pointwise_convolution(kind, type));
   }
 }
