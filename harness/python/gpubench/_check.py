@@ -48,12 +48,7 @@ class Verdict:
         if self.passed:
             return f"{self.op}: pass, {self.judged} of {self.elements} elements, {self.error_over_bound:.3g} of the bound"
         text = f"{self.op}: {self.verdict}: {self.message}"
-        if self.operand is not None:
-            text += (
-                f"; worst at {self.operand}{list(self.index or ())}: got {self.got!r}, expected {self.want!r} within "
-                f"{self.bound:.6g} ({self.error_over_bound:.3g} times the bound: {self.rule})"
-            )
-        return text
+        return text if self.operand is None else f"{text} ({self.error_over_bound:.3g} times the bound: {self.rule})"
 
 
 def _attribute(name: str, value: Attribute, keep: list[Any]) -> c.Attribute:
