@@ -20,7 +20,7 @@ LIST
 header|gtest/gtest.h|libgtest-dev|tests
 header|gmock/gmock.h|libgmock-dev|tests
 header|benchmark/benchmark.h|libbenchmark-dev|benchmarks of the harness itself
-header|cblas.h|libopenblas-dev|OpenBLAS, an example of an implementation under test
+library|libopenblas.so|libopenblas-dev|OpenBLAS, an example of an implementation under test
 header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
 file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compare.py, which must read what we write
 python|scipy.stats|python3-scipy|what compare.py asks for
