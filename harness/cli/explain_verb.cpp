@@ -7,6 +7,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
+#include "harness/plan/names.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
@@ -69,9 +70,9 @@ int explain_case(const Options& options, const Environment& environment, std::sp
   const std::vector<PlannedCase> found = named_cases(options, environment, names);
   if (found.size() != 1) {
     throw UsageError(
-        fmt::format("explain: '{}' is no op, and {} cases match; give a longer part of an id, or an op; "
+        fmt::format("explain: '{}' is no op, and {} cases match{}; give a longer part of an id, or an op; "
                     "see gpubench explain",
-                    visible(options.subject), found.size()));
+                    visible(options.subject), found.size(), did_you_mean(options.subject, names)));
   }
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   environment.out << case_detail(found.front(), rerun_line(options, found.front()), style);
