@@ -24,8 +24,9 @@ struct NoveltyPair {
 };
 inline constexpr int novelty_pairs = 9;
 /// Whether the pairs, all of a series, say that results are kept: each was more than 1.2 times as fast on data that it
-/// had seen. For honest code a pair is a toss of a coin at best, so that two series of nine say so by chance in at most
-/// 2^-18 of all cases, one in 260,000; in fact less, since 1.2 times is far more than just faster.
+/// had seen. Were pairs of honest code independent tosses of a coin, two series of nine would say so in 2^-18 of all
+/// cases. They are not quite: the run on seen data is always the second, and what makes second runs faster leans on
+/// every pair. The factor is the margin for that; what is known of it are the trials (README.md).
 [[nodiscard]] bool keeps_results(const std::vector<NoveltyPair>& pairs);
 /// "2.9": the median ratio of the pairs.
 [[nodiscard]] double median_ratio(const std::vector<NoveltyPair>& pairs);
