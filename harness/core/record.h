@@ -69,7 +69,11 @@ struct OpParity {
   double error_over_bound = 0.0;  ///< the most of its bound that an element uses, beyond its rounding; NaN as infinity
   std::int64_t judged = 0;        ///< elements compared
   std::int64_t elements = 0;      ///< elements there are
-  std::int64_t bad = 0;           ///< judged elements outside their bound
+  /// Elements of outputs that were compared whole, by sums (harness/parity/projection.h), and the smallest fault of a
+  /// single one that these show, in units of its output's root mean square.
+  std::optional<std::int64_t> projected{};
+  std::optional<double> projected_fault{};
+  std::int64_t bad = 0;  ///< judged elements outside their bound
   std::optional<Worst> worst;
   std::optional<WrongPlaces> places{};  ///< of the output that the worst is in
   int mutations = 0;                    ///< live mutations tried on the host copy

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
+#include "harness/parity/projection.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/wrong_places.h"
 
@@ -57,6 +59,7 @@ struct Output {
   const TensorView* view = nullptr;
   CheckUnits units;
   Scan scan;
+  std::vector<std::int64_t> sampled;  // units, where not all were chosen
   Tally tally;
   std::vector<CheckedElement> panel;
   MutationReport mutations;
@@ -128,6 +131,8 @@ class Judge {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const double share = budget / static_cast<double>(order.size() - i);
       judge_output(*order[i], share);
+      project_output(*order[i], share);
+      if (!order[i]->panel.empty()) order[i]->mutations = mutate(order[i]->panel, order[i]->view->dtype());
       budget -= std::min(share, work(order[i]));
     }
   }
@@ -176,10 +181,44 @@ class Judge {
 
   void judge_output(Output& output, double share) const {
     const UnitChoice choice = choose(output, share);
+    if (!choice.everything()) output.sampled = choice.slice(0, choice.size());
+    judge_units(output, choice);
+  }
+
+  // What the sample left unseen, by sums of all elements; those of a sum that is off are judged too.
+  void project_output(Output& output, double share) {
+    if (output.sampled.empty() || output.units.elements != 1) return;
+    const Parallel parallel = [this](std::int64_t count, double flop, const auto& work) {
+      on_threads(threads_for(flop), count, work);
+    };
+    const std::uint64_t key = hash(output.view->spec().name, hash(parity_.phase, mix(policy_.seed + 1)));
+    const std::optional<ProjectionResult> found =
+        project({call_, view_.inputs, output_specs_}, *output.view, output.index, output.panel, share, key, parallel);
+    if (!found) return;
+    parity_.projected = parity_.projected.value_or(0) + output.view->shape().elements();
+    parity_.projected_fault = std::max(parity_.projected_fault.value_or(0.0), found->smallest_fault);
+    std::vector<std::int64_t> closer;
+    for (const std::vector<std::int64_t>& sum : found->suspects) {
+      if (!closer.empty() && static_cast<double>(closer.size() + sum.size()) * work_of_unit(output.units) > share)
+        break;
+      closer.insert(closer.end(), sum.begin(), sum.end());
+    }
+    std::sort(closer.begin(), closer.end());
+    std::vector<std::int64_t> unseen;
+    std::set_difference(closer.begin(), closer.end(), output.sampled.begin(), output.sampled.end(),
+                        std::back_inserter(unseen));
+    judge_units(output, UnitChoice::some(std::move(unseen)));
+  }
+
+  [[nodiscard]] int threads_for(double flop) const {
+    return static_cast<int>(
+        std::clamp(flop / worth_a_thread_flop, 1.0, static_cast<double>(std::max(policy_.threads, 1))));
+  }
+
+  void judge_units(Output& output, const UnitChoice& choice) const {
     if (choice.size() == 0) return;
     const double work = static_cast<double>(choice.size()) * work_of_unit(output.units);
-    const int threads = static_cast<int>(
-        std::clamp(work / worth_a_thread_flop, 1.0, static_cast<double>(std::max(policy_.threads, 1))));
+    const int threads = threads_for(work);
     const std::int64_t target = 4 * threads;  // chunks, so that threads end together
     const std::int64_t spread = (choice.size() + target - 1) / target;
     const std::int64_t per_chunk =
@@ -197,7 +236,6 @@ class Judge {
       output.panel.insert(output.panel.end(), result.panel.begin(), result.panel.end());
     }
     if (output.tally.most_sensitive.linear >= 0) output.panel.push_back(output.tally.most_sensitive);
-    output.mutations = mutate(output.panel, output.view->dtype());
   }
 
   // `ordinal`: position of the chunk's first element among all judged ones; every panel_step-th is kept.

@@ -79,6 +79,10 @@ class CaseConsistency {
   void op(const OpParity& op, const Node& node) {
     const bool pass = op.verdict == Verdict::pass;
     require(op.judged <= op.elements, node.at("judged"), fmt::format("is {} of {} elements", op.judged, op.elements));
+    if (op.projected) {
+      require(*op.projected <= op.elements, node.at("projected"),
+              fmt::format("is {} of {} elements", *op.projected, op.elements));
+    }
     require(op.bad <= op.judged, node.at("bad"), fmt::format("is {} of {} judged elements", op.bad, op.judged));
     require(op.mutations_rejected <= op.mutations, node.at("mutations_rejected"),
             fmt::format("is {} of {} mutations", op.mutations_rejected, op.mutations));

@@ -85,6 +85,12 @@ void visit(Archive& a, OpParity& p) {
   a("error_over_bound", p.error_over_bound);
   a("judged", p.judged);
   a("elements", p.elements);
+  a("projected", p.projected,
+    {.note =
+         "since 1.11; elements of outputs that were compared whole, by sums with random signs, left out without them"});
+  a("projected_fault", p.projected_fault,
+    {.note = "since 1.11; the smallest fault of one of these that the sums show, in units of its output's root mean "
+             "square"});
   a("bad", p.bad);
   a("worst", p.worst);
   a("places", p.places, {.note = "since 1.10; where the wrong elements are, left out where there are none"});

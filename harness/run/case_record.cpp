@@ -44,11 +44,12 @@ std::string_view in_words(Verdict verdict) {
 
 std::string coverage_of(const Parity& parity, int pauses) {
   std::int64_t judged = 0;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0, projected = 0;
   std::set<std::string_view> labels;
   for (const OpParity& op : parity.ops) {
     judged += op.judged;
     elements += op.elements;
+    projected += op.projected.value_or(0);
     labels.insert(op.label);
   }
   if (elements == 0) return "nothing judged";
@@ -57,6 +58,8 @@ std::string coverage_of(const Parity& parity, int pauses) {
                          ? fmt::format("{}, 100% of elements", ops)
                          : fmt::format("{}, sampled {:.2g}% of elements", ops,
                                        100.0 * static_cast<double>(judged) / static_cast<double>(elements));
+  if (projected > 0)
+    text += fmt::format(", {:.3g}% in sums", 100.0 * static_cast<double>(projected) / static_cast<double>(elements));
   if (pauses > 0) text += fmt::format("; recheck replayed in {} segments", pauses + 1);
   return text;
 }

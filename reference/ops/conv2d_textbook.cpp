@@ -146,6 +146,11 @@ class ImageDefinition final : public OpDefinition {
     }
   }
 
+  std::optional<LinearAxis> linear_axis(const CallSpecs& op, int) const override {
+    if (op.call.attributes.as<Conv2d>().groups != 1) return {};
+    return LinearAxis{3, {{1, forward ? 0 : 3}}};
+  }
+
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     if (!forward) return OpDefinition::derivative(program, call, tape);
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
@@ -238,6 +243,11 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
       sum_tap(operands, tap, wanted[first] % filter[3], std::span(sums).subspan(first, last - first));
     }
     for (std::size_t i = 0; i < sums.size(); ++i) judged[i] = {sums[i].value, rule.bound(sums[i])};
+  }
+
+  std::optional<LinearAxis> linear_axis(const CallSpecs& op, int) const override {
+    if (op.call.attributes.as<Conv2d>().groups != 1) return {};
+    return LinearAxis{0, {{1, 3}}};
   }
 
  private:

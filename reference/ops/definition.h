@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "harness/core/program.h"
@@ -93,6 +94,14 @@ struct Mismatch {
   double got = 0.0;
 };
 
+/// An axis along which an output is a linear map of its operands, element by element: adding up its elements there,
+/// each with a factor, gives what the op gives of the operands with theirs added up alike.
+struct LinearAxis {
+  int output_axis = 0;
+  /// The inputs that have this axis, and which of theirs it is.
+  std::vector<std::pair<std::size_t, int>> operands;
+};
+
 class OpDefinition {
  public:
   virtual ~OpDefinition() = default;
@@ -110,6 +119,10 @@ class OpDefinition {
   [[nodiscard]] virtual bool reads_written(const OpCall& /*call*/) const { return false; }
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
   [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
+  /// For checking a whole output by few sums (harness/parity/projection.h). All outputs have the axis.
+  [[nodiscard]] virtual std::optional<LinearAxis> linear_axis(const CallSpecs& /*op*/, int /*output*/) const {
+    return {};
+  }
   /// What the wrong elements of an output have in common, as far as the op knows: "rank 1's contribution is missing, in
   /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
   [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,

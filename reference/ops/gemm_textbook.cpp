@@ -163,6 +163,19 @@ class GemmDefinition : public OpDefinition {
     }
   }
 
+  // Along the columns, before an epilogue that is not linear. Blocks' scales are multiplied along the same axis.
+  std::optional<LinearAxis> linear_axis(const CallSpecs& op, int output) const override {
+    const Gemm& gemm = op.call.attributes.as<Gemm>();
+    if (gemm.blocks || (output == 0 && gemm.epilogue != Gemm::Epilogue::none)) return {};
+    const int columns = op.outputs[0].shape.rank() - 1;
+    const int of_b = op.inputs[1].shape.rank() - (gemm.transpose_b ? 2 : 1);
+    LinearAxis axis{columns, {{1, of_b}}};
+    const Named<TensorSpec> operand(op.call, op.inputs);
+    if (const auto at = operand.position("c_in")) axis.operands.emplace_back(*at, columns);
+    if (const auto at = operand.position("bias")) axis.operands.emplace_back(*at, 0);
+    return axis;
+  }
+
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
 };
 

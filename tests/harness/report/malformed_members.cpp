@@ -100,6 +100,8 @@ const std::vector<std::string>& optional_members() {
       "gpubench.cases[0].rewrites",
       "gpubench.cases[0].parity.ops[0].choice",
       "gpubench.cases[0].parity.ops[0].places",
+      "gpubench.cases[0].parity.ops[0].projected",
+      "gpubench.cases[0].parity.ops[0].projected_fault",
       "gpubench.cases[0].parity.ops[0].rejected",
       "gpubench.cases[0].parity.end_to_end",
       "gpubench.cases[0].rounds[0].ranks",

@@ -21,6 +21,8 @@ inline OpParity sample_op(Verdict verdict) {
   op.elements = 4096;
   op.bad = verdict == Verdict::pass ? 0 : 3;
   op.worst = Worst{"c", {0, 17}, -1.84375, -1.8390312, 0.0012};
+  op.projected = 4096;
+  op.projected_fault = 0.25;
   op.places = WrongPlaces{"c", "all 3 are in [0-1, 17]", 8, 32, 2, {3, 0, 0, 0}};
   op.mutations = 4;
   op.mutations_rejected = 4;

@@ -1,0 +1,169 @@
+// What sums of a whole output show that a sample of its elements does not.
+#include "harness/parity/projection.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reference/ops/conv2d.h"
+#include "reference/ops/gemm.h"
+#include "tests/harness/parity/judged_program.h"
+
+namespace gpubench {
+namespace projection_test {
+
+// Runs op 0 by its textbook, rounded to the storage type: what a perfect backend leaves.
+void run_perfectly(JudgedProgram& memory) {
+  const OpCall& call = memory.program().op(0);
+  std::vector<TensorView> inputs;
+  std::vector<TensorSpec> input_specs, outputs;
+  for (const ValueId id : call.inputs) {
+    inputs.push_back(memory.view(id));
+    input_specs.push_back(memory.program().spec(id));
+  }
+  for (const ValueId id : call.outputs) outputs.push_back(memory.program().spec(id));
+  for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(outputs[static_cast<std::size_t>(i)].shape.elements()));
+    for (std::size_t at = 0; at < all.size(); ++at) all[at] = static_cast<std::int64_t>(at);
+    std::vector<Expected> expected(all.size());
+    definition(call.kind).evaluate({call, inputs, outputs}, i, all, expected);
+    for (const std::int64_t at : all)
+      memory.set(call.outputs[static_cast<std::size_t>(i)], at, expected[static_cast<std::size_t>(at)].value);
+  }
+}
+
+JudgePolicy sampling(double flop, std::uint64_t seed = 1) { return {CheckMode::sample, flop, seed, 2}; }
+
+double rms(const TensorView& view) {
+  double squares = 0.0;
+  for (std::int64_t i = 0; i < view.shape().elements(); ++i) squares += view[i] * view[i];
+  return std::sqrt(squares / static_cast<double>(view.shape().elements()));
+}
+
+struct Problem {
+  std::string name;
+  std::function<Program()> build;
+};
+
+// Every linear op, in each orientation that its operands may have.
+std::vector<Problem> problems() {
+  std::vector<Problem> all;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const bool ta = (transposes & 1) != 0, tb = (transposes & 2) != 0;
+      all.push_back({std::string("gemm") + " " + std::string(name(type)) + " " + std::to_string(transposes), [=] {
+                       Program p;
+                       const Shape a = ta ? Shape{24, 96} : Shape{96, 24}, b = tb ? Shape{130, 24} : Shape{24, 130};
+                       Gemm g;
+                       g.transpose_a = ta;
+                       g.transpose_b = tb;
+                       g.bias = true;
+                       g.alpha = 0.75;
+                       gemm(p, g, Math{}, "op", p.add(tensor("a", type, a, Role::input, Fill::normal(1.0))),
+                            p.add(tensor("b", type, b, Role::parameter, Fill::normal(1.0))),
+                            {{}, p.add(tensor("bias", type, {130}, Role::parameter, Fill::normal(1.0))), {}});
+                       return p;
+                     }});
+    }
+    all.push_back({std::string("batched") + " " + std::string(name(type)) + " " + std::to_string(0), [=] {
+                     Program p;
+                     gemm(p, Gemm{}, Math{}, "op",
+                          p.add(tensor("a", type, {3, 40, 16}, Role::input, Fill::normal(1.0))),
+                          p.add(tensor("b", type, {3, 16, 64}, Role::input, Fill::normal(1.0))));
+                     return p;
+                   }});
+    Conv2d conv;
+    conv.pad_h = conv.pad_w = 1;
+    all.push_back({std::string("conv forward") + " " + std::string(name(type)) + " " + std::to_string(0), [=] {
+                     Program p;
+                     conv2d_forward(p, conv, Math{}, "op",
+                                    p.add(tensor("x", type, {2, 9, 9, 16}, Role::input, Fill::normal(1.0))),
+                                    p.add(tensor("w", type, {40, 3, 3, 16}, Role::parameter, Fill::normal(1.0))));
+                     return p;
+                   }});
+    all.push_back({std::string("conv data") + " " + std::string(name(type)) + " " + std::to_string(0), [=] {
+                     Program p;
+                     conv2d_backward_data(p, conv, Math{}, "op",
+                                          p.add(tensor("dy", type, {2, 9, 9, 16}, Role::gradient, Fill::normal(1.0))),
+                                          p.add(tensor("w", type, {16, 3, 3, 40}, Role::parameter, Fill::normal(1.0))),
+                                          9, 9);
+                     return p;
+                   }});
+    all.push_back({std::string("conv filter") + " " + std::string(name(type)) + " " + std::to_string(0), [=] {
+                     Program p;
+                     conv2d_backward_filter(
+                         p, conv, Math{}, "op", p.add(tensor("x", type, {2, 9, 9, 16}, Role::input, Fill::normal(1.0))),
+                         p.add(tensor("dy", type, {2, 9, 9, 40}, Role::gradient, Fill::normal(1.0))), 3, 3);
+                     return p;
+                   }});
+  }
+  return all;
+}
+
+// A budget that buys a sample of a tenth, and sums.
+double small_budget(const Program& program) { return std::max(cost_of(program, program.op(0)).flop / 4.0, 2e5); }
+
+TEST(Projection, EachLinearOpIsComparedWholeAndWithoutAlarm) {
+  for (const Problem& problem : problems()) {
+    JudgedProgram memory(problem.build());
+    run_perfectly(memory);
+    const ValueId out = memory.program().op(0).outputs[0];
+    const OpParity parity = memory.judged(sampling(small_budget(memory.program())));
+    EXPECT_EQ(parity.verdict, Verdict::pass) << problem.name << ": " << parity.reason;
+    EXPECT_LT(parity.judged, parity.elements) << problem.name;
+    ASSERT_TRUE(parity.projected.has_value()) << problem.name;
+    EXPECT_EQ(*parity.projected, memory.view(out).shape().elements()) << problem.name;
+    EXPECT_GT(*parity.projected_fault, 0.0) << problem.name;
+    EXPECT_LT(*parity.projected_fault, 2.0) << problem.name;
+  }
+}
+
+TEST(Projection, ASingleElementOffByTheStatedAmountIsFoundWhereverItIs) {
+  for (const Problem& problem : problems()) {
+    JudgedProgram memory(problem.build());
+    run_perfectly(memory);
+    const ValueId out = memory.program().op(0).outputs[0];
+    const JudgePolicy policy = sampling(small_budget(memory.program()));
+    const double fault = *memory.judged(policy).projected_fault * rms(memory.view(out));
+    const std::int64_t elements = memory.view(out).shape().elements();
+    int outside_the_sample = 0;
+    for (std::int64_t at = 0; at < elements; at += 1 + elements / 23) {
+      const double right = memory.get(out, at);
+      memory.set(out, at, right + (right > 0.0 ? -1.01 : 1.01) * fault);  // no new extreme
+      EXPECT_EQ(memory.judged(policy).verdict, Verdict::fail) << problem.name << " element " << at;
+      memory.set(out, at, right);
+      ++outside_the_sample;
+    }
+    EXPECT_GT(outside_the_sample, 20) << problem.name;
+  }
+}
+
+TEST(Projection, AWrongTileOfALargeProductIsFoundWithEverySeed) {
+  Program p;
+  Gemm g;
+  const ValueId a = p.add(tensor("a", DType::bf16, {1024, 32}, Role::input, Fill::normal(1.0)));
+  const ValueId b = p.add(tensor("b", DType::bf16, {32, 2304}, Role::parameter, Fill::normal(1.0)));
+  const ValueId c = gemm(p, g, Math{}, "op", a, b).c;
+  JudgedProgram memory(std::move(p));
+  run_perfectly(memory);
+  for (std::int64_t i = 0; i < 16; ++i) {  // the tile beside it, 16 x 16
+    for (std::int64_t j = 0; j < 16; ++j)
+      memory.set(c, (608 + i) * 2304 + 1248 + j, memory.get(c, (608 + i) * 2304 + 1264 + j));
+  }
+  for (std::uint64_t seed = 0; seed < 10; ++seed)
+    EXPECT_EQ(memory.judged(sampling(20e6, seed)).verdict, Verdict::fail) << seed;
+}
+
+TEST(Projection, WhatCostsMoreThanTheBudgetIsNotDone) {
+  JudgedProgram memory(problems().front().build());
+  run_perfectly(memory);
+  const OpParity parity = memory.judged(sampling(1e4));
+  EXPECT_EQ(parity.verdict, Verdict::pass) << parity.reason;
+  EXPECT_FALSE(parity.projected.has_value());
+}
+
+}  // namespace projection_test
+}  // namespace gpubench
