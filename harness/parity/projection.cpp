@@ -42,7 +42,7 @@ void for_each_element(const TensorView& view, const Folded& folded, const Parall
   const std::int64_t rows = std::max<std::int64_t>(1, elements_at_once / std::max<std::int64_t>(row, 1));
   const std::int64_t across = folded.outer == 1 && folded.inner > 1
                                   ? std::min<std::int64_t>(folded.inner, std::max<std::int64_t>(64, folded.inner / 16))
-                                  : folded.inner;
+                                  : std::max<std::int64_t>(folded.inner, 1);
   const std::int64_t chunks = (folded.outer + rows - 1) / rows, strips = (folded.inner + across - 1) / across;
   const auto work = [&](std::int64_t part) {
     const std::int64_t first = part / strips * rows, last = std::min(folded.outer, first + rows);
