@@ -192,20 +192,15 @@ class Judge {
       on_threads(threads_for(flop), count, work);
     };
     const std::uint64_t key = hash(output.view->spec().name, hash(parity_.phase, mix(policy_.seed + 1)));
+    const auto most_suspects = static_cast<std::int64_t>(share / work_of_unit(output.units));
     const std::optional<ProjectionResult> found =
-        project({call_, view_.inputs, output_specs_}, *output.view, output.index, output.panel, share, key, parallel);
+        project({call_, view_.inputs, output_specs_}, *output.view, output.index, output.panel, most_suspects, share,
+                key, parallel);
     if (!found) return;
     parity_.projected = parity_.projected.value_or(0) + output.view->shape().elements();
     parity_.projected_fault = std::max(parity_.projected_fault.value_or(0.0), found->smallest_fault);
-    std::vector<std::int64_t> closer;
-    for (const std::vector<std::int64_t>& sum : found->suspects) {
-      if (!closer.empty() && static_cast<double>(closer.size() + sum.size()) * work_of_unit(output.units) > share)
-        break;
-      closer.insert(closer.end(), sum.begin(), sum.end());
-    }
-    std::sort(closer.begin(), closer.end());
     std::vector<std::int64_t> unseen;
-    std::set_difference(closer.begin(), closer.end(), output.sampled.begin(), output.sampled.end(),
+    std::set_difference(found->suspects.begin(), found->suspects.end(), output.sampled.begin(), output.sampled.end(),
                         std::back_inserter(unseen));
     judge_units(output, UnitChoice::some(std::move(unseen)));
   }

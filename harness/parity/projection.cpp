@@ -105,7 +105,7 @@ class Projector {
     add_up();
   }
 
-  ProjectionResult result(std::span<const CheckedElement> judged) const {
+  ProjectionResult result(std::span<const CheckedElement> judged, std::int64_t most_suspects) const {
     const Folded folded(output_.shape(), linear_.output_axis, groups_);
     const double t = std::sqrt(2.0 * std::log(2.0 * static_cast<double>(folded.sums()) / chance_of_an_alarm));
     const double ratio = bound_ratio(folded, judged);
@@ -123,7 +123,13 @@ class Projector {
     // The other errors may make up for half of it.
     if (rms_ > 0.0 && std::isfinite(rms_)) result.smallest_fault = 2.0 * widest / rms_;
     std::stable_sort(off.begin(), off.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (const auto& one : off) result.suspects.push_back(elements_of(folded, one.second));
+    for (const auto& one : off) {
+      const std::vector<std::int64_t> sum = elements_of(folded, one.second);
+      const auto named = static_cast<std::int64_t>(result.suspects.size() + sum.size());
+      if (!result.suspects.empty() && named > most_suspects) break;
+      result.suspects.insert(result.suspects.end(), sum.begin(), sum.end());
+    }
+    std::sort(result.suspects.begin(), result.suspects.end());
     return result;
   }
 
@@ -209,8 +215,8 @@ class Projector {
 }  // namespace
 
 std::optional<ProjectionResult> project(const Operands& operands, const TensorView& output, int index,
-                                        std::span<const CheckedElement> judged, double flop_budget, std::uint64_t key,
-                                        const Parallel& parallel) {
+                                        std::span<const CheckedElement> judged, std::int64_t most_suspects,
+                                        double flop_budget, std::uint64_t key, const Parallel& parallel) {
   if (output.dtype() == DType::f64 || output.shape().elements() == 0) return std::nullopt;
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
@@ -229,7 +235,7 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
   const std::int64_t most = std::max<std::int64_t>(1, extent / narrowest_group);
   if (!(affordable >= 1.0) || extent < 2 * narrowest_group) return std::nullopt;
   const std::int64_t groups = affordable < static_cast<double>(most) ? static_cast<std::int64_t>(affordable) : most;
-  return Projector(operands, output, index, *linear, groups, key, parallel).result(judged);
+  return Projector(operands, output, index, *linear, groups, key, parallel).result(judged, most_suspects);
 }
 
 }  // namespace gpubench

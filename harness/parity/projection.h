@@ -26,8 +26,8 @@
 namespace gpubench {
 
 struct ProjectionResult {
-  /// Elements in sums that are off, the farthest first; in a sum they ascend.
-  std::vector<std::vector<std::int64_t>> suspects;
+  /// The elements of the sums that are off, of as many as were asked for, ascending.
+  std::vector<std::int64_t> suspects;
   /// One element that is off by this much or more makes its sum a suspect, wherever it is; in units of the output's
   /// root mean square. 0 where the output is.
   double smallest_fault = 0.0;
@@ -38,10 +38,12 @@ using Parallel = std::function<void(std::int64_t count, double flop, const std::
 
 /// Projects an output of an op, if the op is linear along one of its axes and that costs no more than `flop_budget`
 /// fp64 operations (reading an element counts as one); the axis is cut into as many groups as this allows, each with a
-/// sum of its own. `judged`: elements of the output that were judged; at least one. Nothing for outputs in fp64, whose
-/// own arithmetic the sums would need to surpass.
+/// sum of its own. `judged`: elements of the output that were judged; at least one. `most_suspects`: elements of sums
+/// that are off to name, those of the farthest first; a sum is named whole, and one always. Nothing for outputs in
+/// fp64, whose own arithmetic the sums would need to surpass.
 [[nodiscard]] std::optional<ProjectionResult> project(const Operands& operands, const TensorView& output, int index,
-                                                      std::span<const CheckedElement> judged, double flop_budget,
-                                                      std::uint64_t key, const Parallel& parallel);
+                                                      std::span<const CheckedElement> judged,
+                                                      std::int64_t most_suspects, double flop_budget, std::uint64_t key,
+                                                      const Parallel& parallel);
 
 }  // namespace gpubench

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/parity/end_to_end.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/gemm.h"
 #include "tests/harness/parity/judged_program.h"
@@ -15,23 +16,13 @@
 namespace gpubench {
 namespace projection_test {
 
-// Runs op 0 by its textbook, rounded to the storage type: what a perfect backend leaves.
+// What a perfect backend leaves.
 void run_perfectly(JudgedProgram& memory) {
-  const OpCall& call = memory.program().op(0);
-  std::vector<TensorView> inputs;
-  std::vector<TensorSpec> input_specs, outputs;
-  for (const ValueId id : call.inputs) {
-    inputs.push_back(memory.view(id));
-    input_specs.push_back(memory.program().spec(id));
-  }
-  for (const ValueId id : call.outputs) outputs.push_back(memory.program().spec(id));
-  for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(outputs[static_cast<std::size_t>(i)].shape.elements()));
-    for (std::size_t at = 0; at < all.size(); ++at) all[at] = static_cast<std::int64_t>(at);
-    std::vector<Expected> expected(all.size());
-    definition(call.kind).evaluate({call, inputs, outputs}, i, all, expected);
-    for (const std::int64_t at : all)
-      memory.set(call.outputs[static_cast<std::size_t>(i)], at, expected[static_cast<std::size_t>(at)].value);
+  TextbookMachine machine(memory.program());
+  machine.fill_sources("test/case", 42, memory.program());  // as JudgedProgram does
+  machine.run();
+  for (const ValueId id : memory.program().op(0).outputs) {
+    for (std::int64_t at = 0; at < memory.view(id).shape().elements(); ++at) memory.set(id, at, machine.view(id)[at]);
   }
 }
 
