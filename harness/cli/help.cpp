@@ -213,6 +213,11 @@ constexpr std::string_view of_impl = R"(  gpubench impl new my_norm --op rms_nor
   gpubench run --impl ./libmy_norm.so --versus reference --suite norm
 )";
 
+constexpr std::string_view of_selftest = R"(  gpubench selftest
+  gpubench selftest --full --json selftest.json
+  gpubench selftest --suite gemm --precision bf16 -v
+)";
+
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
   gpubench validate results/*.json
 )";
@@ -257,6 +262,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::tune_batch: return of_tune_batch;
     case Verb::baseline: return of_baseline;
     case Verb::impl: return of_impl;
+    case Verb::selftest: return of_selftest;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

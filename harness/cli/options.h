@@ -32,6 +32,7 @@ enum class Verb {
   tune_batch,
   baseline,
   impl,
+  selftest,
   validate,
   export_report,
   report_page,
@@ -97,8 +98,10 @@ struct Options {
   std::string device = "auto";
   bool isolate = true;
   bool dry_run = false;
-  bool turns = false;            ///< --turns
-  bool trust_libraries = false;  ///< --trust-libraries
+  bool turns = false;               ///< --turns
+  bool full = false;                ///< of selftest
+  std::int64_t clean_launches = 0;  ///< of selftest; 0: as --full says
+  bool trust_libraries = false;     ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};
   std::string impl_op;                                    ///< of impl new

@@ -126,11 +126,17 @@ std::vector<FlagSection> output_sections() {
            row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
                {Takes::each, set_label}),
        }},
-      {{run, doctor, compare, gate, tune_batch},
+      {{run, doctor, compare, gate, tune_batch, selftest},
        "output",
        {
            row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
                choice<ColorMode>(&Options::color)),
+       }},
+      {{selftest},
+       "output",
+       {
+           row("-v,--verbose", "", "also the faults that rounding hides", turn_on(&Options::verbose)),
+           row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),
        }},
       {{compare, gate},
        "output",

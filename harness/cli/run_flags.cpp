@@ -44,7 +44,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
-      {{run, calibrate, list, tune_batch, impl},
+      {{run, calibrate, list, tune_batch, impl, selftest},
        "select",
        {
            row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
@@ -89,7 +89,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
                text(&Options::shapes)),
        }},
-      {{run, calibrate, list, tune_batch, impl, describe_device},
+      {{run, calibrate, list, tune_batch, impl, selftest, describe_device},
        "measure",
        {
            row("--device", "NAME",
@@ -120,6 +120,12 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "(default: python3, from the PATH)",
                text(&Options::python)),
        }},
+      {{run, calibrate, tune_batch, selftest},
+       "measure",
+       {
+           row("--seed", "N", "of inputs, samples and order (default: 42)",
+               converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))),
+       }},
       {{run, calibrate, tune_batch},
        "measure",
        {
@@ -129,8 +135,6 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be "
                "repeated) or thorough (20 to 40) (default: that of the tier)",
                converted(in_run(&RunOptions::preset), preset, texts<Preset>())),
-           row("--seed", "N", "of inputs, samples and order (default: 42)",
-               converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))),
            row("--isolate", "on|off",
                "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
                "profilers",

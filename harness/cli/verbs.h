@@ -98,6 +98,10 @@ int tune_batch_verb(const Options& options, const Environment& environment);
 /// new, list, check: of implementations under test. Throws UsageError; check exits as run.
 int impl_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
+/// Puts faults into ops and into the device, and runs what has none: 0 where all are caught and nothing raises an
+/// alarm, else 1. Throws UsageError, CannotMeasure.
+int selftest_verb(const Options& options, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 

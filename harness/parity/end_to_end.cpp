@@ -3,21 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
-#include <numeric>
 
-#include "harness/core/hash.h"
 #include "harness/core/program.h"
 #include "harness/parity/fill.h"
+#include "harness/parity/textbook_outputs.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/pointwise.h"
 
 namespace gpubench {
 namespace {
-
-// Uniform in [-1, 1).
-double uniform(std::uint64_t key, std::uint64_t index) {
-  return static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))) * 0x1p-63;
-}
 
 void store_element(std::byte* base, const TensorSpec& spec, std::int64_t linear, double value) {
   store(spec.dtype, base, spec.layout.offset(spec.shape, linear), value);
@@ -70,52 +64,15 @@ void TextbookMachine::push_over_zero(ValueId id, std::uint64_t which) {
 
 namespace {
 
-/// The outputs of an op, row-major.
-struct Outcome {
-  std::vector<TensorSpec> specs;
-  std::vector<std::vector<std::byte>> bytes;
-
-  [[nodiscard]] std::vector<TensorView> views() const {
-    std::vector<TensorView> all;
-    for (std::size_t i = 0; i < specs.size(); ++i) all.emplace_back(specs[i], bytes[i].data());
-    return all;
-  }
-};
-
-/// `written`: see Operands.
-Outcome outcome_of(const OpCall& op, std::span<const TensorView> inputs, std::span<const TensorSpec> outputs,
-                   std::span<const TensorView> written, std::optional<std::uint64_t> disturb) {
-  const OpDefinition& meaning = definition(op.kind);
-  std::vector<TensorSpec> input_specs;
-  for (const TensorView& input : inputs) input_specs.push_back(input.spec());
-  Outcome outcome{{outputs.begin(), outputs.end()}, {}};
-  for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-    TensorSpec& spec = outcome.specs[static_cast<std::size_t>(output)];
-    spec.layout = Layout::row_major(spec.shape);
-    const CheckUnits units = meaning.units({op, input_specs, outputs}, output);
-    std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
-    std::iota(all.begin(), all.end(), 0);
-    std::vector<Expected> expected(static_cast<std::size_t>(units.count * units.elements));
-    meaning.evaluate({op, inputs, outputs, written}, output, all, expected);
-    std::vector<std::byte>& bytes = outcome.bytes.emplace_back(static_cast<std::size_t>(spec.bytes()));
-    const std::uint64_t key = hash(spec.name, disturb.value_or(0));
-    for (std::size_t e = 0; e < expected.size(); ++e) {
-      const double moved = disturb ? expected[e].value + expected[e].bound * uniform(key, e) : expected[e].value;
-      store_element(bytes.data(), spec, static_cast<std::int64_t>(e), moved);
-    }
-  }
-  return outcome;
-}
-
 /// Puts what `choices` has for the op's outputs in their place; whether there was any.
-bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, Outcome& outcome) {
+bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, std::vector<HostTensor>& outputs) {
   bool any = false;
-  for (std::size_t i = 0; i < outcome.specs.size(); ++i) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto chosen = choices.find(op.outputs[i]);
     if (chosen == choices.end()) continue;
     any = true;
     for (std::size_t e = 0; e < chosen->second.size(); ++e)
-      store_element(outcome.bytes[i].data(), outcome.specs[i], static_cast<std::int64_t>(e), chosen->second[e]);
+      outputs[i].set(static_cast<std::int64_t>(e), chosen->second[e]);
   }
   return any;
 }
@@ -143,21 +100,20 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb, co
   for (const ValueId id : op.inputs) inputs.push_back(view(id));
   const std::vector<TensorSpec> outputs = specs_of(program_, op.outputs);
   // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
-  Outcome outcome = outcome_of(op, inputs, outputs, {}, disturb);
+  std::vector<HostTensor> results = textbook_outputs({op, inputs, outputs}, disturb);
   if (definition(op.kind).reads_written(op)) {
-    const bool chosen = take_choices(op, choices, outcome);
+    const bool chosen = take_choices(op, choices, results);
     if (disturb || chosen) {  // what follows from an output follows from it as moved, or as taken over
-      const Outcome first = std::move(outcome);
-      outcome = outcome_of(op, inputs, outputs, first.views(), disturb);
-      take_choices(op, choices, outcome);
+      const std::vector<HostTensor> first = std::move(results);
+      results = textbook_outputs({op, inputs, outputs, views_of(first)}, disturb);
+      take_choices(op, choices, results);
     }
   }
-  const std::vector<TensorView> results = outcome.views();
   for (std::size_t output = 0; output < results.size(); ++output) {
     const Value& value = program_.value(op.outputs[output]);
     std::byte* base = data(value.storage) + value.offset_bytes;
     for (std::int64_t e = 0; e < value.spec.shape.elements(); ++e)
-      store_element(base, value.spec, e, results[output][e]);
+      store_element(base, value.spec, e, results[output].get(e));
   }
 }
 

@@ -13,6 +13,10 @@ namespace gpubench {
 namespace {
 
 constexpr std::int64_t elements_per_flip = 64;  // the check of a large output is a sample, which must hit some
+constexpr std::int64_t lanes_elements = 1024;
+constexpr std::int64_t lane_stride = 32;
+constexpr std::size_t overrun_bytes = 16;
+constexpr std::int64_t late_rounds = 4;
 
 struct WrongPlan : ForwardingPlan {
   WrongPlan(Plan right, std::size_t input_count) : ForwardingPlan(std::move(right)), inputs(input_count) {}
@@ -28,9 +32,8 @@ struct WrongLaunch : LaunchImpl {
 
 const WrongLaunch* wrong(const Launch& launch) { return dynamic_cast<const WrongLaunch*>(launch.get()); }
 
-// The highest bit of the exponent; in an integer one that makes it large.
-void flip_bit(DType type, std::byte* base, std::int64_t index) {
-  store_bits(type, base, index, load_bits(type, base, index) ^ (std::uint64_t{1} << (bits_of(type) - 2)));
+void flip_bits(DType type, std::byte* base, std::int64_t index, std::uint64_t mask) {
+  store_bits(type, base, index, load_bits(type, base, index) ^ mask);
 }
 
 void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
@@ -40,15 +43,32 @@ void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
     for (std::int64_t i = 0; i < count; i += step) change(place(i));
   };
   const auto scaled_by = [&](double factor) {
-    each(1, [&](std::int64_t at) { store(spec.dtype, bytes, at, factor * load(spec.dtype, bytes, at)); });
+    each(1, [&](std::int64_t at) {
+      const double value = load(spec.dtype, bytes, at);
+      if (!std::isnan(value)) store(spec.dtype, bytes, at, factor * value);  // poison of a copy that has not run stays
+    });
   };
+  // The highest bit of the exponent; in an integer one that makes it large.
+  const std::uint64_t high_bit = std::uint64_t{1} << (bits_of(spec.dtype) - 2);
   switch (kind) {
-    case ErrorKind::bit: return each(elements_per_flip, [&](std::int64_t at) { flip_bit(spec.dtype, bytes, at); });
-    case ErrorKind::nan: return store(spec.dtype, bytes, place(count / 2), std::numeric_limits<double>::quiet_NaN());
+    case ErrorKind::bit:
+      return each(elements_per_flip, [&](std::int64_t at) { flip_bits(spec.dtype, bytes, at, high_bit); });
+    case ErrorKind::nan:
+      if (spec.dtype == DType::f4_e2m1) return;  // has none
+      return store(spec.dtype, bytes, place(count / 2), std::numeric_limits<double>::quiet_NaN());
     case ErrorKind::zero: return each(1, [&](std::int64_t at) { store(spec.dtype, bytes, at, 0.0); });
     case ErrorKind::sign: return scaled_by(-1.0);
-    case ErrorKind::scale: return scaled_by(2.0);
-    case ErrorKind::drop: return;  // there is nothing to corrupt
+    case ErrorKind::scale:
+    case ErrorKind::late: return scaled_by(2.0);
+    case ErrorKind::lanes: {
+      const std::int64_t first = std::max<std::int64_t>(0, count / 2 - lanes_elements / 2);
+      for (std::int64_t i = first; i < std::min(count, first + lanes_elements); i += lane_stride)
+        flip_bits(spec.dtype, bytes, place(i), std::uint64_t{7} << (bits_of(spec.dtype) - 4));
+      return;
+    }
+    case ErrorKind::input: return flip_bits(spec.dtype, bytes, place(0), high_bit);
+    case ErrorKind::drop:
+    case ErrorKind::overrun: return;  // nothing in the tensor itself
   }
 }
 
@@ -70,7 +90,7 @@ class WrongBackend final : public ForwardingBackend {
     auto launch = std::make_shared<WrongLaunch>();
     launch->right = inner().bind(wrong_plan->inner, tensors, workspace);
     launch->dropped = error_.kind == ErrorKind::drop;
-    launch->corrupted = {tensors[wrong_plan->inputs]};
+    launch->corrupted = {tensors[error_.kind == ErrorKind::input ? 0 : wrong_plan->inputs]};
     return launch;
   }
 
@@ -105,7 +125,7 @@ class WrongBackend final : public ForwardingBackend {
     const WrongLaunch* one = wrong(launch);
     if (one == nullptr) return inner().run(launch);
     if (one->right != nullptr && !one->dropped) inner().run(one->right);
-    corrupt_all(*one);
+    if (error_.kind != ErrorKind::late && (one->dropped || corrupt_all(*one))) took_effect();
   }
 
   // The corruption is no part of the time.
@@ -117,27 +137,61 @@ class WrongBackend final : public ForwardingBackend {
       if (right.back() == nullptr) throw BackendError("--inject-error drop leaves nothing of this case to be timed");
     }
     RoundTimes times = inner().time(right, plan);
+    if (error_.kind == ErrorKind::late && ++rounds_ % late_rounds != 0) return times;
     for (const Launch& copy : copies) {
-      if (const WrongLaunch* one = wrong(copy); one != nullptr) corrupt_all(*one);
+      const WrongLaunch* one = wrong(copy);
+      if (one != nullptr && corrupt_all(*one) && error_.kind == ErrorKind::late) took_effect();
     }
     return times;
   }
 
  private:
-  void corrupt_all(const WrongLaunch& launch) {
-    if (error_.kind == ErrorKind::drop) return;
+  /// Whether that changed anything.
+  bool corrupt_all(const WrongLaunch& launch) {
+    bool changed = false;
+    if (error_.kind == ErrorKind::drop) return changed;
     for (const Tensor& tensor : launch.corrupted) {
+      if (error_.kind == ErrorKind::overrun) {
+        inner().write(tensor.data + tensor.spec.bytes(), std::vector<std::byte>(overrun_bytes));
+        changed = true;
+        continue;
+      }
       std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.spec.bytes()));
       inner().read(bytes, tensor.data);
+      const std::vector<std::byte> before = bytes;
       corrupt(error_.kind, tensor.spec, bytes.data());
+      if (bytes == before) continue;
       inner().write(tensor.data, bytes);
+      changed = true;
     }
+    return changed;
+  }
+
+  void took_effect() const {
+    if (error_.effects) ++*error_.effects;
   }
 
   InjectedError error_;
+  std::int64_t rounds_ = 0;
 };
 
 }  // namespace
+
+std::string_view describe(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bit: return "a bit of every 64th element flips";
+    case ErrorKind::nan: return "one element becomes NaN";
+    case ErrorKind::zero: return "all of an output is 0";
+    case ErrorKind::sign: return "an output changes its sign";
+    case ErrorKind::scale: return "an output is doubled";
+    case ErrorKind::drop: return "an op does not run";
+    case ErrorKind::lanes: return "three bits of every 32nd of 1,024 flip";
+    case ErrorKind::input: return "an input changes";
+    case ErrorKind::overrun: return "16 bytes behind an output change";
+    case ErrorKind::late: return "an output is doubled after every fourth round";
+  }
+  return "";
+}
 
 bool is_timed(const OpCall& call, std::string_view op) {
   return call.phase == Phase::timed && (call.kind.name == op || call.label == op);

@@ -2,6 +2,8 @@
 // wrong results (--inject-error). Reports name them in `injected` and in the flags of the cases, and are no baselines.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,20 +33,30 @@ void slow_down(const Slowdown& slowdown, RoundRecord& round);
 
 /// What happens to the first output of the op.
 enum class ErrorKind {
-  bit,    ///< the second-highest bit flips in every 64th element: a stuck memory cell, a corrupted transfer
-  nan,    ///< one element in the middle becomes NaN
-  zero,   ///< all of it is 0
-  sign,   ///< every element changes its sign
-  scale,  ///< every element is doubled: a forgotten factor
-  drop    ///< the op does not run at all
+  bit,      ///< the second-highest bit flips in every 64th element: a stuck memory cell, a corrupted transfer
+  nan,      ///< one element in the middle becomes NaN
+  zero,     ///< all of it is 0
+  sign,     ///< every element changes its sign
+  scale,    ///< every element is doubled: a forgotten factor
+  drop,     ///< the op does not run at all
+  lanes,    ///< three bits flip in every 32nd element of one stretch of 1,024: a faulty lane of a processor
+  input,    ///< the first element of an input changes instead
+  overrun,  ///< the 16 bytes behind the output change
+  late      ///< every element is doubled, but only after every fourth round
 };
 template <>
 inline constexpr auto enum_names<ErrorKind> = std::to_array<std::string_view>({"bit", "nan", "zero", "sign", "scale",
-                                                                               "drop"});
+                                                                               "drop", "lanes", "input", "overrun",
+                                                                               "late"});
+
+/// What it does, in a few words: "one element is NaN".
+[[nodiscard]] std::string_view describe(ErrorKind kind);
 
 struct InjectedError {
   std::string op;  ///< kind or label
   ErrorKind kind = ErrorKind::bit;
+  /// Counts the times that it changed something: a zero that is doubled stays what it is. May be null.
+  std::shared_ptr<std::atomic<std::int64_t>> effects{};
 };
 /// The flag of cases in which something was corrupted.
 inline constexpr std::string_view wrong_flag = "wrong on purpose";

@@ -67,11 +67,11 @@ OpJudge::OpJudge(const PreparedCase& prepared, const RunOptions& options) : prep
 }
 
 JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
-  const double budget = budget_flop(options_.tier);
+  const double budget = options_.check_flop.value_or(budget_flop(options_.tier));
   const double share = total_work_ > 0.0 ? work_of(prepared_.program(), op) / total_work_ : 1.0;
   JudgePolicy policy;
   policy.mode = options_.check;
-  policy.flop_budget = std::max(budget * share, smallest_budget_flop);
+  policy.flop_budget = std::max(budget * share, std::min(budget, smallest_budget_flop));
   policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
   policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return policy;
@@ -83,7 +83,9 @@ OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<
   const Program& program = prepared_.program();
   const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
-  OpParity parity = gpubench::judge(program, op, {input_views, output_views, suspects}, policy_for(op, phase), phase);
+  const OpView view{input_views, output_views, suspects};
+  OpParity parity = gpubench::judge(program, op, view, policy_for(op, phase), phase);
+  if (options_.judged) options_.judged(program, op, view, parity);
   if (parity.verdict == Verdict::fail && !options_.save_failures.empty())
     parity.reason += "; " + save_failure(options_.save_failures, prepared_.planned().key(), program, op,
                                          {input_views, output_views}, parity, room_for_failures_);

@@ -130,7 +130,8 @@ TEST_F(Cli, RechecksAndWhatTheyAreWorthAreToldBeforeTheRunAndInEachCase) {
 TEST_F(Cli, AnErrorOnPurposeThatMakesNoSenseIsRefusedAndRunsNothing) {
   for (const auto& [word, said] : std::vector<std::pair<std::string, std::string>>{
            {"gem=bit", "no planned case runs an op 'gem'; kinds of ops:"},
-           {"gemm=bid", "'bid' is not one of bit, nan, zero, sign, scale, drop; did you mean 'bit'?"},
+           {"gemm=bid",
+            "'bid' is not one of bit, nan, zero, sign, scale, drop, lanes, input, overrun, late; did you mean 'bit'?"},
            {"gemm", "is not OP=KIND as in gemm=bit"},
            {"=bit", "is not OP=KIND as in gemm=bit"}}) {
     Captured cli;

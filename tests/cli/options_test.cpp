@@ -140,11 +140,11 @@ TEST(ParseOptions, TheLastOfAFlagCounts) {
 }
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
-  EXPECT_EQ(
-      refusal({"lst"}),
-      "unknown verb 'lst'; verbs: run, list, explain, doctor, compare, gate, calibrate, tune-batch, baseline, impl, "
-      "validate, report, "
-      "export, completion, help, version; did you mean 'list'?");
+  EXPECT_EQ(refusal({"lst"}),
+            "unknown verb 'lst'; verbs: run, list, explain, doctor, compare, gate, calibrate, tune-batch, baseline, "
+            "impl, selftest, "
+            "validate, report, "
+            "export, completion, help, version; did you mean 'list'?");
   EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
   EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
   EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));

@@ -1,0 +1,158 @@
+// gpubench selftest: whether the check sees what it must, here, with this machine's libraries.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "harness/cli/device.h"
+#include "harness/cli/run_context.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/verbs.h"
+#include "harness/core/error.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/json.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+#include "harness/run/selftest.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t full_clean_launches = 1'000'000;
+constexpr std::chrono::seconds silence{30};  ///< where standard error is no terminal
+constexpr std::size_t most_told = 5;         ///< faults that a row names; all of them are in the JSON
+
+std::string size_text(double size) { return std::isinf(size) ? "inf" : fmt::format("{:.3g}", size); }
+
+std::string table_of(const SelftestResult& result, const ConsoleStyle& style) {
+  TextTable table({{"fault"},
+                   {"in"},
+                   {"must be caught by"},
+                   {"faults", Align::right},
+                   {"caught", Align::right},
+                   {"unseen", Align::right},
+                   {"escaped", Align::right},
+                   {"weakest caught, in units of its bound"}});
+  for (const FaultRow& row : result.rows) {
+    const Tone tone = !row.escaped.empty() ? Tone::bad : row.faults == 0 ? Tone::faint : Tone::plain;
+    std::string below;
+    const auto tell = [&](const std::vector<std::string>& names, std::string_view word) {
+      for (std::size_t i = 0; i < std::min(names.size(), most_told); ++i)
+        below += fmt::format("{}{}: {}", below.empty() ? "" : "; ", word, visible(names[i]));
+      if (names.size() > most_told) below += fmt::format("; and {} more {}", names.size() - most_told, word);
+    };
+    tell(row.escaped, "escaped");
+    if (style.verbosity > 0) tell(row.hidden, "unseen");
+    table.add(
+        {row.name, row.where, row.rule, std::to_string(row.faults), std::to_string(row.caught),
+         std::to_string(row.unseen), std::to_string(row.escaped.size()),
+         row.caught == 0 || row.weakest_name.empty() ? ""
+                                                     : fmt::format("{}: {}", size_text(row.weakest), row.weakest_name)},
+        tone, below);
+  }
+  return table.text(style);
+}
+
+std::string summary_of(const SelftestResult& result) {
+  std::int64_t faults = 0, caught = 0, unseen = 0, escaped = 0;
+  for (const FaultRow& row : result.rows) {
+    faults += row.faults;
+    caught += row.caught;
+    unseen += row.unseen;
+    escaped += static_cast<std::int64_t>(row.escaped.size());
+  }
+  std::string text = fmt::format(
+      "{} faults in {} calls of {} kinds of ops: {} caught by the rule named, {} within the bounds of rounding and not "
+      "to "
+      "be told from it, {} escaped\n"
+      "{} launches of {} cases that nothing was done to, {} elements judged in them: {} alarm{}\n",
+      faults, result.ops, result.kinds, caught, unseen, escaped, result.clean_launches, result.clean_cases,
+      result.clean_elements, result.alarms.size(), result.alarms.size() == 1 ? "" : "s");
+  for (std::size_t i = 0; i < std::min(result.alarms.size(), most_told); ++i)
+    text += fmt::format("  alarm: {}\n", visible(result.alarms[i]));
+  if (!result.left_out.empty())
+    text += fmt::format("{} cases left out, the first: {}\n", result.left_out.size(), visible(result.left_out.front()));
+  return text + (result.passed() ? "selftest passed\n" : "selftest FAILED\n");
+}
+
+Json json_of(const SelftestResult& result, const Backend& backend, const RunOptions& options) {
+  Json rows = Json::array();
+  for (const FaultRow& row : result.rows) {
+    Json one = {{"fault", row.name},    {"in", row.where},        {"rule", row.rule},    {"faults", row.faults},
+                {"caught", row.caught}, {"escaped", row.escaped}, {"unseen", row.hidden}};
+    if (!row.weakest_name.empty()) {
+      one["weakest_caught"] = row.weakest_name;
+      if (std::isfinite(row.weakest)) one["weakest_caught_over_bound"] = row.weakest;
+    }
+    rows.push_back(std::move(one));
+  }
+  return {{"schema", "gpubench-selftest"},
+          {"schema_version", 1},
+          {"version", version()},
+          {"device", backend.device().name},
+          {"seed", options.seed},
+          {"passed", result.passed()},
+          {"ops", result.ops},
+          {"kinds", result.kinds},
+          {"clean_launches", result.clean_launches},
+          {"clean_cases", result.clean_cases},
+          {"clean_elements", result.clean_elements},
+          {"alarms", result.alarms},
+          {"left_out", result.left_out},
+          {"faults", std::move(rows)}};
+}
+
+}  // namespace
+
+int selftest_verb(const Options& options, const Environment& environment) {
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
+  Selection selection = selection_for(options, device);
+  selection.tier = options.tier.value_or(Tier::smoke);
+  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
+  if (cases.empty()) return refuse_empty(selection, environment);
+  environment.catch_signals();
+  const std::unique_ptr<Backend> backend = open_backend(device);
+  RunOptions run = run_options(options, selection.tier, environment, device);
+  SelftestEffort effort;
+  if (options.full) {
+    effort.clean_launches = full_clean_launches;
+    effort.most_fault_flop = 2e7;
+    effort.most_case_flop = 1e10;
+    effort.kinds_per_error = 1000;
+  }
+  if (options.clean_launches > 0) effort.clean_launches = options.clean_launches;
+  const bool on_terminal = environment.err_is_terminal;
+  auto told = std::chrono::steady_clock::now();
+  const auto progress = [&](const std::string& now) {
+    if (on_terminal) {
+      environment.err << fmt::format("\r\x1b[K{}", visible(now)) << std::flush;
+    } else if (const auto time = std::chrono::steady_clock::now(); time - told > silence) {
+      environment.err << visible(now) << std::endl;
+      told = time;
+    }
+  };
+  const SelftestResult result = selftest(*backend, cases, run, effort, progress, environment.stop);
+  if (on_terminal) environment.err << "\r\x1b[K" << std::flush;
+  const bool pure = options.json == "-";
+  std::ostream& out = pure ? environment.err : environment.out;
+  out << table_of(result, console_style(options, pure ? Stream::err : Stream::out, environment)) << "\n"
+      << summary_of(result);
+  if (options.json) {
+    const std::string text = dump(json_of(result, *backend, run), 1) + "\n";
+    if (pure) {
+      environment.out << text;
+    } else {
+      try {
+        write_atomically(*options.json, text, options.writing);
+      } catch (const WriteError& e) {
+        throw CannotMeasure(e.what());
+      }
+    }
+  }
+  if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  if (result.clean_launches == 0) return exit_codes::nothing_ran;
+  return result.passed() ? exit_codes::ok : exit_codes::verdict_failed;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,499 @@
+#include "harness/parity/fault_catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <future>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "harness/core/error.h"
+#include "harness/core/hash.h"
+#include "harness/parity/compare.h"
+#include "harness/parity/textbook_outputs.h"
+
+namespace gpubench {
+namespace {
+
+enum Family : std::size_t {
+  unwritten_run,
+  nan_element,
+  infinite_element,
+  zeros,
+  signs,
+  doubled,
+  exponent_bit,
+  lower_bit,
+  lanes,
+  scaled,
+  stale_run,
+  neighbours,
+  shifted,
+  one_rank,
+  cut_store,
+  narrow_store,
+  split_sum,
+  operand_left_out,
+  end_left_out,
+  end_doubled,
+  ends_swapped,
+  operand_shifted,
+  operand_narrower,
+  one_sign,
+  wrong_index,
+  wrong_constant,
+  wrong_epsilon,
+  wrong_switch,
+  wrong_geometry
+};
+
+constexpr std::array families{
+    FaultFamily{"a run of 32 elements unwritten", "memory", CheckRule::poison, true},
+    FaultFamily{"one element is NaN", "memory", CheckRule::bound, true},
+    FaultFamily{"one element is infinite", "memory", CheckRule::bound, true},
+    FaultFamily{"all zeros", "memory", CheckRule::bound, true},
+    FaultFamily{"all signs flipped", "memory", CheckRule::bound, true},
+    FaultFamily{"all doubled", "memory", CheckRule::bound},
+    FaultFamily{"top bit of one exponent flipped", "memory", CheckRule::bound},
+    FaultFamily{"a lower bit of one element flipped", "memory", CheckRule::bound},
+    FaultFamily{"three bits of every 32nd element flipped", "memory", CheckRule::bound},
+    FaultFamily{"all scaled by 1 + 2^-k", "memory", CheckRule::bound},
+    FaultFamily{"a run of 32 elements of another result", "memory", CheckRule::bound},
+    FaultFamily{"two neighbours swapped", "memory", CheckRule::bound},
+    FaultFamily{"all shifted by one element", "memory", CheckRule::bound},
+    FaultFamily{"one rank differs in one bit", "memory", CheckRule::identical, true},
+    FaultFamily{"stored toward zero", "store", CheckRule::bound},
+    FaultFamily{"rounded to a narrower type first", "store", CheckRule::bound},
+    FaultFamily{"sum kept in 16 bits", "store", CheckRule::bound},
+    FaultFamily{"operand left out", "operand", CheckRule::bound},
+    FaultFamily{"end of an axis left out", "operand", CheckRule::bound},
+    FaultFamily{"end of an axis counted twice", "operand", CheckRule::bound},
+    FaultFamily{"end of an axis swapped with its neighbour", "operand", CheckRule::bound},
+    FaultFamily{"operand shifted by one along an axis", "operand", CheckRule::bound},
+    FaultFamily{"operand cut to fewer bits", "operand", CheckRule::bound},
+    FaultFamily{"one sign of an operand flipped", "operand", CheckRule::bound},
+    FaultFamily{"wrong index", "operand", CheckRule::bound},
+    FaultFamily{"constant off by 2^-6", "constant", CheckRule::bound},
+    FaultFamily{"epsilon tenfold", "constant", CheckRule::bound},
+    FaultFamily{"switch the other way", "constant", CheckRule::bound},
+    FaultFamily{"padding, stride or window off by one", "constant", CheckRule::bound},
+};
+static_assert(families.size() == wrong_geometry + 1);
+
+constexpr std::int64_t marked_elements = 32;
+constexpr std::int64_t lane_stride = 32;
+constexpr double constant_off_by = 1.0 + 0x1p-6;
+constexpr std::size_t most_operands = 8;  ///< of an op with a list of them: the first of them and the last
+constexpr int chunks_of_a_sum = 8;
+/// Beginnings of the names of whole numbers that the textbook takes whatever the shapes are.
+constexpr std::array<std::string_view, 4> geometry{"pad_", "stride_", "dilation_", "window"};
+
+/// Faulty outputs; nothing where the fault does not apply.
+using Outputs = std::optional<std::vector<HostTensor>>;
+
+struct Fault {
+  Family family;
+  std::string name;
+  std::function<Outputs()> leave;
+  bool of_float = true;
+};
+
+/// Elements of a tensor along one axis: `outer` blocks of `extent` slices of `inner` elements.
+struct AxisView {
+  AxisView(const Shape& shape, int axis) : extent(shape[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  }
+  template <class Visit>
+  void each(std::int64_t at, const Visit& visit) const {
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t i = 0; i < inner; ++i) visit((o * extent + at) * inner + i);
+    }
+  }
+  std::int64_t outer = 1, extent, inner = 1;
+};
+
+void flip_bits(HostTensor& tensor, std::int64_t at, std::uint64_t mask) {
+  const DType type = tensor.spec.dtype;
+  store_bits(type, tensor.bytes.data(), at, load_bits(type, tensor.bytes.data(), at) ^ mask);
+}
+
+int explicit_fraction_bits(DType type) { return static_cast<int>(-std::log2(unit_roundoff(type))) - 1; }
+
+double cut_toward_zero(DType type, double value) {
+  std::array<std::byte, sizeof(double)> stored{};
+  store(type, stored.data(), value);
+  if (std::fabs(load(type, stored.data())) > std::fabs(value))
+    store_bits(type, stored.data(), 0, load_bits(type, stored.data()) - 1);
+  return load(type, stored.data());
+}
+
+/// To `bits` significant ones, to nearest, whatever the exponent.
+double with_bits(int bits, double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::isfinite(value) ? std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits) : value;
+}
+
+class Injector {
+ public:
+  Injector(const Program& program, int op, const OpView& clean, const JudgePolicy& policy)
+      : program_(program), op_(op), call_(program.op(op)), policy_(policy) {
+    for (const TensorView& input : clean.inputs) inputs_.emplace_back(input);
+    for (const TensorView& output : clean.outputs) {
+      outputs_.emplace_back(output);
+      output_specs_.push_back(outputs_.back().spec);
+    }
+    const std::vector<TensorView> inputs = views_of(inputs_);
+    const std::vector<TensorView> written = views_of(outputs_);
+    for (int i = 0; i < static_cast<int>(outputs_.size()); ++i)
+      truth_.push_back(expected_output({call_, inputs, output_specs_, written}, i));
+  }
+
+  std::vector<FaultTrial> run() {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) corrupt(i);
+    different_ranks();
+    const std::vector<std::size_t> chosen = some_of(inputs_.size());
+    for (const std::size_t i : chosen) tamper(i);
+    split_sums();
+    change_attributes();
+    return try_all();
+  }
+
+ private:
+  static std::vector<std::size_t> some_of(std::size_t count) {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i + 1 < most_operands || i + 1 == count) all.push_back(i);
+    }
+    return all;
+  }
+
+  void add(Family family, std::string name, std::function<Outputs()> leave) {
+    faults_.push_back({family, std::move(name), std::move(leave)});
+  }
+
+  /// A change of one output.
+  void on_output(Family family, std::size_t i, const std::string& detail, std::function<void(HostTensor&)> change) {
+    const std::string name = detail.empty() ? fmt::format("'{}'", outputs_[i].spec.name)
+                                            : fmt::format("{} of '{}'", detail, outputs_[i].spec.name);
+    add(family, name, [this, i, change = std::move(change)]() -> Outputs {
+      std::vector<HostTensor> left = outputs_;
+      change(left[i]);
+      return left;
+    });
+    faults_.back().of_float = is_float(outputs_[i].spec.dtype);
+  }
+
+  void corrupt(std::size_t i) {
+    const HostTensor& output = outputs_[i];
+    const DType type = output.spec.dtype;
+    const std::int64_t count = output.elements();
+    if (count == 0) return;
+    const std::int64_t middle = static_cast<std::int64_t>(mix(policy_.seed + i) % static_cast<std::uint64_t>(count));
+    const std::int64_t first = std::min(middle, std::max<std::int64_t>(0, count - marked_elements));
+    const std::int64_t last = std::min(count, first + marked_elements);
+    on_output(unwritten_run, i, "", [=](HostTensor& t) {
+      for (std::int64_t e = first; e < last; ++e) store_poison(t.spec.dtype, t.bytes.data(), e);
+    });
+    on_output(stale_run, i, "", [=](HostTensor& t) {
+      const HostTensor right = t;
+      for (std::int64_t e = first; e < last; ++e) t.set(e, right.get((e + count / 2 + 1) % count));
+    });
+    const auto each = [](auto change) {
+      return [change](HostTensor& t) {
+        for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, change(t.get(e)));
+      };
+    };
+    on_output(zeros, i, "", each([](double) { return 0.0; }));
+    on_output(neighbours, i, "", [=](HostTensor& t) {
+      const std::int64_t next = (middle + 1) % count;
+      const double held = t.get(middle);
+      t.set(middle, t.get(next));
+      t.set(next, held);
+    });
+    on_output(shifted, i, "", [=](HostTensor& t) {
+      const HostTensor right = t;
+      for (std::int64_t e = 0; e < count; ++e) t.set(e, right.get((e + 1) % count));
+    });
+    if (!is_float(type)) return;
+    on_output(signs, i, "", each([](double v) { return -v; }));
+    on_output(doubled, i, "", each([](double v) { return 2.0 * v; }));
+    if (type != DType::f4_e2m1) {
+      on_output(nan_element, i, "", [=](HostTensor& t) { t.set(middle, std::numeric_limits<double>::quiet_NaN()); });
+      if (type != DType::f8_e4m3)
+        on_output(infinite_element, i, "",
+                  [=](HostTensor& t) { t.set(middle, std::numeric_limits<double>::infinity()); });
+    }
+    on_output(exponent_bit, i, "",
+              [=](HostTensor& t) { flip_bits(t, middle, std::uint64_t{1} << (bits_of(type) - 2)); });
+    const int fraction = explicit_fraction_bits(type);
+    for (int bit = fraction; bit >= 0; --bit)
+      on_output(lower_bit, i, fmt::format("bit {}", bit),
+                [=](HostTensor& t) { flip_bits(t, middle, std::uint64_t{1} << bit); });
+    for (int bit = fraction - 2; bit >= 0; --bit) {
+      on_output(lanes, i, fmt::format("bits {} to {}", bit, bit + 2), [=](HostTensor& t) {
+        for (std::int64_t e = middle % lane_stride; e < count; e += lane_stride)
+          flip_bits(t, e, std::uint64_t{7} << bit);
+      });
+    }
+    for (int k = 1; k <= fraction; ++k)
+      on_output(scaled, i, fmt::format("k = {}", k), each([k](double v) { return v * (1.0 + std::ldexp(1.0, -k)); }));
+    store_wrongly(i, type);
+  }
+
+  void from_truth(Family family, std::size_t i, const std::string& detail, std::function<double(double)> rounded) {
+    on_output(family, i, detail, [this, i, rounded = std::move(rounded)](HostTensor& t) {
+      for (std::size_t e = 0; e < truth_[i].size(); ++e)
+        t.set(static_cast<std::int64_t>(e), rounded(truth_[i][e].value));
+    });
+  }
+
+  void store_wrongly(std::size_t i, DType type) {
+    from_truth(cut_store, i, "", [type](double v) { return cut_toward_zero(type, v); });
+    if (type == DType::f32 || type == DType::f64) {
+      for (const DType narrow : {DType::bf16, DType::f16})
+        from_truth(narrow_store, i, std::string(name(narrow)), [narrow](double v) { return round_to(narrow, v); });
+    } else {  // twice: to a type of two bits more, then to its own
+      const int bits = explicit_fraction_bits(type) + 3;
+      from_truth(narrow_store, i, fmt::format("{} bits", bits), [bits](double v) { return with_bits(bits, v); });
+    }
+  }
+
+  void different_ranks() {
+    for (const std::vector<int>& group : definition(call_.kind).identical_outputs(call_)) {
+      if (group.size() < 2) continue;
+      const auto last = static_cast<std::size_t>(group.back());
+      on_output(one_rank, last, "", [](HostTensor& t) { flip_bits(t, t.elements() / 2, 1); });
+    }
+  }
+
+  /// What the textbook makes of another call, or of other operands.
+  Outputs computed(const OpCall& call, const std::vector<HostTensor>& inputs) const {
+    try {
+      expect_operands(call.kind, call.kind.inputs, call.attributes, inputs.size(), "inputs", call.label);
+      expect_operands(call.kind, call.kind.outputs, call.attributes, outputs_.size(), "outputs", call.label);
+      return textbook_outputs({call, views_of(inputs), output_specs_});
+    } catch (const ProgramError&) {
+      return {};  // the op does not take these
+    }
+  }
+
+  void on_input(Family family, std::size_t i, const std::string& detail, std::function<void(HostTensor&)> change) {
+    const std::string name = detail.empty() ? fmt::format("'{}'", inputs_[i].spec.name)
+                                            : fmt::format("{} of '{}'", detail, inputs_[i].spec.name);
+    add(family, name, [this, i, change = std::move(change)]() -> Outputs {
+      std::vector<HostTensor> inputs = inputs_;
+      change(inputs[i]);
+      if (inputs[i].bytes == inputs_[i].bytes) return {};
+      return computed(call_, inputs);
+    });
+  }
+
+  void tamper(std::size_t i) {
+    const HostTensor& input = inputs_[i];
+    const std::int64_t count = input.elements();
+    if (count == 0) return;
+    const std::int64_t last = count - 1;
+    if (!is_float(input.spec.dtype)) {
+      if (count > 1) on_input(wrong_index, i, "", [=](HostTensor& t) { t.set(last, t.get(0)); });
+      return;
+    }
+    on_input(operand_left_out, i, "", [](HostTensor& t) {
+      for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, 0.0);
+    });
+    if (count == 1) return on_input(wrong_constant, i, "", [](HostTensor& t) { t.set(0, t.get(0) * constant_off_by); });
+    on_input(one_sign, i, "", [=](HostTensor& t) { t.set(count / 2, -t.get(count / 2)); });
+    for (int axis = 0; axis < input.spec.shape.rank(); ++axis) {
+      const AxisView along(input.spec.shape, axis);
+      if (along.extent < 2) continue;
+      const std::string name = fmt::format("axis {}", axis);
+      on_input(end_left_out, i, name,
+               [=](HostTensor& t) { along.each(along.extent - 1, [&](std::int64_t e) { t.set(e, 0.0); }); });
+      on_input(end_doubled, i, name,
+               [=](HostTensor& t) { along.each(along.extent - 1, [&](std::int64_t e) { t.set(e, 2.0 * t.get(e)); }); });
+      on_input(ends_swapped, i, name, [=](HostTensor& t) {
+        along.each(along.extent - 1, [&](std::int64_t e) {
+          const double held = t.get(e);
+          t.set(e, t.get(e - along.inner));
+          t.set(e - along.inner, held);
+        });
+      });
+      on_input(operand_shifted, i, name, [=](HostTensor& t) {
+        const HostTensor right = t;
+        for (std::int64_t at = 0; at < along.extent; ++at) {
+          const std::int64_t step = at + 1 < along.extent ? along.inner : -(along.extent - 1) * along.inner;
+          along.each(at, [&](std::int64_t e) { t.set(e, right.get(e + step)); });
+        }
+      });
+    }
+    if (input.spec.dtype != DType::f32 || call_.math.inputs != Math::Inputs::exact) return;
+    for (const auto& [name, bits] : {std::pair("tf32", 11), std::pair("two bf16", 16), std::pair("bf16", 8)})
+      on_input(operand_narrower, i, name, [bits = bits](HostTensor& t) {
+        for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, with_bits(bits, t.get(e)));
+      });
+  }
+
+  /// Where an op is linear in its first operand, that operand in parts: each one's sum is rounded, and so is what they
+  /// add up to.
+  void split_sums() {
+    if (inputs_.empty() || !is_float(inputs_[0].spec.dtype) || call_.math.split_k_in_output) return;
+    const CallSpecs specs{call_, input_specs(), output_specs_};
+    if (!definition(call_.kind).linear_axis(specs, 0)) return;
+    for (const DType narrow : {DType::bf16, DType::f16}) {
+      if (call_.math.accumulate == narrow) continue;
+      for (int axis = 0; axis < inputs_[0].spec.shape.rank(); ++axis) {
+        if (inputs_[0].spec.shape[axis] < chunks_of_a_sum) continue;
+        add(split_sum, fmt::format("{} along axis {} of '{}'", name(narrow), axis, inputs_[0].spec.name),
+            [this, narrow, axis] { return summed_in(narrow, axis); });
+      }
+    }
+  }
+
+  Outputs summed_in(DType narrow, int axis) const {
+    const AxisView along(inputs_[0].spec.shape, axis);
+    std::vector<TensorSpec> wide = output_specs_;
+    for (TensorSpec& spec : wide) spec.dtype = is_float(spec.dtype) ? DType::f64 : spec.dtype;
+    std::vector<HostTensor> nothing = inputs_;
+    for (std::int64_t e = 0; e < nothing[0].elements(); ++e) nothing[0].set(e, 0.0);
+    const std::vector<HostTensor> rest = textbook_outputs({call_, views_of(nothing), wide});  // a bias
+    std::vector<double> sums(truth_[0].size(), 0.0);
+    std::vector<int> summands(sums.size(), 0);
+    for (int chunk = 0; chunk < chunks_of_a_sum; ++chunk) {
+      std::vector<HostTensor> inputs = inputs_;
+      for (std::int64_t at = 0; at < along.extent; ++at) {
+        if (at * chunks_of_a_sum / along.extent != chunk)
+          along.each(at, [&](std::int64_t e) { inputs[0].set(e, 0.0); });
+      }
+      const std::vector<HostTensor> part = textbook_outputs({call_, views_of(inputs), wide});
+      for (std::size_t e = 0; e < sums.size(); ++e) {
+        const auto at = static_cast<std::int64_t>(e);
+        const double value = part[0].get(at) - rest[0].get(at);
+        summands[e] += value != 0.0 ? 1 : 0;
+        sums[e] = round_to(narrow, sums[e] + round_to(narrow, value));
+      }
+    }
+    const auto summed = [](int parts) { return parts > 1; };
+    if (std::none_of(summands.begin(), summands.end(), summed)) return {};  // no sum goes along this axis
+    std::vector<HostTensor> left = outputs_;
+    for (std::size_t e = 0; e < sums.size(); ++e) {
+      const auto at = static_cast<std::int64_t>(e);
+      left[0].set(at, sums[e] + rest[0].get(at));
+    }
+    return left;
+  }
+
+  void with_attribute(Family family, const Attribute& attribute, const AttributeValue& value) {
+    OpCall other = call_;
+    other.attributes.set(attribute.name, value);
+    const bool* on = std::get_if<bool>(&value);
+    add(family,
+        on != nullptr ? fmt::format("{} {}", attribute.name, *on ? "on" : "off")
+                      : fmt::format("{} {} for {}", attribute.name, value_text(value), value_text(attribute.value)),
+        [this, other = std::move(other)] { return computed(other, inputs_); });
+  }
+
+  void change_attributes() {
+    for (const Attribute& attribute : call_.attributes.list()) {
+      if (const bool* on = std::get_if<bool>(&attribute.value)) {
+        with_attribute(wrong_switch, attribute, !*on);
+      } else if (const double* number = std::get_if<double>(&attribute.value); number != nullptr && *number != 0.0) {
+        const bool regularizes = attribute.name == "epsilon";
+        with_attribute(regularizes ? wrong_epsilon : wrong_constant, attribute,
+                       *number * (regularizes ? 10.0 : constant_off_by));
+      } else if (const auto* word = std::get_if<std::string_view>(&attribute.value)) {
+        for (const std::string_view other : attribute.words) {
+          if (other != *word) with_attribute(wrong_switch, attribute, other);
+        }
+      } else if (const auto* whole = std::get_if<std::int64_t>(&attribute.value);
+                 whole != nullptr && std::ranges::any_of(geometry, [&](std::string_view start) {
+                   return attribute.name.starts_with(start);
+                 })) {
+        with_attribute(wrong_geometry, attribute, *whole + 1);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<TensorSpec> input_specs() const {
+    std::vector<TensorSpec> specs;
+    for (const HostTensor& input : inputs_) specs.push_back(input.spec);
+    return specs;
+  }
+
+  std::vector<FaultTrial> try_all() const {
+    std::vector<std::optional<FaultTrial>> trials(faults_.size());
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      for (std::size_t i = next++; i < faults_.size(); i = next++) trials[i] = try_one(faults_[i]);
+    };
+    std::vector<std::future<void>> helpers;
+    for (int i = 1; i < policy_.threads; ++i) helpers.push_back(std::async(std::launch::async, work));
+    work();
+    for (std::future<void>& helper : helpers) helper.get();
+    std::vector<FaultTrial> tried;
+    for (std::optional<FaultTrial>& trial : trials) {
+      if (trial) tried.push_back(std::move(*trial));
+    }
+    return tried;
+  }
+
+  std::optional<FaultTrial> try_one(const Fault& fault) const {
+    const Outputs left = fault.leave();
+    if (!left) return {};
+    FaultTrial trial{fault.family, fault.name, families[fault.family].rule};
+    bool changed = false;
+    for (std::size_t i = 0; i < left->size(); ++i) {
+      const HostTensor& output = (*left)[i];
+      for (std::int64_t e = 0; e < output.elements(); ++e) {
+        const double got = output.get(e);
+        const Expected& expected = truth_[i][static_cast<std::size_t>(e)];
+        if (got == outputs_[i].get(e) || got == round_to(output.spec.dtype, expected.value)) continue;
+        changed = true;
+        trial.size = std::max(trial.size, error_over_bound(expected, output.spec.dtype, got));
+      }
+    }
+    if (fault.family == unwritten_run) {
+      trial.size = std::numeric_limits<double>::infinity();
+      if (!fault.of_float) trial.rule = CheckRule::bound;
+    }
+    // In numbers that are exact, one bit is outside the bound as well.
+    if (fault.family == one_rank && trial.size > 1.0) trial.rule = CheckRule::bound;
+    if (!changed && fault.family != unwritten_run && fault.family != one_rank) return {};
+    JudgePolicy policy = policy_;
+    policy.threads = 1;
+    const std::vector<TensorView> inputs = views_of(inputs_);
+    const OpParity parity = judge(program_, op_, {inputs, views_of(*left)}, policy, "check");
+    trial.caught_by = rule_of(parity);
+    return trial;
+  }
+
+  static CheckRule rule_of(const OpParity& parity) {
+    if (parity.verdict != Verdict::fail) return CheckRule::none;
+    if (parity.reason.starts_with("unwritten")) return CheckRule::poison;
+    return parity.bad > 0 ? CheckRule::bound : CheckRule::identical;
+  }
+
+  const Program& program_;
+  int op_;
+  const OpCall& call_;
+  const JudgePolicy& policy_;
+  std::vector<HostTensor> inputs_, outputs_;
+  std::vector<TensorSpec> output_specs_;
+  std::vector<std::vector<Expected>> truth_;
+  std::vector<Fault> faults_;
+};
+
+}  // namespace
+
+std::span<const FaultFamily> fault_families() { return families; }
+
+std::vector<FaultTrial> inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy) {
+  return Injector(program, op, clean, policy).run();
+}
+
+}  // namespace gpubench

@@ -1,0 +1,60 @@
+// Faults that kernels, libraries and hardware really have, put into ops on purpose: what the check must reject.
+//
+// A wrong constant, a lost slice of an operand or an operand cut to fewer bits is put before the textbook, and what it
+// computes, rounded once, is what a backend with that fault leaves that is perfect otherwise. Faults of stores and of
+// memory change what a correct backend left. The check sees the outputs and what the op should have read, as in a run.
+//
+// A fault that moves no element out of its bound cannot be told from rounding. It is counted as unseen, by its name:
+// it is what the check does not promise to find. The faults of families that are `certain` may not be unseen anywhere.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/enum_names.h"
+#include "harness/parity/judge.h"
+
+namespace gpubench {
+
+/// What rejects an output.
+enum class CheckRule {
+  none,      ///< nothing did
+  poison,    ///< elements that nobody wrote
+  bound,     ///< an element outside its rounding interval; NaN and infinities are outside of all others
+  identical  ///< outputs that must hold the same bits do not
+};
+template <>
+inline constexpr auto enum_names<CheckRule> = std::to_array<std::string_view>({"none", "poison", "bound", "same bits"});
+
+struct FaultFamily {
+  std::string_view name;   ///< "last of an axis left out"
+  std::string_view where;  ///< what was tampered with: "operand", "constant", "store", "memory"
+  CheckRule rule = CheckRule::bound;
+  /// Every fault of the family that changes a number at all must be rejected, in every op and type.
+  bool certain = false;
+};
+
+/// In the order of the table.
+[[nodiscard]] std::span<const FaultFamily> fault_families();
+
+/// One fault in one op, and what became of it.
+struct FaultTrial {
+  std::size_t family = 0;             ///< index in fault_families()
+  std::string name;                   ///< "axis 1 of 'a'"
+  CheckRule rule = CheckRule::bound;  ///< that must catch it: the family's, but that integers have no poison
+  CheckRule caught_by = CheckRule::none;
+  /// The largest error that it makes, as error_over_bound() measures it: above 1 it is outside the bound. Infinite for
+  /// NaN, infinities and poison.
+  double size = 0.0;
+};
+
+/// Puts every fault of the catalogue that applies into an op that was run, and judges what it leaves; those that change
+/// no number are left out. `clean`: what the op read and wrote; it must pass. Runs on policy.threads threads.
+/// Throws ProgramError for an unknown op.
+[[nodiscard]] std::vector<FaultTrial> inject_faults(const Program& program, int op, const OpView& clean,
+                                                    const JudgePolicy& policy);
+
+}  // namespace gpubench

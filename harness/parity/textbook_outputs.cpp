@@ -1,0 +1,58 @@
+#include "harness/parity/textbook_outputs.h"
+
+#include <numeric>
+
+#include "harness/core/hash.h"
+
+namespace gpubench {
+namespace {
+
+// Uniform in [-1, 1).
+double uniform(std::uint64_t key, std::uint64_t index) {
+  return static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))) * 0x1p-63;
+}
+
+}  // namespace
+
+HostTensor::HostTensor(const TensorSpec& like) : spec(like) {
+  spec.layout = Layout::row_major(spec.shape);
+  bytes.resize(static_cast<std::size_t>(spec.bytes()));
+}
+
+HostTensor::HostTensor(const TensorView& other) : HostTensor(other.spec()) {
+  other.read_bits(0, elements(), bytes.data());
+}
+
+std::vector<TensorView> views_of(std::span<const HostTensor> tensors) {
+  std::vector<TensorView> views;
+  for (const HostTensor& tensor : tensors) views.push_back(tensor.view());
+  return views;
+}
+
+std::vector<Expected> expected_output(const Operands& operands, int output) {
+  const OpDefinition& meaning = definition(operands.call.kind);
+  std::vector<TensorSpec> input_specs;
+  for (const TensorView& input : operands.inputs) input_specs.push_back(input.spec());
+  const CheckUnits units = meaning.units({operands.call, input_specs, operands.outputs}, output);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<Expected> expected(static_cast<std::size_t>(units.count * units.elements));
+  meaning.evaluate(operands, output, all, expected);
+  return expected;
+}
+
+std::vector<HostTensor> textbook_outputs(const Operands& operands, std::optional<std::uint64_t> disturb) {
+  std::vector<HostTensor> outputs;
+  for (int output = 0; output < static_cast<int>(operands.outputs.size()); ++output) {
+    const std::vector<Expected> expected = expected_output(operands, output);
+    HostTensor& tensor = outputs.emplace_back(operands.outputs[static_cast<std::size_t>(output)]);
+    const std::uint64_t key = hash(tensor.spec.name, disturb.value_or(0));
+    for (std::size_t e = 0; e < expected.size(); ++e) {
+      const double moved = disturb ? expected[e].value + expected[e].bound * uniform(key, e) : expected[e].value;
+      tensor.set(static_cast<std::int64_t>(e), moved);
+    }
+  }
+  return outputs;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,44 @@
+// What the textbook computes for whole outputs, kept in memory of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "harness/core/program.h"
+#include "harness/core/tensor.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// A tensor on the host, row-major.
+struct HostTensor {
+  /// Zeros of that shape and type.
+  explicit HostTensor(const TensorSpec& like);
+  /// A copy, bit for bit, of a tensor in any layout.
+  explicit HostTensor(const TensorView& other);
+
+  /// The tensor must outlive it.
+  [[nodiscard]] TensorView view() const { return {spec, bytes.data()}; }
+  [[nodiscard]] double get(std::int64_t linear) const { return load(spec.dtype, bytes.data(), linear); }
+  /// Rounds as store() does.
+  void set(std::int64_t linear, double value) { store(spec.dtype, bytes.data(), linear, value); }
+  [[nodiscard]] std::int64_t elements() const { return spec.shape.elements(); }
+
+  TensorSpec spec;
+  std::vector<std::byte> bytes;
+};
+
+[[nodiscard]] std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
+
+/// All expected elements of one output.
+[[nodiscard]] std::vector<Expected> expected_output(const Operands& operands, int output);
+
+/// The outputs of the op, rounded to their types. With `disturb` each element is first moved by a random fraction of
+/// its bound, as a correct but imperfect backend would; the random numbers come from that seed.
+[[nodiscard]] std::vector<HostTensor> textbook_outputs(const Operands& operands,
+                                                       std::optional<std::uint64_t> disturb = {});
+
+}  // namespace gpubench
