@@ -218,6 +218,12 @@ constexpr std::string_view of_selftest = R"(  gpubench selftest
   gpubench selftest --suite gemm --precision bf16 -v
 )";
 
+constexpr std::string_view of_determinism = R"(  gpubench determinism
+  gpubench determinism --deterministic --suite conv,attention
+  gpubench determinism --save before.json      and after an update of a library or driver:
+  gpubench determinism --against before.json
+)";
+
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
   gpubench validate results/*.json
 )";
@@ -263,6 +269,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::baseline: return of_baseline;
     case Verb::impl: return of_impl;
     case Verb::selftest: return of_selftest;
+    case Verb::determinism: return of_determinism;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

@@ -33,6 +33,7 @@ enum class Verb {
   baseline,
   impl,
   selftest,
+  determinism,
   validate,
   export_report,
   report_page,
@@ -101,6 +102,10 @@ struct Options {
   bool turns = false;               ///< --turns
   bool full = false;                ///< of selftest
   std::int64_t clean_launches = 0;  ///< of selftest; 0: as --full says
+  int repetitions = 5;              ///< of determinism
+  int other_threads = 1;            ///< likewise; 0: not tried
+  std::string save_bits;            ///< likewise: file; empty: none
+  std::string bits_before;          ///< likewise: a file that was saved; empty: none
   bool trust_libraries = false;     ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};

@@ -126,7 +126,7 @@ std::vector<FlagSection> output_sections() {
            row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
                {Takes::each, set_label}),
        }},
-      {{run, doctor, compare, gate, tune_batch, selftest},
+      {{run, doctor, compare, gate, tune_batch, selftest, determinism},
        "output",
        {
            row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",

@@ -44,7 +44,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
-      {{run, calibrate, list, tune_batch, impl, selftest},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism},
        "select",
        {
            row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
@@ -89,7 +89,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
                text(&Options::shapes)),
        }},
-      {{run, calibrate, list, tune_batch, impl, selftest, describe_device},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism, describe_device},
        "measure",
        {
            row("--device", "NAME",
@@ -120,11 +120,18 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "(default: python3, from the PATH)",
                text(&Options::python)),
        }},
-      {{run, calibrate, tune_batch, selftest},
+      {{run, calibrate, tune_batch, selftest, determinism},
        "measure",
        {
            row("--seed", "N", "of inputs, samples and order (default: 42)",
                converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))),
+       }},
+      {{run, calibrate, tune_batch, determinism},
+       "measure",
+       {
+           row("--deterministic", "",
+               "only implementations that give the same bits each time; cases that have none are unsupported",
+               turn_on(in_run(&RunOptions::deterministic))),
        }},
       {{run, calibrate, tune_batch},
        "measure",
@@ -139,9 +146,6 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
                "profilers",
                choice(&Options::isolate, switch_words)),
-           row("--deterministic", "",
-               "only implementations that give the same bits each time; cases that have none are unsupported",
-               turn_on(in_run(&RunOptions::deterministic))),
            row("--energy", "",
                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token",
                turn_on(in_run(&RunOptions::energy))),

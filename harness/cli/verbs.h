@@ -102,6 +102,10 @@ int impl_verb(const Options& options, std::span<const std::string> words, const 
 /// alarm, else 1. Throws UsageError, CannotMeasure.
 int selftest_verb(const Options& options, const Environment& environment);
 
+/// Whether cases leave the same bits again, in which ways and where not. 0; 1 where bits differ that the flags promise:
+/// run to run with --deterministic, and those of --against. Throws UsageError, CannotMeasure.
+int determinism_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 
