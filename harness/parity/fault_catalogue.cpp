@@ -15,6 +15,7 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
+#include "harness/parity/sample.h"
 #include "harness/parity/textbook_outputs.h"
 
 namespace gpubench {
@@ -100,7 +101,7 @@ struct Fault {
   Family family;
   std::string name;
   std::function<Outputs()> leave;
-  bool of_float = true;
+  bool has_poison = true;  ///< of an output: no result looks like its poison
 };
 
 /// Elements of a tensor along one axis: `outer` blocks of `extent` slices of `inner` elements.
@@ -187,7 +188,7 @@ class Injector {
       change(left[i]);
       return left;
     });
-    faults_.back().of_float = is_float(outputs_[i].spec.dtype);
+    faults_.back().has_poison = !poison_is_ambiguous(outputs_[i].spec.dtype);
   }
 
   void corrupt(std::size_t i) {
@@ -278,7 +279,10 @@ class Injector {
     try {
       expect_operands(call.kind, call.kind.inputs, call.attributes, inputs.size(), "inputs", call.label);
       expect_operands(call.kind, call.kind.outputs, call.attributes, outputs_.size(), "outputs", call.label);
-      return textbook_outputs({call, views_of(inputs), output_specs_});
+      std::vector<HostTensor> left = textbook_outputs({call, views_of(inputs), output_specs_});
+      if (definition(call.kind).reads_written(call))  // what follows from an output follows from it as it was rounded
+        left = textbook_outputs({call, views_of(inputs), output_specs_, views_of(left)});
+      return left;
     } catch (const ProgramError&) {
       return {};  // the op does not take these
     }
@@ -447,19 +451,22 @@ class Injector {
     if (!left) return {};
     FaultTrial trial{fault.family, fault.name, families[fault.family].rule};
     bool changed = false;
+    const std::vector<std::vector<Expected>> own = expected_of(*left);
+    const std::vector<std::vector<Expected>>& truth = own.empty() ? truth_ : own;
     for (std::size_t i = 0; i < left->size(); ++i) {
       const HostTensor& output = (*left)[i];
       for (std::int64_t e = 0; e < output.elements(); ++e) {
         const double got = output.get(e);
-        const Expected& expected = truth_[i][static_cast<std::size_t>(e)];
-        if (got == outputs_[i].get(e) || got == round_to(output.spec.dtype, expected.value)) continue;
-        changed = true;
+        const Expected& expected = truth[i][static_cast<std::size_t>(e)];
+        const bool is_same = got == outputs_[i].get(e) || got == round_to(output.spec.dtype, expected.value);
+        changed = changed || !is_same;
+        if (is_same && own.empty()) continue;  // elsewhere what it should be may have changed
         trial.size = std::max(trial.size, error_over_bound(expected, output.spec.dtype, got));
       }
     }
     if (fault.family == unwritten_run) {
       trial.size = std::numeric_limits<double>::infinity();
-      if (!fault.of_float) trial.rule = CheckRule::bound;
+      if (!fault.has_poison) trial.rule = CheckRule::bound;
     }
     // In numbers that are exact, one bit is outside the bound as well.
     if (fault.family == one_rank && trial.size > 1.0) trial.rule = CheckRule::bound;
@@ -470,6 +477,17 @@ class Injector {
     const OpParity parity = judge(program_, op_, {inputs, views_of(*left)}, policy, "check");
     trial.caught_by = rule_of(parity);
     return trial;
+  }
+
+  /// What outputs that are judged on what was written should be; empty for all others: it is the same whatever was.
+  [[nodiscard]] std::vector<std::vector<Expected>> expected_of(const std::vector<HostTensor>& left) const {
+    std::vector<std::vector<Expected>> expected;
+    if (!definition(call_.kind).reads_written(call_)) return expected;
+    const std::vector<TensorView> inputs = views_of(inputs_);
+    const std::vector<TensorView> written = views_of(left);
+    for (int i = 0; i < static_cast<int>(outputs_.size()); ++i)
+      expected.push_back(expected_output({call_, inputs, output_specs_, written}, i));
+    return expected;
   }
 
   static CheckRule rule_of(const OpParity& parity) {

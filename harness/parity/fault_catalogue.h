@@ -42,9 +42,10 @@ struct FaultFamily {
 
 /// One fault in one op, and what became of it.
 struct FaultTrial {
-  std::size_t family = 0;             ///< index in fault_families()
-  std::string name;                   ///< "axis 1 of 'a'"
-  CheckRule rule = CheckRule::bound;  ///< that must catch it: the family's, but that integers have no poison
+  std::size_t family = 0;  ///< index in fault_families()
+  std::string name;        ///< "axis 1 of 'a'"
+  CheckRule rule =
+      CheckRule::bound;  ///< that must catch it: the family's, but the poison of few bits or an integer is a number
   CheckRule caught_by = CheckRule::none;
   /// The largest error that it makes, as error_over_bound() measures it: above 1 it is outside the bound. Infinite for
   /// NaN, infinities and poison.

@@ -153,7 +153,8 @@ class Selftest {
         row.weakest_name = text;
       }
     } else if (trial.size > 1.0 || family.certain || trial.caught_by != CheckRule::none) {
-      row.escaped.push_back(fmt::format("{}: {:.3g} of its bound", text, trial.size));
+      row.escaped.push_back(
+          fmt::format("{}: {:.3g} of its bound, caught by {}", text, trial.size, name(trial.caught_by)));
     } else {
       ++row.unseen;
       row.hidden.push_back(fmt::format("{}: {:.3g} of its bound", text, trial.size));

@@ -13,6 +13,7 @@
 #include "reference/ops/conv2d.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/norm.h"
+#include "reference/ops/optimizer.h"
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
@@ -62,6 +63,24 @@ TEST(FaultCatalogue, EveryFaultOutsideItsBoundIsCaughtByItsRuleAndNoOther) {
           << family_of(trial) << ", " << trial.name << ": " << trial.size;
       EXPECT_TRUE(is_outside || !fault_families()[trial.family].certain) << trial.name;
     }
+  }
+}
+
+// A copy in fewer bits is judged on the weight that was written. What was in its memory before is not read, so faults
+// there change nothing.
+TEST(FaultCatalogue, WhatIsJudgedOnWhatWasWrittenRaisesNoOther) {
+  Program p;
+  const auto add = [&](const char* name, DType type, Role role, double scale) {
+    return p.add(tensor(name, type, {64}, role, Fill::normal(scale)));
+  };
+  const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(0.1)));
+  SgdTensor weight{add("w", DType::f32, Role::parameter, 1.0), add("g", DType::bf16, Role::gradient, 0.1),
+                   add("m", DType::f32, Role::state, 0.1), add("c", DType::bf16, Role::parameter, 1.0)};
+  sgd(p, {.copies = true}, Math{}, "op", lr, std::vector<SgdTensor>{weight});
+  for (const FaultTrial& trial : faults_in(p)) {
+    EXPECT_EQ(trial.caught_by, trial.size > 1.0 || trial.rule == CheckRule::poison ? trial.rule : CheckRule::none)
+        << family_of(trial) << ", " << trial.name << ": " << trial.size;
+    EXPECT_TRUE(fault_families()[trial.family].where != "operand" || !trial.name.ends_with("'c'")) << trial.name;
   }
 }
 
