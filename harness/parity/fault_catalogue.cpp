@@ -347,8 +347,9 @@ class Injector {
   /// add up to.
   void split_sums() {
     if (inputs_.empty() || !is_float(inputs_[0].spec.dtype) || call_.math.split_k_in_output) return;
-    const CallSpecs specs{call_, input_specs(), output_specs_};
-    if (!definition(call_.kind).linear_axis(specs, 0)) return;
+    std::vector<TensorSpec> input_specs;
+    for (const HostTensor& input : inputs_) input_specs.push_back(input.spec);
+    if (!definition(call_.kind).linear_axis({call_, input_specs, output_specs_}, 0)) return;
     for (const DType narrow : {DType::bf16, DType::f16}) {
       if (call_.math.accumulate == narrow) continue;
       for (int axis = 0; axis < inputs_[0].spec.shape.rank(); ++axis) {
@@ -421,12 +422,6 @@ class Injector {
         with_attribute(wrong_geometry, attribute, *whole + 1);
       }
     }
-  }
-
-  [[nodiscard]] std::vector<TensorSpec> input_specs() const {
-    std::vector<TensorSpec> specs;
-    for (const HostTensor& input : inputs_) specs.push_back(input.spec);
-    return specs;
   }
 
   std::vector<FaultTrial> try_all() const {
