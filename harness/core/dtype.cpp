@@ -201,9 +201,10 @@ void store(DType type, std::byte* base, std::int64_t index, double value) {
     case DType::f64: return store_bits(type, base, index, std::bit_cast<std::uint64_t>(value));
     case DType::f32: return store_bits(type, base, index, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
     case DType::i32:
-      return store_bits(type, base, index,
-                        static_cast<std::uint32_t>(static_cast<std::int32_t>(round_to(type, value))));
-    case DType::u8: return store_bits(type, base, index, static_cast<std::uint8_t>(round_to(type, value)));
+    case DType::u8: {
+      const double whole = std::isnan(value) ? 0.0 : round_to(type, value);
+      return store_bits(type, base, index, static_cast<std::uint32_t>(static_cast<std::int32_t>(whole)));
+    }
     default: return store_bits(type, base, index, encode(format_of(type), value));
   }
 }

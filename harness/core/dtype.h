@@ -51,7 +51,7 @@ inline constexpr auto enum_names<DType> = std::to_array<std::string_view>({"f64"
 /// One stored element as fp64 (exact).
 [[nodiscard]] double load(DType type, const std::byte* base, std::int64_t index = 0);
 
-/// Rounds `value` as round_to() does and stores it.
+/// Rounds `value` as round_to() does and stores it; of an integer NaN as 0.
 void store(DType type, std::byte* base, std::int64_t index, double value);
 inline void store(DType type, std::byte* element, double value) { store(type, element, 0, value); }
 

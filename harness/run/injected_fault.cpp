@@ -55,6 +55,7 @@ void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
       return each(elements_per_flip, [&](std::int64_t at) { flip_bits(spec.dtype, bytes, at, high_bit); });
     case ErrorKind::nan:
       if (spec.dtype == DType::f4_e2m1) return;  // has none
+      if (!is_float(spec.dtype)) return flip_bits(spec.dtype, bytes, place(count / 2), high_bit);
       return store(spec.dtype, bytes, place(count / 2), std::numeric_limits<double>::quiet_NaN());
     case ErrorKind::zero: return each(1, [&](std::int64_t at) { store(spec.dtype, bytes, at, 0.0); });
     case ErrorKind::sign: return scaled_by(-1.0);

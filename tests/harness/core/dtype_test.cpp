@@ -150,6 +150,15 @@ TEST(DType, IntegersRoundToEvenAndSaturate) {
   EXPECT_EQ(number_of(DType::u8, 0xffULL), 255.0);
 }
 
+TEST(DType, NaNIsStoredAsZeroInAnInteger) {
+  for (const DType type : {DType::i32, DType::u8}) {
+    std::array<std::byte, 4> bytes{};
+    store(type, bytes.data(), 0, 7.0);
+    store(type, bytes.data(), 0, std::numeric_limits<double>::quiet_NaN());
+    EXPECT_EQ(load(type, bytes.data()), 0.0) << name(type);
+  }
+}
+
 TEST(DType, UnitRoundoffIsHalfTheStepAboveOne) {
   for (const Narrow& n : narrow_types) {
     EXPECT_EQ(unit_roundoff(n.type), 0.5 * (number_of(n.type, stored_bits(n.type, 1.0) + 1) - 1.0)) << name(n.type);
