@@ -3,18 +3,19 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "harness/cli/children.h"
 #include "harness/cli/device.h"
+#include "harness/cli/flags.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/text_table.h"
@@ -55,11 +56,9 @@ Json json_of(std::span<const DeterminismRecord> records, const DeviceInfo& devic
 
 std::uint64_t hexadecimal(const Node& node) {
   const std::string text = node.text();
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
-    node.refuse("expected 16 hexadecimal digits");
-  return value;
+  const std::optional<std::uint64_t> value = number<std::uint64_t>(text, 16);
+  if (!value || text.size() != 16) node.refuse("expected 16 hexadecimal digits");
+  return *value;
 }
 
 // By case id.
@@ -194,16 +193,18 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
       throw UsageError(fmt::format("--against: {}", e.what()));
     }
   }
+  const ResultFile saved("--save", options.save_bits, options.writing, environment);
   environment.catch_signals();
   const std::unique_ptr<Backend> backend = open_backend(device);
   const RunOptions run = run_options(options, selection.tier, environment, device);
+  StatusLine status(environment);
   std::vector<DeterminismRecord> records;
   for (const PlannedCase& planned : cases) {
     if (environment.stop != 0) break;
-    if (environment.err_is_terminal) environment.err << fmt::format("\r\x1b[K{}", planned.id()) << std::flush;
+    status.show(planned.id());
     records.push_back(measure_determinism(*backend, planned, run, options.repetitions));
   }
-  if (environment.err_is_terminal) environment.err << "\r\x1b[K" << std::flush;
+  status.erase();
   const auto add = [&](const std::map<std::string, CaseBits>& others, const std::string& way) {
     for (DeterminismRecord& record : records) {
       if (record.unsupported.empty()) record.repetitions.push_back(against(others, record.bits, way));
@@ -220,13 +221,7 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
   }
   if (!options.bits_before.empty()) add(before, "as before");
   environment.out << table_of(records, console_style(options, Stream::out, environment)) << "\n" << summary_of(records);
-  if (!options.save_bits.empty()) {
-    try {
-      write_atomically(options.save_bits, dump(json_of(records, backend->device()), 1) + "\n", options.writing);
-    } catch (const WriteError& e) {
-      throw CannotMeasure(e.what());
-    }
-  }
+  saved.write(json_of(records, backend->device()));
   if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
   bool ran = false, broken = false;
   for (const DeterminismRecord& record : records) {

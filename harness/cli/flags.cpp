@@ -37,6 +37,9 @@ constexpr std::array verb_table{
              "whether the check sees what it must, here: faults of the catalogue in every op, and no false alarm"},
     VerbInfo{Verb::determinism, "determinism", "[flags]",
              "whether the same bits come again: run to run, op by op, in another batch, by another number of threads"},
+    VerbInfo{
+        Verb::soak, "soak", "[flags]",
+        "whether the device is right all the time: launches over and over, each held against bits that were judged"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
@@ -110,6 +113,13 @@ std::vector<FlagSection> argument_sections() {
            row("--save", "FILE", "keep what every case left, as hashes", text(&Options::save_bits)),
            row("--against", "FILE", "compare with hashes that were kept: of another library, driver or device",
                text(&Options::bits_before)),
+       }},
+      {{soak},
+       "check",
+       {
+           row("--minutes", "N", "how long (default: 5)", converted(&Options::minutes, minutes_of)),
+           row("--journal", "FILE", "what happens, line by line, on the disk at once: it survives a kill",
+               text(&Options::journal)),
        }},
       {{validate}, "", {files("FILE...")}},
       {{export_report}, "", {files("FILE")}},
@@ -230,6 +240,14 @@ double price_of(std::string_view flag, const std::string& word) {
   if (!(price > 0.0 && price <= most))
     throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
   return price;
+}
+
+double minutes_of(std::string_view flag, const std::string& word) {
+  constexpr double most = 365.0 * 24.0 * 60.0;
+  const double minutes = number<double>(word).value_or(0.0);
+  if (!(minutes > 0.0 && minutes <= most))
+    throw UsageError(fmt::format("{}: '{}' is no number of minutes such as 5 or 0.5", flag, visible(word)));
+  return minutes;
 }
 
 std::optional<double> deadline_of(std::string_view flag, const std::string& word) {

@@ -102,6 +102,8 @@ template <class Integer>
 /// "gemm=bit".
 [[nodiscard]] InjectedError error_of(std::string_view flag, const std::string& word);
 
+/// "5", "0.5"; above 0, at most a year.
+[[nodiscard]] double minutes_of(std::string_view flag, const std::string& word);
 /// "2.49".
 [[nodiscard]] double price_of(std::string_view flag, const std::string& word);
 

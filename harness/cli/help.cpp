@@ -224,6 +224,11 @@ constexpr std::string_view of_determinism = R"(  gpubench determinism
   gpubench determinism --against before.json
 )";
 
+constexpr std::string_view of_soak = R"(  gpubench soak
+  gpubench soak --minutes 480 --journal night.jsonl --json night.json
+  gpubench soak --suite gemm,attention --tier quick --minutes 60
+)";
+
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
   gpubench validate results/*.json
 )";
@@ -270,6 +275,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::impl: return of_impl;
     case Verb::selftest: return of_selftest;
     case Verb::determinism: return of_determinism;
+    case Verb::soak: return of_soak;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

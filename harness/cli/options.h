@@ -34,6 +34,7 @@ enum class Verb {
   impl,
   selftest,
   determinism,
+  soak,
   validate,
   export_report,
   report_page,
@@ -106,6 +107,8 @@ struct Options {
   int other_threads = 1;            ///< likewise; 0: not tried
   std::string save_bits;            ///< likewise: file; empty: none
   std::string bits_before;          ///< likewise: a file that was saved; empty: none
+  double minutes = 5.0;             ///< of soak
+  std::string journal;              ///< likewise: file; empty: none
   bool trust_libraries = false;     ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};

@@ -50,13 +50,13 @@ std::vector<FlagSection> output_sections() {
            row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                turn_on(&Options::verbose)),
        }},
-      {{run, explain, export_report},
+      {{run, explain, export_report, selftest, determinism, soak},
        "output",
        {
            row("--force", "", "replace files that are there already",
                turn_on(in(&Options::writing, &WriteRules::replace))),
        }},
-      {{run, explain, export_report, report_page, gate, calibrate, tune_batch, baseline},
+      {{run, explain, export_report, report_page, gate, calibrate, tune_batch, baseline, selftest, determinism, soak},
        "output",
        {
            row("--mode", "OCTAL",
@@ -136,6 +136,10 @@ std::vector<FlagSection> output_sections() {
        "output",
        {
            row("-v,--verbose", "", "also the faults that rounding hides", turn_on(&Options::verbose)),
+       }},
+      {{selftest, soak},
+       "output",
+       {
            row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),
        }},
       {{compare, gate},

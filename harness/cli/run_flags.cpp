@@ -44,7 +44,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
-      {{run, calibrate, list, tune_batch, impl, selftest, determinism},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak},
        "select",
        {
            row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
@@ -89,7 +89,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
                text(&Options::shapes)),
        }},
-      {{run, calibrate, list, tune_batch, impl, selftest, determinism, describe_device},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, describe_device},
        "measure",
        {
            row("--device", "NAME",
@@ -120,7 +120,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "(default: python3, from the PATH)",
                text(&Options::python)),
        }},
-      {{run, calibrate, tune_batch, selftest, determinism},
+      {{run, calibrate, tune_batch, selftest, determinism, soak},
        "measure",
        {
            row("--seed", "N", "of inputs, samples and order (default: 42)",
@@ -161,11 +161,19 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "record longer times for cases that run this kind of op: a fault for trying gates; such a report says "
                "so, and is refused as a baseline",
                converted(in_run(&RunOptions::slowdown), slowdown_of)),
+       }},
+      {{run, calibrate, tune_batch, soak},
+       "measure",
+       {
            row("--inject-error", "OP=KIND",
                fmt::format("corrupt what this kind of op writes, to see what a failure looks like: {}; such a report "
                            "says so, and is refused as a baseline",
                            fmt::join(enum_names<ErrorKind>, ", ")),
                converted(in_run(&RunOptions::error), error_of)),
+       }},
+      {{run, calibrate, tune_batch},
+       "measure",
+       {
            row("--impl", "FILE,...",
                "run these implementations of ops, shared libraries with gpubench's C interface or Python files with "
                "@gpubench.implements; the device's own libraries run what they do not offer",

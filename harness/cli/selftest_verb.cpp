@@ -1,16 +1,15 @@
 // gpubench selftest: whether the check sees what it must, here, with this machine's libraries.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "harness/cli/device.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
@@ -20,8 +19,7 @@ namespace gpubench {
 namespace {
 
 constexpr std::int64_t full_clean_launches = 1'000'000;
-constexpr std::chrono::seconds silence{30};  ///< where standard error is no terminal
-constexpr std::size_t most_told = 5;         ///< faults that a row names; all of them are in the JSON
+constexpr std::size_t most_told = 5;  ///< faults that a row names; all of them are in the JSON
 
 std::string size_text(double size) { return std::isinf(size) ? "inf" : fmt::format("{:.3g}", size); }
 
@@ -111,6 +109,7 @@ int selftest_verb(const Options& options, const Environment& environment) {
   selection.tier = options.tier.value_or(Tier::smoke);
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
   if (cases.empty()) return refuse_empty(selection, environment);
+  const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
   environment.catch_signals();
   const std::unique_ptr<Backend> backend = open_backend(device);
   RunOptions run = run_options(options, selection.tier, environment, device);
@@ -122,34 +121,13 @@ int selftest_verb(const Options& options, const Environment& environment) {
     effort.kinds_per_error = 1000;
   }
   if (options.clean_launches > 0) effort.clean_launches = options.clean_launches;
-  const bool on_terminal = environment.err_is_terminal;
-  auto told = std::chrono::steady_clock::now();
-  const auto progress = [&](const std::string& now) {
-    if (on_terminal) {
-      environment.err << fmt::format("\r\x1b[K{}", visible(now)) << std::flush;
-    } else if (const auto time = std::chrono::steady_clock::now(); time - told > silence) {
-      environment.err << visible(now) << std::endl;
-      told = time;
-    }
-  };
-  const SelftestResult result = selftest(*backend, cases, run, effort, progress, environment.stop);
-  if (on_terminal) environment.err << "\r\x1b[K" << std::flush;
-  const bool pure = options.json == "-";
-  std::ostream& out = pure ? environment.err : environment.out;
-  out << table_of(result, console_style(options, pure ? Stream::err : Stream::out, environment)) << "\n"
-      << summary_of(result);
-  if (options.json) {
-    const std::string text = dump(json_of(result, *backend, run), 1) + "\n";
-    if (pure) {
-      environment.out << text;
-    } else {
-      try {
-        write_atomically(*options.json, text, options.writing);
-      } catch (const WriteError& e) {
-        throw CannotMeasure(e.what());
-      }
-    }
-  }
+  StatusLine status(environment);
+  const SelftestResult result = selftest(
+      *backend, cases, run, effort, [&](const std::string& now) { status.show(now); }, environment.stop);
+  status.erase();
+  const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
+  json.prose() << table_of(result, console_style(options, stream, environment)) << "\n" << summary_of(result);
+  json.write(json_of(result, *backend, run));
   if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
   if (result.clean_launches == 0) return exit_codes::nothing_ran;
   return result.passed() ? exit_codes::ok : exit_codes::verdict_failed;

@@ -106,6 +106,10 @@ int selftest_verb(const Options& options, const Environment& environment);
 /// run to run with --deterministic, and those of --against. Throws UsageError, CannotMeasure.
 int determinism_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
+/// Runs launches over and over and compares each with one that was judged. 0; 1 where one differed or the textbook
+/// rejected something. Throws UsageError, CannotMeasure.
+int soak_verb(const Options& options, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 

@@ -1,15 +1,7 @@
 #include "harness/report/journal.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <optional>
-
-#include "harness/core/hash.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"
@@ -20,26 +12,6 @@ namespace {
 
 constexpr std::string_view journal_schema = "gpubench-journal";
 constexpr std::int64_t journal_version = 1;
-constexpr ReadLimits file_limits{.bytes = std::size_t{1} << 30U};
-constexpr ReadLimits line_limits{.bytes = std::size_t{64} << 20U};
-constexpr std::string_view before_checksum = R"({"crc32":")";
-constexpr std::string_view before_entry = R"(","entry":)";
-constexpr std::string_view after_entry = "}";
-
-std::string checksum(std::string_view entry) { return fmt::format("{:08x}", crc32(entry)); }
-
-// What stands between checksum and end, where the checksum holds.
-std::optional<std::string_view> entry_of(std::string_view line) {
-  constexpr std::size_t digits = 8;
-  constexpr std::size_t head = before_checksum.size() + digits + before_entry.size();
-  if (line.size() < head + after_entry.size() || !line.starts_with(before_checksum) || !line.ends_with(after_entry) ||
-      line.substr(before_checksum.size() + digits, before_entry.size()) != before_entry)
-    return std::nullopt;
-  const std::string_view entry = line.substr(head, line.size() - head - after_entry.size());
-  if (line.substr(before_checksum.size(), digits) != checksum(entry)) return std::nullopt;
-  return entry;
-}
-
 JournalStart start_from(const Node& node) {
   JournalStart start;
   if (node.at("schema").text() != journal_schema) node.at("schema").refuse(fmt::format("is not {}", journal_schema));
@@ -69,10 +41,8 @@ void add_round(Journal& journal, CaseRecord&& record, const Node& node) {
   found->second.rounds = std::move(rounds);
 }
 
-void add_entry(Journal& journal, const Node& node) {
-  const Node number = node.at("line");
-  if (number.integer() != static_cast<std::int64_t>(journal.lines)) number.refuse("does not follow: a line is missing");
-  if (journal.lines == 0) {
+void add_entry(Journal& journal, const Node& node, std::size_t line) {
+  if (line == 0) {
     journal.start = start_from(node.at("start"));
   } else if (node.has("case")) {
     CaseRecord record = record_from_json(node.at("case"));
@@ -87,99 +57,31 @@ void add_entry(Journal& journal, const Node& node) {
   }
 }
 
-// Never into what an interrupted run still holds, and never through a link.
-int opened_anew(const std::string& path, const WriteRules& rules) {
-  if (rules.replace) ::unlink(path.c_str());
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-}
-
 }  // namespace
 
 Journal read_journal(const std::string& path) {
-  const std::string text = read_text(path, file_limits);
-  if (text.size() > file_limits.bytes)
-    throw ReadError(fmt::format("{}:(root): is longer than {} bytes", visible(path), file_limits.bytes));
   Journal journal;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\n', at);
-    const bool last = end == std::string::npos || end + 1 == text.size();
-    const std::string place = fmt::format("{}:line {}", path, journal.lines + 1);
-    const std::optional<std::string_view> entry =
-        end == std::string::npos ? std::nullopt : entry_of(std::string_view(text).substr(at, end - at));
-    if (!entry) {
-      if (last && journal.lines > 0) break;  // torn
-      throw ReadError(fmt::format("{}: is damaged: its checksum does not hold", visible(place)));
-    }
-    const Json json = parse_json(*entry, place, line_limits);
-    add_entry(journal, Node(json, place));
-    ++journal.lines;
-    at = end + 1;
-    journal.bytes = at;
-  }
-  if (journal.lines == 0) throw ReadError(fmt::format("{}: is empty", visible(path)));
+  journal.end = read_lines(path, [&](const Node& entry, std::size_t line) { add_entry(journal, entry, line); });
   return journal;
 }
 
 JournalWriter::JournalWriter(const std::string& path, const JournalStart& start, const WriteRules& rules)
-    : path_(path), file_(opened_anew(path, rules)) {
-  if (file_.get() < 0 && errno == EEXIST) {
-    throw WriteError(
-        fmt::format("{}: is the journal of a run that was interrupted; --resume continues it, --force "
-                    "starts anew",
-                    visible(path)));
-  }
-  if (file_.get() < 0) cannot_write(path_, "create it", errno);
-  try {
-    lock();
-    Json settings = Json::object();
-    for (const auto& [key, value] : start.settings) settings[key] = value;
-    append(dump({{"line", 0},
-                 {"start",
-                  {{"schema", journal_schema},
-                   {"schema_version", journal_version},
-                   {"invocation", start.invocation},
-                   {"words", start.words},
-                   {"settings", std::move(settings)}}}}));
-    sync_folder_of(path_);
-  } catch (const WriteError&) {
-    ::unlink(path_.c_str());
-    throw;
-  }
+    : lines_(path, rules, "is the journal of a run that was interrupted; --resume continues it, --force starts anew") {
+  Json settings = Json::object();
+  for (const auto& [key, value] : start.settings) settings[key] = value;
+  lines_.append("start", {{"schema", journal_schema},
+                          {"schema_version", journal_version},
+                          {"invocation", start.invocation},
+                          {"words", start.words},
+                          {"settings", std::move(settings)}});
 }
 
-JournalWriter::JournalWriter(const std::string& path, const Journal& read)
-    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)), lines_(read.lines) {
-  if (file_.get() < 0) cannot_write(path_, "open it to go on", errno);
-  lock();
-  struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    cannot_write(path_, "go on with what is no file", EINVAL);
-  if (static_cast<std::size_t>(status.st_size) < read.bytes) cannot_write(path_, "go on: it became shorter", EBUSY);
-  if (retried([&] { return ::ftruncate(file_.get(), static_cast<off_t>(read.bytes)); }) != 0)
-    cannot_write(path_, "cut off its torn line", errno);
-  append(dump({{"line", lines_}, {"resumed", true}}));
+JournalWriter::JournalWriter(const std::string& path, const Journal& read) : lines_(path, read.end) {
+  lines_.append("resumed", true);
 }
 
-void JournalWriter::lock() {
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw WriteError(fmt::format("{}: another run is writing to it", visible(path_)));
-  // A file system without locks is taken as it is.
-}
+void JournalWriter::finished(const CaseRecord& record) { lines_.append("case", to_json(record)); }
 
-void JournalWriter::finished(const CaseRecord& record) { append(dump({{"line", lines_}, {"case", to_json(record)}})); }
-
-void JournalWriter::round(const CaseRecord& record) { append(dump({{"line", lines_}, {"round", to_json(record)}})); }
-
-void JournalWriter::append(const std::string& entry) {
-  std::string line{before_checksum};
-  line += checksum(entry);
-  line += before_entry;
-  line += entry;
-  line += after_entry;
-  line += '\n';
-  write_all(file_.get(), line, path_);
-  if (retried([&] { return ::fdatasync(file_.get()); }) != 0) cannot_write(path_, "sync", errno);
-  ++lines_;
-}
+void JournalWriter::round(const CaseRecord& record) { lines_.append("round", to_json(record)); }
 
 }  // namespace gpubench

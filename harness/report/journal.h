@@ -1,9 +1,6 @@
 // The journal of a run: what was measured, on the disk before the next measurement begins, so that a run that was
 // interrupted, killed or lost its power can be resumed.
-//
-// A line is one JSON document, {"crc32":"8 digits","entry":{...}}; the checksum is of the entry's text. The first entry
-// says under which settings the run is made, each other one that a round or a case is finished. A last line that is
-// torn is what an interruption leaves, and is not there; any other line that does not hold makes the journal unusable.
+// The first entry says under which settings the run is made, each other one that a round or a case is finished.
 #pragma once
 
 #include <map>
@@ -11,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/descriptor.h"
 #include "harness/core/record.h"
-#include "harness/report/atomic_file.h"
-#include "harness/report/json_parser.h"
+#include "harness/report/line_journal.h"
 
 namespace gpubench {
 
@@ -31,8 +26,7 @@ struct Journal {
   std::map<std::string, CaseRecord> finished;
   std::map<std::string, CaseRecord> in_flight;  ///< with the rounds that are finished
   int resumed = 0;                              ///< how often it was resumed
-  std::size_t bytes = 0;                        ///< up to the end of the last whole line
-  std::size_t lines = 0;
+  JournalEnd end;
 };
 
 /// Reads an untrusted file: limits before memory, checksums before meaning. Throws ReadError.
@@ -54,12 +48,7 @@ class JournalWriter {
   void round(const CaseRecord& record);
 
  private:
-  void lock();
-  void append(const std::string& entry);
-
-  std::string path_;
-  Descriptor file_;
-  std::size_t lines_ = 0;
+  LineJournal lines_;
 };
 
 }  // namespace gpubench

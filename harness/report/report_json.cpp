@@ -197,6 +197,8 @@ CaseRecord record_from_json(const Node& node, Problems& problems) {
 
 Json to_json(const DeviceInfo& device) { return Writer::written(device); }
 
+Json to_json(const RoundTelemetry& telemetry) { return Writer::written(telemetry); }
+
 DeviceInfo device_from_json(const Node& node) { return Reader::read<DeviceInfo>(node); }
 
 DeviceInfo device_from_json(const Node& node, Problems& problems) { return Reader::read<DeviceInfo>(node, &problems); }

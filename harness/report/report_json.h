@@ -156,6 +156,7 @@ struct Totals {
 [[nodiscard]] CaseRecord record_from_json(const Node& node, Problems& problems);
 
 [[nodiscard]] Json to_json(const DeviceInfo& device);
+[[nodiscard]] Json to_json(const RoundTelemetry& telemetry);
 
 /// Throws ReadError as above.
 [[nodiscard]] DeviceInfo device_from_json(const Node& node);

@@ -17,6 +17,7 @@ constexpr std::int64_t lanes_elements = 1024;
 constexpr std::int64_t lane_stride = 32;
 constexpr std::size_t overrun_bytes = 16;
 constexpr std::int64_t late_rounds = 4;
+constexpr std::int64_t rare_launches = 100;
 
 struct WrongPlan : ForwardingPlan {
   WrongPlan(Plan right, std::size_t input_count) : ForwardingPlan(std::move(right)), inputs(input_count) {}
@@ -67,6 +68,7 @@ void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
         flip_bits(spec.dtype, bytes, place(i), std::uint64_t{7} << (bits_of(spec.dtype) - 4));
       return;
     }
+    case ErrorKind::rare: return flip_bits(spec.dtype, bytes, place(count / 2), high_bit);
     case ErrorKind::input: return flip_bits(spec.dtype, bytes, place(0), high_bit);
     case ErrorKind::drop:
     case ErrorKind::overrun: return;  // nothing in the tensor itself
@@ -126,7 +128,8 @@ class WrongBackend final : public ForwardingBackend {
     const WrongLaunch* one = wrong(launch);
     if (one == nullptr) return inner().run(launch);
     if (one->right != nullptr && !one->dropped) inner().run(one->right);
-    if (error_.kind != ErrorKind::late && (one->dropped || corrupt_all(*one))) took_effect();
+    if (error_.kind == ErrorKind::late || !is_due()) return;
+    if (one->dropped || corrupt_all(*one)) took_effect();
   }
 
   // The corruption is no part of the time.
@@ -141,12 +144,15 @@ class WrongBackend final : public ForwardingBackend {
     if (error_.kind == ErrorKind::late && ++rounds_ % late_rounds != 0) return times;
     for (const Launch& copy : copies) {
       const WrongLaunch* one = wrong(copy);
-      if (one != nullptr && corrupt_all(*one) && error_.kind == ErrorKind::late) took_effect();
+      if (one != nullptr && is_due() && corrupt_all(*one) && error_.kind == ErrorKind::late) took_effect();
     }
     return times;
   }
 
  private:
+  /// Whether a fault that is rare comes now; all others always do.
+  bool is_due() { return error_.kind != ErrorKind::rare || ++launches_ % rare_launches == 0; }
+
   /// Whether that changed anything.
   bool corrupt_all(const WrongLaunch& launch) {
     bool changed = false;
@@ -174,6 +180,7 @@ class WrongBackend final : public ForwardingBackend {
 
   InjectedError error_;
   std::int64_t rounds_ = 0;
+  std::int64_t launches_ = 0;
 };
 
 }  // namespace
@@ -190,6 +197,7 @@ std::string_view describe(ErrorKind kind) {
     case ErrorKind::input: return "an input changes";
     case ErrorKind::overrun: return "16 bytes behind an output change";
     case ErrorKind::late: return "an output is doubled after every fourth round";
+    case ErrorKind::rare: return "a bit flips in one launch of a hundred";
   }
   return "";
 }

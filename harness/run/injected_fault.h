@@ -42,12 +42,13 @@ enum class ErrorKind {
   lanes,    ///< three bits flip in every 32nd element of one stretch of 1,024: a faulty lane of a processor
   input,    ///< the first element of an input changes instead
   overrun,  ///< the 16 bytes behind the output change
-  late      ///< every element is doubled, but only after every fourth round
+  late,     ///< every element is doubled, but only after every fourth round
+  rare      ///< one bit of one element flips, in one launch of a hundred
 };
 template <>
 inline constexpr auto enum_names<ErrorKind> = std::to_array<std::string_view>({"bit", "nan", "zero", "sign", "scale",
                                                                                "drop", "lanes", "input", "overrun",
-                                                                               "late"});
+                                                                               "late", "rare"});
 
 /// What it does, in a few words: "one element is NaN".
 [[nodiscard]] std::string_view describe(ErrorKind kind);

@@ -128,12 +128,13 @@ TEST_F(Cli, RechecksAndWhatTheyAreWorthAreToldBeforeTheRunAndInEachCase) {
 }
 
 TEST_F(Cli, AnErrorOnPurposeThatMakesNoSenseIsRefusedAndRunsNothing) {
-  for (const auto& [word, said] : std::vector<std::pair<std::string, std::string>>{
-           {"gem=bit", "no planned case runs an op 'gem'; kinds of ops:"},
-           {"gemm=bid",
-            "'bid' is not one of bit, nan, zero, sign, scale, drop, lanes, input, overrun, late; did you mean 'bit'?"},
-           {"gemm", "is not OP=KIND as in gemm=bit"},
-           {"=bit", "is not OP=KIND as in gemm=bit"}}) {
+  for (const auto& [word, said] :
+       std::vector<std::pair<std::string, std::string>>{{"gem=bit", "no planned case runs an op 'gem'; kinds of ops:"},
+                                                        {"gemm=bid",
+                                                         "'bid' is not one of bit, nan, zero, sign, scale, drop, "
+                                                         "lanes, input, overrun, late, rare; did you mean 'bit'?"},
+                                                        {"gemm", "is not OP=KIND as in gemm=bit"},
+                                                        {"=bit", "is not OP=KIND as in gemm=bit"}}) {
     Captured cli;
     cli.script = "kill@first.gemm";  // a case that started would end this process
     EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--inject-error", word}), 2) << word;

@@ -28,6 +28,7 @@ namespace gpubench {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
 
 using Seconds = std::chrono::duration<double>;
 
@@ -136,6 +137,21 @@ TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
   }
   tell_count("kills at lines of the journal", kills);
   EXPECT_GE(kills, 10);
+}
+
+TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
+  const ChildResult killed =
+      run_child({GPUBENCH_SIM_PROGRAM, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
+        while (lines_of("soak.jsonl") < 2 && !has_ended(pid)) ::sched_yield();
+        ::kill(pid, SIGKILL);
+      });
+  EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
+  std::vector<std::string> kinds;
+  (void)read_lines("soak.jsonl", [&](const Node& entry, std::size_t) {
+    for (const auto& [kind, content] : entry.members()) kinds.push_back(kind);
+  });
+  EXPECT_THAT(kinds, Contains("start"));
+  EXPECT_THAT(kinds, Contains("interval"));
 }
 
 TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {

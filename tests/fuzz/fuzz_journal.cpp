@@ -37,13 +37,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string path = folder.put("journal.jsonl", raw ? std::string(bytes) : with_checksums(bytes));
   try {
     const Journal journal = read_journal(path);
-    if (journal.lines == 0) std::abort();
+    if (journal.end.lines == 0) std::abort();
     for (const auto& [id, record] : journal.in_flight) {
       if (record.rounds.empty() || journal.finished.contains(id)) std::abort();
     }
     { const JournalWriter on(path, journal); }
     const Journal again = read_journal(path);
-    if (again.lines != journal.lines + 1 || again.resumed != journal.resumed + 1) std::abort();
+    if (again.end.lines != journal.end.lines + 1 || again.resumed != journal.resumed + 1) std::abort();
     if (again.finished.size() != journal.finished.size() || again.in_flight.size() != journal.in_flight.size())
       std::abort();
   } catch (const ReadError&) {

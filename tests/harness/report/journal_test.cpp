@@ -85,7 +85,7 @@ TEST_F(JournalFile, TellsWhatWasFinishedAndWhatIsInFlight) {
   ASSERT_EQ(journal.in_flight.size(), 1U);
   EXPECT_EQ(journal.in_flight.at(other_.id).rounds.size(), 1U);
   EXPECT_EQ(journal.resumed, 0);
-  EXPECT_EQ(journal.bytes, text().size());
+  EXPECT_EQ(journal.end.bytes, text().size());
 }
 
 TEST_F(JournalFile, RoundsAddUpAndAWorkerThatBeginsAnewReplacesThem) {
@@ -109,10 +109,10 @@ TEST_F(JournalFile, ATornEndIsIgnoredAtEveryByteAndCutOffBeforeTheNextLine) {
     const Journal cut = read_journal(path_);
     const std::string kept = whole.substr(0, bytes);
     const std::size_t lines = static_cast<std::size_t>(std::count(kept.begin(), kept.end(), '\n'));
-    ASSERT_EQ(cut.lines, lines) << bytes;
+    ASSERT_EQ(cut.end.lines, lines) << bytes;
     { JournalWriter on(path_, cut); }
     const Journal again = read_journal(path_);
-    EXPECT_EQ(again.lines, lines + 1);
+    EXPECT_EQ(again.end.lines, lines + 1);
     EXPECT_EQ(again.resumed, 1);
   }
 }
@@ -164,7 +164,7 @@ TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
   const Journal read = read_journal(path_);
   EXPECT_THROW(JournalWriter(path_, read), WriteError);  // the first still writes
   JournalWriter anew(path_, start(), {.replace = true});
-  EXPECT_EQ(read_journal(path_).lines, 1U);
+  EXPECT_EQ(read_journal(path_).end.lines, 1U);
 }
 
 TEST_F(JournalFile, ALinkInItsPlaceIsNotFollowed) {
@@ -195,7 +195,7 @@ TEST_F(JournalFile, WhicheverOperationFailsEveryEntryThatWasWrittenIsRead) {
         struck = io.struck();
       }
       if (written > 0) {
-        const std::size_t lines = read_journal(path_).lines;
+        const std::size_t lines = read_journal(path_).end.lines;
         EXPECT_GE(lines, static_cast<std::size_t>(written)) << "operation " << k;
         EXPECT_LE(lines, static_cast<std::size_t>(written) + 1) << "operation " << k;  // a sync that failed
       }

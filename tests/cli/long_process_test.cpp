@@ -18,7 +18,7 @@
 namespace gpubench {
 namespace {
 
-class Soak : public ScratchFolder {};
+class LongProcess : public ScratchFolder {};
 
 std::ptrdiff_t entries_of(const std::filesystem::path& folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
@@ -43,7 +43,7 @@ Held held_now() {
   return held;
 }
 
-TEST_F(Soak, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) {
+TEST_F(LongProcess, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) {
   std::filesystem::create_directory("tmp");
   const int suites = trial_count("GPUBENCH_TRIAL_SUITES", 10);
   const int warm = std::max(2, suites / 10);  // what is made once is there

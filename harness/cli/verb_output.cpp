@@ -1,0 +1,57 @@
+#include "harness/cli/verb_output.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "harness/core/error.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::chrono::seconds silence{30};  ///< between lines, where standard error is no terminal
+constexpr const char* erase_line = "\r\x1b[K";
+
+}  // namespace
+
+void StatusLine::show(const std::string& now) {
+  if (environment_.err_is_terminal) {
+    environment_.err << erase_line << visible(now).substr(0, static_cast<std::size_t>(environment_.columns) - 1)
+                     << std::flush;
+    shown_ = true;
+  } else if (const auto time = std::chrono::steady_clock::now(); time - told_ > silence) {
+    environment_.err << visible(now) << std::endl;
+    told_ = time;
+  }
+}
+
+void StatusLine::erase() {
+  if (std::exchange(shown_, false)) environment_.err << erase_line << std::flush;
+}
+
+ResultFile::ResultFile(std::string flag, std::string path, const WriteRules& rules, const Environment& environment)
+    : path_(std::move(path)), rules_(rules), environment_(environment) {
+  if (path_.empty() || is_stdout()) return;
+  try {
+    require_writable(path_, rules_);
+  } catch (const WriteError& e) {
+    throw UsageError(fmt::format("{}: {}", flag, e.what()));
+  }
+}
+
+void ResultFile::write(const Json& document) const {
+  if (path_.empty()) return;
+  const std::string text = dump(document, 1) + "\n";
+  if (is_stdout()) {
+    environment_.out << text << std::flush;
+    return;
+  }
+  try {
+    write_atomically(path_, text, rules_);
+  } catch (const WriteError& e) {
+    throw CannotMeasure(e.what());
+  }
+}
+
+}  // namespace gpubench

@@ -1,0 +1,48 @@
+// What verbs that take minutes show while they work, and the one document that they leave.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "harness/cli/environment.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/json.h"
+
+namespace gpubench {
+
+/// What is done now, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then. The
+/// destructor erases it.
+class StatusLine {
+ public:
+  explicit StatusLine(const Environment& environment) : environment_(environment) {}
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  ~StatusLine() { erase(); }
+  /// May hold any text, of files as well.
+  void show(const std::string& now);
+  void erase();
+
+ private:
+  const Environment& environment_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
+};
+
+/// A document that is written at the end, to a file; "-": to standard output, and then nothing else is.
+class ResultFile {
+ public:
+  /// `path` may be empty: none is wanted. Throws UsageError where the file could not be written now.
+  ResultFile(std::string flag, std::string path, const WriteRules& rules, const Environment& environment);
+  [[nodiscard]] bool is_stdout() const { return path_ == "-"; }
+  /// Where text for people goes.
+  [[nodiscard]] std::ostream& prose() const { return is_stdout() ? environment_.err : environment_.out; }
+  /// Throws CannotMeasure where it cannot be written now.
+  void write(const Json& document) const;
+
+ private:
+  std::string path_;
+  WriteRules rules_;
+  const Environment& environment_;
+};
+
+}  // namespace gpubench

@@ -1,0 +1,118 @@
+#include "harness/report/line_journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "harness/core/hash.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr ReadLimits file_limits{.bytes = std::size_t{1} << 30U};
+constexpr ReadLimits line_limits{.bytes = std::size_t{64} << 20U};
+constexpr std::string_view before_checksum = R"({"crc32":")";
+constexpr std::string_view before_entry = R"(","entry":)";
+constexpr std::string_view after_entry = "}";
+
+std::string checksum(std::string_view entry) { return fmt::format("{:08x}", crc32(entry)); }
+
+// What stands between checksum and end, where the checksum holds.
+std::optional<std::string_view> entry_of(std::string_view line) {
+  constexpr std::size_t digits = 8;
+  constexpr std::size_t head = before_checksum.size() + digits + before_entry.size();
+  if (line.size() < head + after_entry.size() || !line.starts_with(before_checksum) || !line.ends_with(after_entry) ||
+      line.substr(before_checksum.size() + digits, before_entry.size()) != before_entry)
+    return std::nullopt;
+  const std::string_view entry = line.substr(head, line.size() - head - after_entry.size());
+  if (line.substr(before_checksum.size(), digits) != checksum(entry)) return std::nullopt;
+  return entry;
+}
+
+// Never into what an interrupted run still holds, and never through a link.
+int opened_anew(const std::string& path, const WriteRules& rules) {
+  if (rules.replace) ::unlink(path.c_str());
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+}  // namespace
+
+JournalEnd read_lines(const std::string& path, const std::function<void(const Node& entry, std::size_t line)>& visit) {
+  const std::string text = read_text(path, file_limits);
+  if (text.size() > file_limits.bytes)
+    throw ReadError(fmt::format("{}:(root): is longer than {} bytes", visible(path), file_limits.bytes));
+  JournalEnd end;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t newline = text.find('\n', at);
+    const bool last = newline == std::string::npos || newline + 1 == text.size();
+    const std::string place = fmt::format("{}:line {}", path, end.lines + 1);
+    const std::optional<std::string_view> entry =
+        newline == std::string::npos ? std::nullopt : entry_of(std::string_view(text).substr(at, newline - at));
+    if (!entry) {
+      if (last && end.lines > 0) break;  // torn
+      throw ReadError(fmt::format("{}: is damaged: its checksum does not hold", visible(place)));
+    }
+    const Json json = parse_json(*entry, place, line_limits);
+    const Node node(json, place);
+    const Node number = node.at("line");
+    if (number.integer() != static_cast<std::int64_t>(end.lines)) number.refuse("does not follow: a line is missing");
+    visit(node, end.lines);
+    ++end.lines;
+    at = newline + 1;
+    end.bytes = at;
+  }
+  if (end.lines == 0) throw ReadError(fmt::format("{}: is empty", visible(path)));
+  return end;
+}
+
+LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there)
+    : path_(path), file_(opened_anew(path, rules)) {
+  if (file_.get() < 0 && errno == EEXIST) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
+  if (file_.get() < 0) cannot_write(path_, "create it", errno);
+  lock();
+}
+
+LineJournal::LineJournal(const std::string& path, const JournalEnd& end)
+    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)), lines_(end.lines) {
+  if (file_.get() < 0) cannot_write(path_, "open it to go on", errno);
+  lock();
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    cannot_write(path_, "go on with what is no file", EINVAL);
+  if (static_cast<std::size_t>(status.st_size) < end.bytes) cannot_write(path_, "go on: it became shorter", EBUSY);
+  if (retried([&] { return ::ftruncate(file_.get(), static_cast<off_t>(end.bytes)); }) != 0)
+    cannot_write(path_, "cut off its torn line", errno);
+}
+
+void LineJournal::lock() {
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw WriteError(fmt::format("{}: another run is writing to it", visible(path_)));
+  // A file system without locks is taken as it is.
+}
+
+void LineJournal::append(const std::string& what, Json content) {
+  const std::string entry = dump({{"line", lines_}, {what, std::move(content)}});
+  std::string line{before_checksum};
+  line += checksum(entry);
+  line += before_entry;
+  line += entry;
+  line += after_entry;
+  line += '\n';
+  try {
+    write_all(file_.get(), line, path_);
+    if (retried([&] { return ::fdatasync(file_.get()); }) != 0) cannot_write(path_, "sync", errno);
+    if (lines_ == 0) sync_folder_of(path_);
+  } catch (const WriteError&) {
+    if (lines_ == 0) ::unlink(path_.c_str());
+    throw;
+  }
+  ++lines_;
+}
+
+}  // namespace gpubench
