@@ -101,13 +101,10 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb, co
   const std::vector<TensorSpec> outputs = specs_of(program_, op.outputs);
   // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
   std::vector<HostTensor> results = textbook_outputs({op, inputs, outputs}, disturb);
-  if (definition(op.kind).reads_written(op)) {
-    const bool chosen = take_choices(op, choices, results);
-    if (disturb || chosen) {  // what follows from an output follows from it as moved, or as taken over
-      const std::vector<HostTensor> first = std::move(results);
-      results = textbook_outputs({op, inputs, outputs, views_of(first)}, disturb);
-      take_choices(op, choices, results);
-    }
+  if (take_choices(op, choices, results)) {  // what follows from an output follows from it as it was taken over
+    const std::vector<HostTensor> first = std::move(results);
+    results = textbook_outputs({op, inputs, outputs, views_of(first)}, disturb);
+    take_choices(op, choices, results);
   }
   for (std::size_t output = 0; output < results.size(); ++output) {
     const Value& value = program_.value(op.outputs[output]);

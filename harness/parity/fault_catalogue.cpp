@@ -16,6 +16,7 @@
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
 #include "harness/parity/sample.h"
+#include "harness/parity/special_data.h"
 #include "harness/parity/textbook_outputs.h"
 
 namespace gpubench {
@@ -50,46 +51,55 @@ enum Family : std::size_t {
   wrong_constant,
   wrong_epsilon,
   wrong_switch,
-  wrong_geometry
+  wrong_geometry,
+  nan_lost,  ///< from here on in the order of SpecialKind
+  infinity_lost,
+  zeros_ignored,
+  denormals_flushed,
+  constants_ignored
 };
 
 constexpr std::array families{
-    FaultFamily{"a run of 32 elements unwritten", "memory", CheckRule::poison, true},
-    FaultFamily{"one element is NaN", "memory", CheckRule::bound, true},
-    FaultFamily{"one element is infinite", "memory", CheckRule::bound, true},
-    FaultFamily{"all zeros", "memory", CheckRule::bound, true},
-    FaultFamily{"all signs flipped", "memory", CheckRule::bound, true},
-    FaultFamily{"all doubled", "memory", CheckRule::bound},
-    FaultFamily{"top bit of one exponent flipped", "memory", CheckRule::bound},
-    FaultFamily{"a lower bit of one element flipped", "memory", CheckRule::bound},
-    FaultFamily{"three bits of every 32nd element flipped", "memory", CheckRule::bound},
-    FaultFamily{"all scaled by 1 + 2^-k", "memory", CheckRule::bound},
-    FaultFamily{"a run of 32 elements of another result", "memory", CheckRule::bound},
-    FaultFamily{"two neighbours swapped", "memory", CheckRule::bound},
-    FaultFamily{"all shifted by one element", "memory", CheckRule::bound},
-    FaultFamily{"one rank differs in one bit", "memory", CheckRule::identical, true},
-    FaultFamily{"stored toward zero", "store", CheckRule::bound},
-    FaultFamily{"rounded to a narrower type first", "store", CheckRule::bound},
-    FaultFamily{"sum kept in 16 bits", "store", CheckRule::bound},
-    FaultFamily{"operand left out", "operand", CheckRule::bound},
-    FaultFamily{"end of an axis left out", "operand", CheckRule::bound},
-    FaultFamily{"end of an axis counted twice", "operand", CheckRule::bound},
-    FaultFamily{"end of an axis swapped with its neighbour", "operand", CheckRule::bound},
-    FaultFamily{"operand shifted by one along an axis", "operand", CheckRule::bound},
-    FaultFamily{"operand cut to fewer bits", "operand", CheckRule::bound},
-    FaultFamily{"one sign of an operand flipped", "operand", CheckRule::bound},
-    FaultFamily{"wrong index", "operand", CheckRule::bound},
-    FaultFamily{"constant off by 2^-6", "constant", CheckRule::bound},
-    FaultFamily{"epsilon tenfold", "constant", CheckRule::bound},
-    FaultFamily{"switch the other way", "constant", CheckRule::bound},
-    FaultFamily{"padding, stride or window off by one", "constant", CheckRule::bound},
+    FaultFamily{"a run of 32 elements unwritten", "memory", true, CheckRule::poison},
+    FaultFamily{"one element is NaN", "memory", true},
+    FaultFamily{"one element is infinite", "memory", true},
+    FaultFamily{"all zeros", "memory", true},
+    FaultFamily{"all signs flipped", "memory", true},
+    FaultFamily{"all doubled", "memory"},
+    FaultFamily{"top bit of one exponent flipped", "memory"},
+    FaultFamily{"a lower bit of one element flipped", "memory"},
+    FaultFamily{"three bits of every 32nd element flipped", "memory"},
+    FaultFamily{"all scaled by 1 + 2^-k", "memory"},
+    FaultFamily{"a run of 32 elements of another result", "memory"},
+    FaultFamily{"two neighbours swapped", "memory"},
+    FaultFamily{"all shifted by one element", "memory"},
+    FaultFamily{"one rank differs in one bit", "memory", true, CheckRule::identical},
+    FaultFamily{"stored toward zero", "store"},
+    FaultFamily{"rounded to a narrower type first", "store"},
+    FaultFamily{"sum kept in 16 bits", "store"},
+    FaultFamily{"operand left out", "operand"},
+    FaultFamily{"end of an axis left out", "operand"},
+    FaultFamily{"end of an axis counted twice", "operand"},
+    FaultFamily{"end of an axis swapped with its neighbour", "operand"},
+    FaultFamily{"operand shifted by one along an axis", "operand"},
+    FaultFamily{"operand cut to fewer bits", "operand"},
+    FaultFamily{"one sign of an operand flipped", "operand"},
+    FaultFamily{"wrong index", "operand"},
+    FaultFamily{"constant off by 2^-6", "constant"},
+    FaultFamily{"epsilon tenfold", "constant"},
+    FaultFamily{"switch the other way", "constant"},
+    FaultFamily{"padding, stride or window off by one", "constant"},
+    FaultFamily{"NaN of an operand lost", "special data", true},
+    FaultFamily{"infinity of an operand lost", "special data", true},
+    FaultFamily{"zeros, and the result of other data", "special data"},
+    FaultFamily{"denormals taken for zeros", "special data"},
+    FaultFamily{"constants, and the result of other data", "special data"},
 };
-static_assert(families.size() == wrong_geometry + 1);
+static_assert(families.size() == constants_ignored + 1);
 
 constexpr std::int64_t marked_elements = 32;
 constexpr std::int64_t lane_stride = 32;
 constexpr double constant_off_by = 1.0 + 0x1p-6;
-constexpr std::size_t most_operands = 8;  ///< of an op with a list of them: the first of them and the last
 constexpr int chunks_of_a_sum = 8;
 /// Beginnings of the names of whole numbers that the textbook takes whatever the shapes are.
 constexpr std::array<std::string_view, 4> geometry{"pad_", "stride_", "dilation_", "window"};
@@ -159,31 +169,37 @@ class Injector {
   std::vector<FaultTrial> run() {
     for (std::size_t i = 0; i < outputs_.size(); ++i) corrupt(i);
     different_ranks();
-    const std::vector<std::size_t> chosen = some_of(inputs_.size());
-    for (const std::size_t i : chosen) tamper(i);
+    for (const std::size_t i : some_operands(inputs_.size())) tamper(i);
     split_sums();
     change_attributes();
     return try_all();
   }
 
- private:
-  static std::vector<std::size_t> some_of(std::size_t count) {
-    std::vector<std::size_t> all;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i + 1 < most_operands || i + 1 == count) all.push_back(i);
-    }
-    return all;
+  /// Of one fault alone, which leaves that.
+  std::vector<FaultTrial> run(Family family, std::string name, const std::vector<HostTensor>& left) {
+    add(family, std::move(name), [&left] { return left; });
+    return try_all();
+  }
+  /// What the check has against outputs that are right, or nothing against any where there is no right answer (the
+  /// index of the largest of numbers with a NaN); empty where its verdict is right.
+  [[nodiscard]] std::string alarm() const {
+    const OpParity parity = judge(program_, op_, {views_of(inputs_), views_of(outputs_)}, policy_, "check");
+    if ((parity.verdict == Verdict::fail) != has_answer()) return "";
+    return has_answer() ? parity.reason : "accepted, though no answer is right";
   }
 
+ private:
   void add(Family family, std::string name, std::function<Outputs()> leave) {
     faults_.push_back({family, std::move(name), std::move(leave)});
   }
 
+  static std::string name_of(const std::string& detail, const HostTensor& tensor) {
+    return fmt::format("{}{}'{}'", detail, detail.empty() ? "" : " of ", tensor.spec.name);
+  }
+
   /// A change of one output.
   void on_output(Family family, std::size_t i, const std::string& detail, std::function<void(HostTensor&)> change) {
-    const std::string name = detail.empty() ? fmt::format("'{}'", outputs_[i].spec.name)
-                                            : fmt::format("{} of '{}'", detail, outputs_[i].spec.name);
-    add(family, name, [this, i, change = std::move(change)]() -> Outputs {
+    add(family, name_of(detail, outputs_[i]), [this, i, change = std::move(change)]() -> Outputs {
       std::vector<HostTensor> left = outputs_;
       change(left[i]);
       return left;
@@ -279,19 +295,14 @@ class Injector {
     try {
       expect_operands(call.kind, call.kind.inputs, call.attributes, inputs.size(), "inputs", call.label);
       expect_operands(call.kind, call.kind.outputs, call.attributes, outputs_.size(), "outputs", call.label);
-      std::vector<HostTensor> left = textbook_outputs({call, views_of(inputs), output_specs_});
-      if (definition(call.kind).reads_written(call))  // what follows from an output follows from it as it was rounded
-        left = textbook_outputs({call, views_of(inputs), output_specs_, views_of(left)});
-      return left;
+      return textbook_outputs({call, views_of(inputs), output_specs_});
     } catch (const ProgramError&) {
       return {};  // the op does not take these
     }
   }
 
   void on_input(Family family, std::size_t i, const std::string& detail, std::function<void(HostTensor&)> change) {
-    const std::string name = detail.empty() ? fmt::format("'{}'", inputs_[i].spec.name)
-                                            : fmt::format("{} of '{}'", detail, inputs_[i].spec.name);
-    add(family, name, [this, i, change = std::move(change)]() -> Outputs {
+    add(family, name_of(detail, inputs_[i]), [this, i, change = std::move(change)]() -> Outputs {
       std::vector<HostTensor> inputs = inputs_;
       change(inputs[i]);
       if (inputs[i].bytes == inputs_[i].bytes) return {};
@@ -485,6 +496,15 @@ class Injector {
     return expected;
   }
 
+  [[nodiscard]] bool has_answer() const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      if (!is_float(outputs_[i].spec.dtype) &&
+          std::ranges::any_of(truth_[i], [](const Expected& expected) { return std::isnan(expected.value); }))
+        return false;
+    }
+    return true;
+  }
+
   static CheckRule rule_of(const OpParity& parity) {
     if (parity.verdict != Verdict::fail) return CheckRule::none;
     if (parity.reason.starts_with("unwritten")) return CheckRule::poison;
@@ -505,8 +525,20 @@ class Injector {
 
 std::span<const FaultFamily> fault_families() { return families; }
 
-std::vector<FaultTrial> inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy) {
-  return Injector(program, op, clean, policy).run();
+FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy) {
+  FaultReport report{Injector(program, op, clean, policy).run(), {}};
+  const std::vector<HostTensor> inputs(clean.inputs.begin(), clean.inputs.end());
+  for (const SpecialData& data : special_data(program.op(op), inputs, specs_of(program, program.op(op).outputs))) {
+    const std::vector<TensorView> special = views_of(data.inputs), right = views_of(data.right);
+    Injector injector(program, op, {special, right}, policy);
+    if (const std::string alarm = injector.alarm(); !alarm.empty())
+      report.alarms.push_back(
+          fmt::format("{}{}{}: {}", name(data.kind), data.name.empty() ? "" : " in ", data.name, alarm));
+    const auto family = static_cast<Family>(nan_lost + static_cast<std::size_t>(data.kind));
+    for (FaultTrial& trial : injector.run(family, data.name.empty() ? "all operands" : data.name, data.wrong))
+      report.trials.push_back(std::move(trial));
+  }
+  return report;
 }
 
 }  // namespace gpubench

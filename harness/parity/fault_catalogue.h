@@ -2,7 +2,8 @@
 //
 // A wrong constant, a lost slice of an operand or an operand cut to fewer bits is put before the textbook, and what it
 // computes, rounded once, is what a backend with that fault leaves that is perfect otherwise. Faults of stores and of
-// memory change what a correct backend left. The check sees the outputs and what the op should have read, as in a run.
+// memory change what a correct backend left. Special data (special_data.h) are given to the textbook instead. The check
+// sees the outputs and what the op should have read, as in a run.
 //
 // A fault that moves no element out of its bound cannot be told from rounding. It is counted as unseen, by its name:
 // it is what the check does not promise to find. The faults of families that are `certain` may not be unseen anywhere.
@@ -31,10 +32,10 @@ inline constexpr auto enum_names<CheckRule> = std::to_array<std::string_view>({"
 
 struct FaultFamily {
   std::string_view name;   ///< "last of an axis left out"
-  std::string_view where;  ///< what was tampered with: "operand", "constant", "store", "memory"
-  CheckRule rule = CheckRule::bound;
+  std::string_view where;  ///< what was tampered with: "operand", "constant", "store", "memory", "special data"
   /// Every fault of the family that changes a number at all must be rejected, in every op and type.
   bool certain = false;
+  CheckRule rule = CheckRule::bound;
 };
 
 /// In the order of the table.
@@ -52,10 +53,14 @@ struct FaultTrial {
   double size = 0.0;
 };
 
+struct FaultReport {
+  std::vector<FaultTrial> trials;
+  std::vector<std::string> alarms;  ///< right results of special data that were rejected, and why
+};
+
 /// Puts every fault of the catalogue that applies into an op that was run, and judges what it leaves; those that change
-/// no number are left out. `clean`: what the op read and wrote; it must pass. Runs on policy.threads threads.
-/// Throws ProgramError for an unknown op.
-[[nodiscard]] std::vector<FaultTrial> inject_faults(const Program& program, int op, const OpView& clean,
-                                                    const JudgePolicy& policy);
+/// no number are left out. `clean`: what the op read and wrote; it must pass. What it makes of special data is the
+/// textbook's. Runs on policy.threads threads. Throws ProgramError for an unknown op.
+[[nodiscard]] FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy);
 
 }  // namespace gpubench

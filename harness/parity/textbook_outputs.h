@@ -31,13 +31,17 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
+/// Of an op with a list of operands, those into which faults are put: the first seven and the last.
+[[nodiscard]] std::vector<std::size_t> some_operands(std::size_t count);
+
 [[nodiscard]] std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
 
 /// All expected elements of one output.
 [[nodiscard]] std::vector<Expected> expected_output(const Operands& operands, int output);
 
-/// The outputs of the op, rounded to their types. With `disturb` each element is first moved by a random fraction of
-/// its bound, as a correct but imperfect backend would; the random numbers come from that seed.
+/// The outputs of the op, rounded to their types. Where one follows from another and nothing is `written`, it follows
+/// from that as it was rounded. With `disturb` each element is first moved by a random fraction of its bound, as a
+/// correct but imperfect backend would; the random numbers come from that seed.
 [[nodiscard]] std::vector<HostTensor> textbook_outputs(const Operands& operands,
                                                        std::optional<std::uint64_t> disturb = {});
 

@@ -139,7 +139,9 @@ class Selftest {
     policy.mode = CheckMode::full;
     policy.seed = options_.seed;
     policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    for (const FaultTrial& trial : inject_faults(program, op, view, policy)) add(trial, what);
+    const FaultReport report = inject_faults(program, op, view, policy);
+    for (const FaultTrial& trial : report.trials) add(trial, what);
+    for (const std::string& alarm : report.alarms) result_.alarms.push_back(fmt::format("{}: {}", what, alarm));
   }
 
   void add(const FaultTrial& trial, const std::string& what) {

@@ -50,7 +50,8 @@ struct RowStatistics {
     mean_bound = row.centered() ? summing * size / n + 2.0 * u * std::fabs(mean) : 0.0;
     rstd = 1.0 / std::sqrt(variance + row.epsilon);
     const double variance_bound = summing * variance + mean_bound * mean_bound;
-    theta = 0.5 * variance_bound * rstd * rstd + 3.0 * u;
+    // An infinite variance is that in any arithmetic, and rstd 0.
+    theta = (std::isinf(variance) ? 0.0 : 0.5 * variance_bound * rstd * rstd) + 3.0 * u;
   }
 };
 

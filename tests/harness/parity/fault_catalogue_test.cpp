@@ -14,6 +14,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/routing.h"
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
@@ -42,7 +43,9 @@ std::vector<FaultTrial> faults_in(const Program& program) {
   for (const ValueId id : program.op(0).inputs) inputs.push_back(machine.view(id));
   machine.run();
   for (const ValueId id : program.op(0).outputs) outputs.push_back(machine.view(id));
-  return inject_faults(program, 0, {inputs, outputs}, {CheckMode::full, 1e6, 7, 2});
+  const FaultReport report = inject_faults(program, 0, {inputs, outputs}, {CheckMode::full, 1e6, 7, 2});
+  EXPECT_THAT(report.alarms, IsEmpty());
+  return report.trials;
 }
 
 std::string_view family_of(const FaultTrial& trial) { return fault_families()[trial.family].name; }
@@ -144,6 +147,27 @@ TEST(FaultCatalogue, ATenfoldEpsilonOfANormIsCaughtSinceSomeRowsHaveLittleVarian
   const auto epsilon = by_name(faults_in(p), "epsilon tenfold");
   ASSERT_EQ(epsilon.size(), 1U);
   EXPECT_EQ(epsilon.begin()->second.caught_by, CheckRule::bound);
+}
+
+TEST(FaultCatalogue, NaNAndInfinitiesThatAreLostAndResultsOfOtherDataAreCaught) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const std::vector<FaultTrial> trials = faults_in(product(type));
+    for (const std::string family : {"NaN of an operand lost", "infinity of an operand lost"}) {
+      const auto lost = by_name(trials, family);
+      EXPECT_EQ(lost.size(), 3U);  // a, b and the bias
+      for (const auto& [name, trial] : lost) EXPECT_EQ(trial.caught_by, CheckRule::bound) << family << name;
+    }
+    for (const std::string family : {"zeros, and the result of other data", "constants, and the result of other data"})
+      EXPECT_EQ(by_name(trials, family).at("all operands").caught_by, CheckRule::bound) << family;
+  }
+}
+
+TEST(FaultCatalogue, WhereNoAnswerIsRightTheCheckAcceptsNone) {
+  Program p;
+  routing_forward(p, {.k = 2}, Math{}, "op",
+                  p.add(tensor("logits", DType::f32, {4, 8}, Role::activation, Fill::normal(1.0))));
+  const auto lost = by_name(faults_in(p), "NaN of an operand lost");  // which expects no alarm
+  EXPECT_EQ(lost.at("'logits'").caught_by, CheckRule::bound);
 }
 
 TEST(FaultCatalogue, APaddingThatIsOffByOneIsCaught) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "reference/ops/norm.h"
 #include "tests/reference/ops/textbook_run.h"
@@ -33,6 +34,19 @@ TEST(RmsNorm, ARowWorkedOutByHand) {
   run.set(s.gamma, {3, 12});
   EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{0.5, 14}));
   EXPECT_DOUBLE_EQ(run.judge(0, 1)[0].value, 1.0 / 6.0);
+}
+
+// An infinity has an infinite mean of squares in any arithmetic: rstd is 0, and so is all that it can be multiplied
+// with.
+TEST(RmsNorm, ARowWithAnInfinityIsZeroAroundIt) {
+  Example s(DType::f64, DType::f64, 1, 2);
+  TextbookRun run(s.program);
+  run.set(s.x, {std::numeric_limits<double>::infinity(), 7});
+  run.set(s.gamma, {3, 12});
+  EXPECT_TRUE(std::isnan(run.judge(0, 0)[0].value));
+  EXPECT_TRUE(within(run.judge(0, 0)[1], DType::f64, 0.0));
+  EXPECT_FALSE(within(run.judge(0, 0)[1], DType::f64, 0.5));
+  EXPECT_TRUE(within(run.judge(0, 1)[0], DType::f64, 0.0));
 }
 
 // A saved rstd of 1/2: xhat = (1/2, 7/2), h = (3, 12); sum(h xhat) = 43.5, so dx = (h - xhat 43.5 / 2) / 2.
