@@ -121,8 +121,9 @@ TensorView TextbookMachine::view(ValueId id) const {
 
 namespace {
 
+// As the header derives them.
 constexpr int disturbed_runs = 3;
-constexpr double steps_the_other_way = 9.0;
+constexpr double steps_the_other_way = 9.0;  ///< elements of which an optimizer goes the other way
 
 double margin(std::int64_t elements) {
   return 2.0 * std::pow(10.0, 2.0 / static_cast<double>(std::max<std::int64_t>(elements, 1)));

@@ -1,5 +1,6 @@
 #include "harness/parity/textbook_outputs.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "harness/core/hash.h"
@@ -7,9 +8,9 @@
 namespace gpubench {
 namespace {
 
-// Uniform in [-1, 1).
+// Uniform in [-1, 1): a signed number of 64 bits over 2^63.
 double uniform(std::uint64_t key, std::uint64_t index) {
-  return static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))) * 0x1p-63;
+  return std::ldexp(static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))), -63);
 }
 
 }  // namespace

@@ -222,14 +222,15 @@ std::span<const OpDefinition* const> collective_move_definitions() {
 
 namespace {
 
+// Of what is wrong already: a hypothesis names the fault, and decides no verdict.
 constexpr double nearly_all = 0.9;
 
 bool predicts(const FaultHypothesis& hypothesis, std::span<const Mismatch> wrong, DType type) {
   std::int64_t right = 0;
   for (const Mismatch& one : wrong) {
     const double predicted = round_to(type, hypothesis.predict(one.linear));
-    const double slack = 2.0 * unit_roundoff(type) * std::fabs(predicted);  // of sums taken in another order
-    if (std::fabs(one.got - predicted) <= slack) ++right;
+    const double other_order = 2.0 * unit_roundoff(type) * std::fabs(predicted);
+    if (std::fabs(one.got - predicted) <= other_order) ++right;
   }
   return static_cast<double>(right) >= nearly_all * static_cast<double>(wrong.size());
 }

@@ -49,9 +49,9 @@ class GradientNormDefinition : public OpDefinition {
   }
 };
 
-// What gradients are multiplied with; a NaN norm stays NaN.
+// What gradients are multiplied with; a NaN norm stays NaN. The 1e-6 is the op's, as in PyTorch's clip_grad_norm_.
 double clip_factor(const TensorView& norm, double limit) {
-  const double wanted = limit / (norm[0] + 1e-6);
+  const double wanted = limit / (norm[0] + 1e-6);  // by definition
   return wanted >= 1.0 ? 1.0 : wanted;
 }
 

@@ -77,9 +77,9 @@ struct Scores {
 Expected scaled(const Expected& f, const Scores& row, double operations) {
   const double scale = row.routing.scale;
   const double value = scale * f.value;
-  return {value,
-          std::fabs(scale) * f.bound + operations * row.u * std::fabs(value) +
-              std::fabs(scale - round_to(row.u < 0x1p-30 ? DType::f64 : DType::f32, scale)) * std::fabs(f.value)};
+  return {value, std::fabs(scale) * f.bound + operations * row.u * std::fabs(value) +
+                     std::fabs(scale - round_to(row.u < unit_roundoff(DType::f32) ? DType::f64 : DType::f32, scale)) *
+                         std::fabs(f.value)};
 }
 
 /// What the choice is made by, and which of it may be where.

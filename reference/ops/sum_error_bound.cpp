@@ -90,7 +90,8 @@ double chunked_bound(const ContractionRule& rule, const ProductSum& sum) {
   const double chunks = std::ceil(sum.terms / rule.chunk);
   const double terms = std::min(sum.terms, static_cast<double>(rule.chunk));
   const double of_one = rule.u * steps_of(rule, terms) * (value / chunks + root / std::sqrt(chunks));
-  return of_one * (0.25 * chunks + std::sqrt(chunks)) + 0x1p-24 * 2.0 * std::sqrt(chunks) * (value + root);
+  return of_one * (0.25 * chunks + std::sqrt(chunks)) +
+         2.0 * unit_roundoff(DType::f32) * std::sqrt(chunks) * (value + root);
 }
 
 }  // namespace
@@ -116,7 +117,7 @@ double ContractionRule::bound(const ProductSum& sum) const {
 std::string ContractionRule::formula(std::string_view terms) const {
   const std::string k(terms);
   const std::string size(partial_sum_text);
-  const std::string unit = u == 0x1p-24 || block == 0 ? "u" : power_text(u);
+  const std::string unit = u == unit_roundoff(DType::f32) || block == 0 ? "u" : power_text(u);
   const auto per_step = [this](const std::string& count) {
     return "(2 sqrt(" + count + ") + " + number_text(beta) + " * " + count + " / " + std::to_string(block) + ")";
   };
