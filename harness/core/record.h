@@ -32,6 +32,10 @@ template <>
 inline constexpr auto enum_names<Verdict> = std::to_array<std::string_view>({"pass", "fail", "downgraded", "not_proven",
                                                                              "unverified", "unsupported", "skipped",
                                                                              "error"});
+/// Whether a result was compared and rejected.
+[[nodiscard]] constexpr bool is_rejected(Verdict verdict) {
+  return verdict == Verdict::fail || verdict == Verdict::downgraded;
+}
 /// The worse of two, so that a program's verdict is that of its worst op:
 /// error, fail, downgraded, not_proven, unverified, unsupported, skipped, pass.
 [[nodiscard]] Verdict worse(Verdict a, Verdict b);

@@ -184,7 +184,7 @@ class Injector {
   /// index of the largest of numbers with a NaN); empty where its verdict is right.
   [[nodiscard]] std::string alarm() const {
     const OpParity parity = judge(program_, op_, {views_of(inputs_), views_of(outputs_)}, policy_, "check");
-    if ((parity.verdict == Verdict::fail) != has_answer()) return "";
+    if (is_rejected(parity.verdict) != has_answer()) return "";
     return has_answer() ? parity.reason : "accepted, though no answer is right";
   }
 
@@ -506,7 +506,7 @@ class Injector {
   }
 
   static CheckRule rule_of(const OpParity& parity) {
-    if (parity.verdict != Verdict::fail) return CheckRule::none;
+    if (!is_rejected(parity.verdict)) return CheckRule::none;
     if (parity.reason.starts_with("unwritten")) return CheckRule::poison;
     return parity.bad > 0 ? CheckRule::bound : CheckRule::identical;
   }

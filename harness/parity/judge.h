@@ -39,7 +39,9 @@ struct OpView {
 ///  - judged elements must satisfy round(value - bound) <= got <= round(value + bound); written so that NaN fails;
 ///  - outputs that must hold the same bits (all_reduce: on every rank) are compared in full;
 ///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound) must be rejected, else `not_proven`.
-///    A zero reference with a tight bound is proven by the other mutations.
+///    A zero reference with a tight bound is proven by the other mutations;
+///  - where a quarter of what was judged is wrong, or more, and all of that is right within the bound of a lower
+///    precision (lower_precision.h), the verdict is `downgraded` and names it.
 /// `phase` is "check", "timed" or "recheck". Never throws for wrong data; throws ProgramError for an unknown op.
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);

@@ -104,7 +104,7 @@ std::string_view meaning_of_flag(std::string_view flag) {
 std::string_view meaning_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::downgraded:
-      return "an op computed in a lower precision than the case declares: not what was asked for";
+      return "an op's results are outside the bound of the declared precision, and right within that of a lower one";
     case Verdict::not_proven: return "the check compared nothing, or accepted an output that was corrupted on purpose";
     case Verdict::unverified: return "not checked (--check off): no result";
     default: return "";

@@ -86,7 +86,7 @@ OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<
   const OpView view{input_views, output_views, suspects};
   OpParity parity = gpubench::judge(program, op, view, policy_for(op, phase), phase);
   if (options_.judged) options_.judged(program, op, view, parity);
-  if (parity.verdict == Verdict::fail && !options_.save_failures.empty())
+  if (is_rejected(parity.verdict) && !options_.save_failures.empty())
     parity.reason += "; " + save_failure(options_.save_failures, prepared_.planned().key(), program, op,
                                          {input_views, output_views}, parity, room_for_failures_);
   parity.implementation = prepared_.implementation(op);
@@ -97,7 +97,7 @@ OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<
 
 OpParity with_fault(OpParity parity, const std::string& fault) {
   if (fault.empty()) return parity;
-  parity.reason = parity.verdict == Verdict::fail ? fault + "; " + parity.reason : fault;
+  parity.reason = is_rejected(parity.verdict) ? fault + "; " + parity.reason : fault;
   parity.verdict = worse(parity.verdict, Verdict::fail);
   return parity;
 }

@@ -204,7 +204,7 @@ class Selftest {
         for (const CaseRecord& record : records.all) {
           if (*faulty.error->effects == 0) continue;  // the op was fused into another, or the fault changes nothing
           ++row.faults;
-          if (record.verdict == Verdict::fail) {
+          if (is_rejected(record.verdict)) {
             ++row.caught;
           } else {
             row.escaped.push_back(fmt::format("{} in {}: {}", kind, record.id, name(record.verdict)));

@@ -171,7 +171,8 @@ TEST(Judge, ArithmeticFaultsOfTheCatalogueAreSeenInMostElements) {
   for (const CatalogueRow& row : rows) {
     TestGemm g(128, 32, 128, row.type);
     const OpParity parity = g.run(row.fault).memory.judged();
-    EXPECT_EQ(parity.verdict, Verdict::fail) << row.what << " " << name(row.type);
+    const bool is_narrow = row.fault == Fault::accumulate_f16 || row.fault == Fault::accumulate_bf16;
+    EXPECT_EQ(parity.verdict, is_narrow ? Verdict::downgraded : Verdict::fail) << row.what << " " << name(row.type);
     EXPECT_GE(share_bad(parity), row.least_share) << row.what << " " << name(row.type);
     EXPECT_GT(parity.error_over_bound, 1.0) << row.what;
     EXPECT_THAT(parity.reason, HasSubstr("outside their bound, worst at c[")) << row.what;

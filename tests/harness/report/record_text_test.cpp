@@ -107,7 +107,7 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
   flagged.summary.flags = {"severe", "rank 3 straggles", "noisy", "\x1b[2J"};
   const std::vector<CaseRecord> records{clean, flagged, flagged};
   const std::string text = legend_text(records, unadorned);
-  EXPECT_THAT(text, HasSubstr("\n[DOWNGRADED] an op computed in a lower precision than the case declares"));
+  EXPECT_THAT(text, HasSubstr("\n[DOWNGRADED] an op's results are outside the bound of the declared precision"));
   EXPECT_THAT(text, HasSubstr("\n[severe] more than 5% of the samples"));
   EXPECT_THAT(text, HasSubstr("\n[rank 3 straggles] "));
   EXPECT_THAT(text, HasSubstr("\n[noisy] the 95% interval is wider than +-25%"));

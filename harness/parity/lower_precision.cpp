@@ -1,0 +1,103 @@
+#include "harness/parity/lower_precision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "harness/parity/compare.h"
+#include "harness/parity/textbook_outputs.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::size_t most_elements = 4096;
+constexpr std::int64_t most_copied_bytes = std::int64_t{1} << 30U;
+// Half of 0.07 of the bound, the least that a correct sum uses, or more, of few elements.
+constexpr double least_use = 1.0 / 16.0;
+// A store that cuts, or flips the last bit, is wrong by one and a half units in the last place at most.
+constexpr double store_units = 2.0;
+
+std::vector<std::pair<std::string, Math>> arithmetic_below(const Math& declared, DType operand, DType output) {
+  std::vector<std::pair<std::string, Math>> below;
+  const auto add = [&](std::string name, auto change) {
+    Math math = declared;
+    change(math);
+    below.emplace_back(std::move(name), math);
+  };
+  const bool is_wide = declared.accumulate == DType::f32 || declared.accumulate == DType::f64;
+  if (operand == DType::f32 && declared.inputs == Math::Inputs::exact)
+    add("tf32 inputs", [](Math& math) { math.inputs = Math::Inputs::tf32; });
+  if (bits_of(operand) == 8 && !declared.fast_accumulation)
+    add("fast accumulation", [](Math& math) { math.fast_accumulation = true; });
+  if (bits_of(output) == 16 && !declared.split_k_in_output)
+    add("partial sums rounded to the output's type", [](Math& math) { math.split_k_in_output = true; });
+  for (const DType narrow : {DType::f16, DType::bf16}) {
+    if (is_wide) add("sums in " + std::string(name(narrow)), [narrow](Math& math) { math.accumulate = narrow; });
+  }
+  return below;
+}
+
+bool looks_like(const Operands& operands, int output, std::span<const Mismatch> wrong, double least) {
+  const OpDefinition& meaning = definition(operands.call.kind);
+  std::vector<TensorSpec> inputs;
+  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
+  const CheckUnits units = meaning.units({operands.call, inputs, operands.outputs}, output);
+  std::vector<std::int64_t> wanted;
+  for (const Mismatch& one : wrong) wanted.push_back(one.linear / units.elements);
+  std::ranges::sort(wanted);
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<Expected> expected(wanted.size() * static_cast<std::size_t>(units.elements));
+  meaning.evaluate(operands, output, wanted, expected);
+  const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
+  const double most_of_a_store = store_units * 2.0 * unit_roundoff(type);
+  double largest = 0.0;
+  bool beyond_the_store = false;
+  for (const Mismatch& one : wrong) {
+    const auto unit = std::ranges::lower_bound(wanted, one.linear / units.elements) - wanted.begin();
+    const Expected& element = expected[static_cast<std::size_t>(unit * units.elements + one.linear % units.elements)];
+    const double use = error_over_bound(element, type, one.got);
+    if (!(use <= 1.0)) return false;
+    largest = std::max(largest, use);
+    beyond_the_store =
+        beyond_the_store || std::fabs(one.got - element.value) > most_of_a_store * std::fabs(element.value);
+  }
+  return beyond_the_store && largest >= least;
+}
+
+// The same operands in bf16, rounded to nearest, as products of bf16 read them.
+std::vector<HostTensor> in_bf16(std::span<const TensorView> inputs) {
+  std::vector<HostTensor> all(inputs.begin(), inputs.end());
+  for (HostTensor& tensor : all) {
+    if (tensor.spec.dtype != DType::f32) continue;
+    for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, round_to(DType::bf16, tensor.get(e)));
+  }
+  return all;
+}
+
+bool looks_like_bf16_inputs(const Operands& operands, int output, std::span<const Mismatch> wrong) {
+  std::int64_t bytes = 0;
+  for (const TensorView& input : operands.inputs) bytes += input.spec().bytes();
+  if (bytes > most_copied_bytes || operands.call.math.inputs != Math::Inputs::exact) return false;
+  const std::vector<HostTensor> cut = in_bf16(operands.inputs);
+  return looks_like({operands.call, views_of(cut), operands.outputs, operands.written}, output, wrong, 0.0);
+}
+
+}  // namespace
+
+std::string lower_precision(const Operands& operands, int output, std::span<const Mismatch> wrong) {
+  std::vector<TensorSpec> inputs;
+  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
+  if (!definition(operands.call.kind).linear_axis({operands.call, inputs, operands.outputs}, output)) return {};
+  wrong = wrong.first(std::min(wrong.size(), most_elements));
+  const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
+  if (operands.inputs[0].dtype() == DType::f32 && looks_like_bf16_inputs(operands, output, wrong)) return "bf16 inputs";
+  for (const auto& [name, math] : arithmetic_below(operands.call.math, operands.inputs[0].dtype(), type)) {
+    OpCall call = operands.call;
+    call.math = math;
+    if (looks_like({call, operands.inputs, operands.outputs, operands.written}, output, wrong, least_use)) return name;
+  }
+  return {};
+}
+
+}  // namespace gpubench
