@@ -1,9 +1,9 @@
 // gpubench determinism: whether the same bits come again, and which op is the first that leaves others.
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::string_view schema = "gpubench-bits";
 constexpr int schema_version = 1;
-constexpr const char* threads_variable = "OMP_NUM_THREADS";
 
 Json json_of(std::span<const DeterminismRecord> records, const DeviceInfo& device) {
   Json cases = Json::array();
@@ -106,6 +105,28 @@ Repetition against(const std::map<std::string, CaseBits>& others, const CaseBits
   return repetition;
 }
 
+// While it lives, this thread and the processes that it starts may use only the first so many of its processors: the
+// CPU backend has a thread for each. Throws CannotMeasure.
+class FewerProcessors {
+ public:
+  explicit FewerProcessors(int count) {
+    cpu_set_t fewer;
+    CPU_ZERO(&fewer);
+    if (::sched_getaffinity(0, sizeof all_, &all_) != 0) throw CannotMeasure("--threads: cannot tell the processors");
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&fewer) < count; ++cpu) {
+      if (CPU_ISSET(cpu, &all_)) CPU_SET(cpu, &fewer);
+    }
+    if (::sched_setaffinity(0, sizeof fewer, &fewer) != 0)
+      throw CannotMeasure("--threads: cannot choose the processors of another process");
+  }
+  FewerProcessors(const FewerProcessors&) = delete;
+  FewerProcessors& operator=(const FewerProcessors&) = delete;
+  ~FewerProcessors() { (void)::sched_setaffinity(0, sizeof all_, &all_); }
+
+ private:
+  cpu_set_t all_{};
+};
+
 // The same cases by another number of threads, in a process of its own: libraries choose theirs when they start.
 std::map<std::string, CaseBits> bits_of_threads(int threads, std::span<const std::string> words,
                                                 const Environment& environment) {
@@ -118,11 +139,8 @@ std::map<std::string, CaseBits> bits_of_threads(int threads, std::span<const std
       argv.push_back(words[i]);
   }
   argv.insert(argv.end(), {"--threads", "0", "--runs", "2", "--save", folder.report(1)});
-  const char* before = std::getenv(threads_variable);
-  const std::string kept = before == nullptr ? "" : before;
-  setenv(threads_variable, std::to_string(threads).c_str(), 1);
+  const FewerProcessors fewer(threads);
   static_cast<void>(run_child_process(argv, environment.stop));  // what it left says whether it could
-  before == nullptr ? unsetenv(threads_variable) : setenv(threads_variable, kept.c_str(), 1);
   return read_bits(folder.report(1));
 }
 
@@ -194,6 +212,10 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
     }
   }
   const ResultFile saved("--save", options.save_bits, options.writing, environment);
+  if (cpu_set_t all; options.other_threads > 1 && ::sched_getaffinity(0, sizeof all, &all) == 0 &&
+                     options.other_threads > CPU_COUNT(&all))
+    throw UsageError(fmt::format("--threads: {} threads need as many processors, and this process may use {}",
+                                 options.other_threads, CPU_COUNT(&all)));
   environment.catch_signals();
   const std::unique_ptr<Backend> backend = open_backend(device);
   const RunOptions run = run_options(options, selection.tier, environment, device);

@@ -61,9 +61,8 @@ std::string summary_of(const SelftestResult& result) {
     escaped += static_cast<std::int64_t>(row.escaped.size());
   }
   std::string text = fmt::format(
-      "{} faults in {} calls of {} kinds of ops: {} caught by the rule named, {} within the bounds of rounding and not "
-      "to "
-      "be told from it, {} escaped\n"
+      "{} faults in {} calls of {} kinds of ops: {} caught by the rule named, {} within the bounds of rounding, which "
+      "cannot be told from it, {} escaped\n"
       "{} launches of {} cases that nothing was done to, {} elements judged in them: {} alarm{}\n",
       faults, result.ops, result.kinds, caught, unseen, escaped, result.clean_launches, result.clean_cases,
       result.clean_elements, result.alarms.size(), result.alarms.size() == 1 ? "" : "s");

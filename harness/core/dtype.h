@@ -63,6 +63,10 @@ void load_run(DType type, const std::byte* base, std::int64_t first, std::int64_
 [[nodiscard]] std::uint64_t load_bits(DType type, const std::byte* base, std::int64_t index = 0);
 
 void store_bits(DType type, std::byte* base, std::int64_t index, std::uint64_t bits);
+/// Those of the mask.
+inline void flip_bits(DType type, std::byte* base, std::int64_t index, std::uint64_t mask) {
+  store_bits(type, base, index, load_bits(type, base, index) ^ mask);
+}
 
 /// Copies the bits of `count` elements that are `stride` elements apart to consecutive ones.
 void copy_elements(DType type, const std::byte* from, std::int64_t first, std::int64_t stride, std::int64_t count,

@@ -318,4 +318,12 @@ Program widen(const Program& program) {
   return wide;
 }
 
+bool Program::survives(ValueId id) const {
+  const Value& value = this->value(id);
+  return value.producer && std::none_of(values_.begin(), values_.end(), [&](const Value& other) {
+           return other.updates && other.storage == value.storage && other.producer &&
+                  *other.producer > *value.producer;
+         });
+}
+
 }  // namespace gpubench

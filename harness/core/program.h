@@ -131,6 +131,8 @@ class Program {
   [[nodiscard]] std::span<const OpCall> ops() const { return ops_; }
   [[nodiscard]] const OpCall& op(int index) const { return ops_.at(static_cast<std::size_t>(index)); }
 
+  /// Whether an op produces the value and none overwrites it later, by a version of it or of what it is a part of.
+  [[nodiscard]] bool survives(ValueId id) const;
   /// The ops that read a value, in order; an op that reads it twice is there twice.
   [[nodiscard]] std::span<const int> readers(ValueId id) const {
     return readers_.at(static_cast<std::size_t>(id.index));

@@ -147,27 +147,11 @@ double norm(const TensorView& a) {
   return std::sqrt(sum);
 }
 
-// Produced, and not overwritten by a later version of itself or of the value it is a part of.
-bool survives(const Program& program, ValueId id) {
-  const Value& value = program.value(id);
-  if (!value.producer) return false;
-  return std::none_of(program.values().begin(), program.values().end(), [&](const Value& other) {
-    return other.updates && other.storage == value.storage && other.producer && *other.producer > *value.producer;
-  });
-}
-
 }  // namespace
 
 double textbook_flop(const Program& program) {
   double flop = 0.0;
-  for (const OpCall& call : program.ops()) {
-    const std::vector<TensorSpec> inputs = specs_of(program, call.inputs);
-    const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
-    for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-      const CheckUnits units = definition(call.kind).units({call, inputs, outputs}, output);
-      flop += static_cast<double>(units.count) * units.flop_per_unit;
-    }
-  }
+  for (const OpCall& call : program.ops()) flop += textbook_flop(program, call);
   return flop;
 }
 
@@ -192,7 +176,7 @@ std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view 
   std::vector<EndToEndResult> results;
   for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
     const ValueId id{i};
-    if (!survives(program, id) || !is_float(program.spec(id).dtype)) continue;
+    if (!program.survives(id) || !is_float(program.spec(id).dtype)) continue;
     const std::optional<TensorView> got = real(id);
     if (!got) continue;
     const TensorSpec& spec = program.spec(id);

@@ -114,26 +114,6 @@ struct Fault {
   bool has_poison = true;  ///< of an output: no result looks like its poison
 };
 
-/// Elements of a tensor along one axis: `outer` blocks of `extent` slices of `inner` elements.
-struct AxisView {
-  AxisView(const Shape& shape, int axis) : extent(shape[axis]) {
-    for (int i = 0; i < axis; ++i) outer *= shape[i];
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-  }
-  template <class Visit>
-  void each(std::int64_t at, const Visit& visit) const {
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (std::int64_t i = 0; i < inner; ++i) visit((o * extent + at) * inner + i);
-    }
-  }
-  std::int64_t outer = 1, extent, inner = 1;
-};
-
-void flip_bits(HostTensor& tensor, std::int64_t at, std::uint64_t mask) {
-  const DType type = tensor.spec.dtype;
-  store_bits(type, tensor.bytes.data(), at, load_bits(type, tensor.bytes.data(), at) ^ mask);
-}
-
 int explicit_fraction_bits(DType type) { return static_cast<int>(-std::log2(unit_roundoff(type))) - 1; }
 
 double cut_toward_zero(DType type, double value) {
@@ -247,16 +227,14 @@ class Injector {
         on_output(infinite_element, i, "",
                   [=](HostTensor& t) { t.set(middle, std::numeric_limits<double>::infinity()); });
     }
-    on_output(exponent_bit, i, "",
-              [=](HostTensor& t) { flip_bits(t, middle, std::uint64_t{1} << (bits_of(type) - 2)); });
+    on_output(exponent_bit, i, "", [=](HostTensor& t) { t.flip(middle, std::uint64_t{1} << (bits_of(type) - 2)); });
     const int fraction = explicit_fraction_bits(type);
     for (int bit = fraction; bit >= 0; --bit)
       on_output(lower_bit, i, fmt::format("bit {}", bit),
-                [=](HostTensor& t) { flip_bits(t, middle, std::uint64_t{1} << bit); });
+                [=](HostTensor& t) { t.flip(middle, std::uint64_t{1} << bit); });
     for (int bit = fraction - 2; bit >= 0; --bit) {
       on_output(lanes, i, fmt::format("bits {} to {}", bit, bit + 2), [=](HostTensor& t) {
-        for (std::int64_t e = middle % lane_stride; e < count; e += lane_stride)
-          flip_bits(t, e, std::uint64_t{7} << bit);
+        for (std::int64_t e = middle % lane_stride; e < count; e += lane_stride) t.flip(e, std::uint64_t{7} << bit);
       });
     }
     for (int k = 1; k <= fraction; ++k)
@@ -286,7 +264,7 @@ class Injector {
     for (const std::vector<int>& group : definition(call_.kind).identical_outputs(call_)) {
       if (group.size() < 2) continue;
       const auto last = static_cast<std::size_t>(group.back());
-      on_output(one_rank, last, "", [](HostTensor& t) { flip_bits(t, t.elements() / 2, 1); });
+      on_output(one_rank, last, "", [](HostTensor& t) { t.flip(t.elements() / 2, 1); });
     }
   }
 

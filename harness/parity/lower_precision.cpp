@@ -38,7 +38,8 @@ std::vector<std::pair<std::string, Math>> arithmetic_below(const Math& declared,
   return below;
 }
 
-bool looks_like(const Operands& operands, int output, std::span<const Mismatch> wrong, double least) {
+/// What each of these elements should be.
+std::vector<Expected> expected_of(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   const OpDefinition& meaning = definition(operands.call.kind);
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
@@ -47,22 +48,47 @@ bool looks_like(const Operands& operands, int output, std::span<const Mismatch> 
   for (const Mismatch& one : wrong) wanted.push_back(one.linear / units.elements);
   std::ranges::sort(wanted);
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  std::vector<Expected> expected(wanted.size() * static_cast<std::size_t>(units.elements));
-  meaning.evaluate(operands, output, wanted, expected);
+  std::vector<Expected> of_units(wanted.size() * static_cast<std::size_t>(units.elements));
+  meaning.evaluate(operands, output, wanted, of_units);
+  std::vector<Expected> expected;
+  for (const Mismatch& one : wrong) {
+    const auto unit = std::ranges::lower_bound(wanted, one.linear / units.elements) - wanted.begin();
+    expected.push_back(of_units[static_cast<std::size_t>(unit * units.elements + one.linear % units.elements)]);
+  }
+  return expected;
+}
+
+bool looks_like(const Operands& operands, int output, std::span<const Mismatch> wrong, double least) {
+  const std::vector<Expected> expected = expected_of(operands, output, wrong);
   const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
   const double most_of_a_store = store_units * 2.0 * unit_roundoff(type);
   double largest = 0.0;
   bool beyond_the_store = false;
-  for (const Mismatch& one : wrong) {
-    const auto unit = std::ranges::lower_bound(wanted, one.linear / units.elements) - wanted.begin();
-    const Expected& element = expected[static_cast<std::size_t>(unit * units.elements + one.linear % units.elements)];
-    const double use = error_over_bound(element, type, one.got);
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    const double use = error_over_bound(expected[i], type, wrong[i].got);
     if (!(use <= 1.0)) return false;
     largest = std::max(largest, use);
-    beyond_the_store =
-        beyond_the_store || std::fabs(one.got - element.value) > most_of_a_store * std::fabs(element.value);
+    beyond_the_store = beyond_the_store ||
+                       std::fabs(wrong[i].got - expected[i].value) > most_of_a_store * std::fabs(expected[i].value);
   }
   return beyond_the_store && largest >= least;
+}
+
+// A forgotten factor, an alpha that is off: all elements are what they should be times one number, to their bounds and
+// the rounding of the store, each twice for the number is fitted to them.
+bool is_scaled(const Operands& operands, int output, std::span<const Mismatch> wrong) {
+  const std::vector<Expected> expected = expected_of(operands, output, wrong);
+  double products = 0.0, squares = 0.0;
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    products += wrong[i].got * expected[i].value;
+    squares += expected[i].value * expected[i].value;
+  }
+  const double store = 2.0 * unit_roundoff(operands.outputs[static_cast<std::size_t>(output)].dtype);
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    const double off = std::fabs(wrong[i].got - products / squares * expected[i].value);
+    if (!(off <= 2.0 * expected[i].bound + store * std::fabs(wrong[i].got))) return false;
+  }
+  return true;
 }
 
 // The same operands in bf16, rounded to nearest, as products of bf16 read them.
@@ -90,6 +116,7 @@ std::string lower_precision(const Operands& operands, int output, std::span<cons
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
   if (!definition(operands.call.kind).linear_axis({operands.call, inputs, operands.outputs}, output)) return {};
   wrong = wrong.first(std::min(wrong.size(), most_elements));
+  if (is_scaled(operands, output, wrong)) return {};
   const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
   if (operands.inputs[0].dtype() == DType::f32 && looks_like_bf16_inputs(operands, output, wrong)) return "bf16 inputs";
   for (const auto& [name, math] : arithmetic_below(operands.call.math, operands.inputs[0].dtype(), type)) {

@@ -39,6 +39,17 @@ std::vector<TensorView> views_of(std::span<const HostTensor> tensors) {
   return views;
 }
 
+double textbook_flop(const Program& program, const OpCall& call) {
+  const std::vector<TensorSpec> inputs = specs_of(program, call.inputs);
+  const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
+  double flop = 0.0;
+  for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
+    const CheckUnits units = definition(call.kind).units({call, inputs, outputs}, output);
+    flop += static_cast<double>(units.count) * units.flop_per_unit;
+  }
+  return flop;
+}
+
 std::vector<Expected> expected_output(const Operands& operands, int output) {
   const OpDefinition& meaning = definition(operands.call.kind);
   std::vector<TensorSpec> input_specs;

@@ -25,16 +25,41 @@ struct HostTensor {
   [[nodiscard]] double get(std::int64_t linear) const { return load(spec.dtype, bytes.data(), linear); }
   /// Rounds as store() does.
   void set(std::int64_t linear, double value) { store(spec.dtype, bytes.data(), linear, value); }
+  /// Flips the bits of the mask.
+  void flip(std::int64_t linear, std::uint64_t mask) { flip_bits(spec.dtype, bytes.data(), linear, mask); }
   [[nodiscard]] std::int64_t elements() const { return spec.shape.elements(); }
 
   TensorSpec spec;
   std::vector<std::byte> bytes;
 };
 
+/// Elements of a tensor along one axis: `outer` blocks of `extent` slices of `inner` elements.
+struct AxisView {
+  AxisView(const Shape& shape, int axis) : extent(shape[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  }
+  /// The logical linear index.
+  [[nodiscard]] std::int64_t element(std::int64_t o, std::int64_t at, std::int64_t i) const {
+    return (o * extent + at) * inner + i;
+  }
+  /// Calls visit(index) for each element of slice `at`.
+  template <class Visit>
+  void each(std::int64_t at, const Visit& visit) const {
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t i = 0; i < inner; ++i) visit(element(o, at, i));
+    }
+  }
+  std::int64_t outer = 1, extent, inner = 1;
+};
+
 /// Of an op with a list of operands, those into which faults are put: the first seven and the last.
 [[nodiscard]] std::vector<std::size_t> some_operands(std::size_t count);
 
 [[nodiscard]] std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
+
+/// About how many fp64 operations all outputs of the op take.
+[[nodiscard]] double textbook_flop(const Program& program, const OpCall& call);
 
 /// All expected elements of one output.
 [[nodiscard]] std::vector<Expected> expected_output(const Operands& operands, int output);

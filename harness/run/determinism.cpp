@@ -61,7 +61,7 @@ class Subject {
     for (const int op : prepared_.ops(Phase::timed)) {
       for (const ValueId id : program().op(op).outputs) {
         const Value& value = program().value(id);
-        if (!prepared_.memory_plan().is_left(value.storage) || is_overwritten(id)) continue;
+        if (!prepared_.memory_plan().is_left(value.storage) || !program().survives(id)) continue;
         all.push_back(
             {op, value.spec.role, HostTensor(TensorView(value.spec, reader[value.storage] + value.offset_bytes))});
       }
@@ -90,13 +90,6 @@ class Subject {
   }
 
  private:
-  [[nodiscard]] bool is_overwritten(ValueId id) const {
-    const Value& value = program().value(id);
-    return std::ranges::any_of(program().values(), [&](const Value& other) {
-      return other.updates && other.storage == value.storage && other.producer && *other.producer > *value.producer;
-    });
-  }
-
   Arena arena_;
   PreparedCase prepared_;
   Launch whole_;
@@ -139,18 +132,13 @@ std::optional<int> batch_axis_of(const Shape& one, const Shape& all, std::int64_
 }
 
 // The item's elements along the axis.
-HostTensor item_of(const TensorView& all, const TensorSpec& one, int axis, std::int64_t item) {
+HostTensor item_of(const HostTensor& all, const TensorSpec& one, int axis, std::int64_t item) {
   HostTensor part(one);
-  const HostTensor whole(all);
-  std::int64_t outer = 1, inner = 1;
-  for (int i = 0; i < axis; ++i) outer *= one.shape[i];
-  for (int i = axis + 1; i < one.shape.rank(); ++i) inner *= one.shape[i];
-  const std::int64_t run = one.shape[axis] * inner;
-  const std::int64_t stride = all.shape()[axis] * inner;
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t e = 0; e < run; ++e) {
-      const std::uint64_t bits = load_bits(one.dtype, whole.bytes.data(), o * stride + item * run + e);
-      store_bits(one.dtype, part.bytes.data(), o * run + e, bits);
+  const AxisView from(all.spec.shape, axis), to(one.shape, axis);
+  for (std::int64_t outer = 0; outer < to.outer; ++outer) {
+    for (std::int64_t e = 0; e < to.extent * to.inner; ++e) {  // of neighbouring slices
+      const std::int64_t source = from.element(outer, item * to.extent, e);
+      store_bits(one.dtype, part.bytes.data(), to.element(outer, 0, e), load_bits(one.dtype, all.bytes.data(), source));
     }
   }
   return part;
@@ -214,7 +202,7 @@ class BatchTrial {
         const std::optional<int> axis = batch_axis_of(alone.tensor.spec.shape, other->tensor.spec.shape, items_);
         if (!axis) continue;
         ++compared;
-        const HostTensor part = item_of(other->tensor.view(), alone.tensor.spec, *axis, item);
+        const HostTensor part = item_of(other->tensor, alone.tensor.spec, *axis, item);
         if (part.bytes == alone.tensor.bytes) continue;
         repetition.outcome = Sameness::differs;
         repetition.text =
@@ -239,10 +227,10 @@ class BatchTrial {
       if (!value.source || value.part_of) continue;
       const Value* other = value_named(all_.program(), value.spec.name);
       if (other == nullptr) continue;
-      const TensorView whole(other->spec, reader[other->storage] + other->offset_bytes);
+      const HostTensor whole(TensorView(other->spec, reader[other->storage] + other->offset_bytes));
       const std::optional<int> axis = batch_axis_of(value.spec.shape, other->spec.shape, items_);
       if (!axis && value.spec.shape != other->spec.shape) continue;
-      const HostTensor part = axis ? item_of(whole, value.spec, *axis, item) : HostTensor(whole);
+      const HostTensor part = axis ? item_of(whole, value.spec, *axis, item) : whole;
       one_.prepared().memory(0).block(value.storage).modify([&](std::span<std::byte> bytes) {
         for (std::int64_t e = 0; e < part.elements(); ++e) {
           store_bits(value.spec.dtype, bytes.data(), value.spec.layout.offset(value.spec.shape, e),

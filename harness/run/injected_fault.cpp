@@ -33,10 +33,6 @@ struct WrongLaunch : LaunchImpl {
 
 const WrongLaunch* wrong(const Launch& launch) { return dynamic_cast<const WrongLaunch*>(launch.get()); }
 
-void flip_bits(DType type, std::byte* base, std::int64_t index, std::uint64_t mask) {
-  store_bits(type, base, index, load_bits(type, base, index) ^ mask);
-}
-
 void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
   const std::int64_t count = spec.shape.elements();
   const auto place = [&](std::int64_t linear) { return spec.layout.offset(spec.shape, linear); };

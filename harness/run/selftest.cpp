@@ -11,6 +11,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
+#include "harness/parity/textbook_outputs.h"
 #include "harness/run/check.h"
 #include "harness/run/prepared_case.h"
 
@@ -36,17 +37,6 @@ std::string signature(const Program& program, const OpCall& call) {
   types.erase(std::unique(types.begin(), types.end()), types.end());
   const std::string constants = call.attributes.to_string();
   return fmt::format("{}{}{} ({})", call.kind.name, constants.empty() ? "" : ", ", constants, fmt::join(types, " "));
-}
-
-double work_of_judging(const Program& program, const OpCall& call) {
-  const std::vector<TensorSpec> inputs = specs_of(program, call.inputs);
-  const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
-  double flop = 0.0;
-  for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-    const CheckUnits units = definition(call.kind).units({call, inputs, outputs}, output);
-    flop += static_cast<double>(units.count) * std::max(units.flop_per_unit, static_cast<double>(units.elements));
-  }
-  return flop;
 }
 
 class Selftest {
@@ -133,7 +123,7 @@ class Selftest {
     }
     const OpCall& call = program.op(op);
     const std::string what = signature(program, call);
-    if (seen_.contains(what) || work_of_judging(program, call) > effort_.most_fault_flop) return;
+    if (seen_.contains(what) || textbook_flop(program, call) > effort_.most_fault_flop) return;
     seen_.insert(what);
     JudgePolicy policy;
     policy.mode = CheckMode::full;

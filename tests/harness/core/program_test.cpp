@@ -300,6 +300,25 @@ TEST(Program, KnowsWhoReadsAValue) {
   EXPECT_THAT(p.values_in(p.value(x).storage), ElementsAre(x, half));
 }
 
+TEST(Program, KnowsWhichValuesAreThereAtTheEnd) {
+  Program p;
+  const ValueId w = p.add(f32("w"));
+  const ValueId y = p.reserve(f32("y"));
+  op(p, "makes", {w}, {y});
+  const ValueId whole = p.reserve(f32("whole", {4, 6}));
+  const ValueId a = columns(p, whole, "a", 0);
+  op(p, "makes the parts", {w}, {a, columns(p, whole, "b", 2), columns(p, whole, "c", 4)});
+  const ValueId next = p.update(y, "y'"), later = p.update(whole, "whole'");
+  op(p, "updates", {y}, {next});
+  EXPECT_FALSE(p.survives(w));  // no op made it
+  EXPECT_FALSE(p.survives(y));
+  EXPECT_TRUE(p.survives(next));
+  EXPECT_TRUE(p.survives(a));
+  op(p, "updates the whole", {whole}, {later});
+  EXPECT_FALSE(p.survives(a));
+  EXPECT_TRUE(p.survives(later));
+}
+
 TEST(Program, MoreOpsThanItMayHaveAreRefused) {
   Program p;
   const ValueId x = p.add(f32("x"));

@@ -121,6 +121,8 @@ TEST(LowerPrecision, IsNotWhatOtherFaultsLookLike) {
   EXPECT_EQ(product.parity().verdict, Verdict::fail);
   product.compute([&](const auto& a, const auto& b) { return right(a, b) * 2.0; });
   EXPECT_EQ(product.parity().verdict, Verdict::fail);
+  product.compute([&](const auto& a, const auto& b) { return right(a, b) * 1.02; });  // as large as those of bf16 sums
+  EXPECT_EQ(product.parity().verdict, Verdict::fail);
   product.compute([&](const auto& a, const auto& b) { return right(a, b) - a(0) * b(0); });
   EXPECT_EQ(product.parity().verdict, Verdict::fail);
   EXPECT_THAT(product.parity().reason, Not(HasSubstr("within the bound of")));

@@ -1,0 +1,100 @@
+// oneDNN with wrong results: what its primitives write is corrupted as CORRUPT_ONEDNN says. Without it nothing is.
+//
+//   sign     every element changes its sign
+//   scale    every element is 2% larger
+//   nan      one element becomes NaN
+//   element  one element is doubled, but only in outputs of a million elements or more
+//   threads  every element changes its sign, but only where OpenMP has several threads
+//   launch   one element is doubled, in one launch of CORRUPT_ONEDNN_EACH
+//
+// Of outputs of 100,000 f32 or bf16 elements or more: the products by which the backend proves a library before it uses
+// it are smaller, so that it does not refuse to start.
+#include <dlfcn.h>
+#include <dnnl.h>
+#include <omp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+namespace {
+
+constexpr std::size_t corrupted = 100'000, large = 1'000'000;
+
+std::string_view wanted() {
+  const char* kind = std::getenv("CORRUPT_ONEDNN");
+  return kind == nullptr ? "" : kind;
+}
+
+bool is_due(std::string_view kind) {
+  if (kind == "threads") return omp_get_max_threads() > 1;
+  if (kind != "launch") return true;
+  static std::atomic<std::uint64_t> launches{0};
+  const char* each = std::getenv("CORRUPT_ONEDNN_EACH");
+  return ++launches % (each == nullptr ? 1000 : std::strtoull(each, nullptr, 10)) == 0;
+}
+
+// A bf16 number is the upper half of an f32 one.
+float number(const unsigned char* data, std::size_t bytes) {
+  std::uint32_t bits = 0;
+  std::memcpy(reinterpret_cast<unsigned char*>(&bits) + (4 - bytes), data, bytes);
+  float value = 0.0F;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void store(unsigned char* data, std::size_t bytes, float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  std::memcpy(data, reinterpret_cast<const unsigned char*>(&bits) + (4 - bytes), bytes);
+}
+
+void corrupt(std::string_view kind, unsigned char* data, std::size_t count, std::size_t bytes) {
+  if (count < corrupted) return;
+  const auto multiply = [&](std::size_t at, float factor) {
+    store(data + at * bytes, bytes, factor * number(data + at * bytes, bytes));
+  };
+  const auto all = [&](float factor) {
+    for (std::size_t at = 0; at < count; ++at) multiply(at, factor);
+  };
+  // The largest of some: zeros stay what they are.
+  std::size_t middle = count / 2;
+  for (std::size_t at = middle; at < count && at < count / 2 + 64; ++at) {
+    if (number(data + at * bytes, bytes) > number(data + middle * bytes, bytes)) middle = at;
+  }
+  if (kind == "sign" || kind == "threads") all(-1.0F);
+  if (kind == "scale") all(1.02F);
+  if (kind == "nan") store(data + middle * bytes, bytes, std::numeric_limits<float>::quiet_NaN());
+  if (kind == "element" && count >= large) multiply(middle, 2.0F);
+  if (kind == "launch") multiply(middle, 2.0F);
+}
+
+void corrupt(std::string_view kind, const dnnl_exec_arg_t& argument) {
+  void* data = nullptr;
+  const dnnl_memory_desc_t* layout = nullptr;
+  if (dnnl_memory_get_data_handle(argument.memory, &data) != dnnl_success ||
+      dnnl_memory_get_memory_desc(argument.memory, &layout) != dnnl_success)
+    std::abort();
+  const std::size_t bytes = layout->data_type == dnnl_f32 ? 4 : layout->data_type == dnnl_bf16 ? 2 : 0;
+  if (bytes == 0 || data == nullptr) return;
+  corrupt(kind, static_cast<unsigned char*>(data), dnnl_memory_desc_get_size(layout) / bytes, bytes);
+}
+
+}  // namespace
+
+extern "C" dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
+                                                const dnnl_exec_arg_t* arguments) {
+  static const auto real =
+      reinterpret_cast<decltype(&dnnl_primitive_execute)>(::dlsym(RTLD_NEXT, "dnnl_primitive_execute"));
+  const dnnl_status_t status = real(primitive, stream, count, arguments);
+  const std::string_view kind = wanted();
+  if (kind.empty() || !is_due(kind)) return status;
+  for (int i = 0; i < count; ++i) {
+    const int id = arguments[i].arg;
+    if (id == DNNL_ARG_DST || id == DNNL_ARG_DIFF_SRC || id == DNNL_ARG_DIFF_WEIGHTS) corrupt(kind, arguments[i]);
+  }
+  return status;
+}
