@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -21,6 +22,7 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t most_wrong = std::size_t{1} << 20U;
+constexpr std::int64_t warp_lanes = 32;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -60,6 +62,18 @@ class Mutants {
              }));
   }
 
+  // Every 32nd element corrupted, the most sensitive one, which is the panel's last, among them; the whole must
+  // be rejected. Call where some reference is not NaN.
+  template <class Corrupt>
+  void lane(const char* what, Corrupt corrupt) {
+    const auto last = std::find_if(panel_.rbegin(), panel_.rend(),
+                                   [](const CheckedElement& s) { return !std::isnan(s.judged.value); });
+    const std::int64_t lane = last->linear % warp_lanes;
+    conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const CheckedElement& s) {
+               return s.linear % warp_lanes == lane && !std::isnan(s.judged.value) && rejects(s, corrupt(s));
+             }));
+  }
+
   [[nodiscard]] MutationReport report() const { return report_; }
 
  private:
@@ -82,6 +96,14 @@ class Mutants {
   DType type_;
   MutationReport report_;
 };
+
+// The three bits below the sign, which silent corruption really flips together (arXiv 2605.04213).
+double with_flipped_bits(DType type, double value) {
+  std::array<std::byte, sizeof(double)> stored{};
+  store(type, stored.data(), value);
+  flip_bits(type, stored.data(), 0, std::uint64_t{7} << (bits_of(type) - 4));
+  return load(type, stored.data());
+}
 
 // A stored number just outside the interval: four times as far as is allowed, to the side where there is room.
 double beyond(const Expected& judged, DType type) {
@@ -182,6 +204,7 @@ MutationReport mutate(std::span<const CheckedElement> panel, DType type) {
     mutants.all("zeros", [](const CheckedElement&) { return 0.0; });
     const bool is_signed = type != DType::u8;
     if (is_signed) mutants.all("flipped signs", [](const CheckedElement& s) { return -s.got; });
+    mutants.lane("three bits of a lane", [type](const CheckedElement& s) { return with_flipped_bits(type, s.got); });
   }
   return mutants.report();
 }

@@ -47,11 +47,12 @@ void compare(std::int64_t first, std::span<const Expected> judged, DType type, s
 struct MutationReport {
   int tried = 0;
   int rejected = 0;
-  std::vector<const char*> accepted;  ///< "NaN", "zeros", "flipped signs", "a step beyond the bound"
+  std::vector<const char*> accepted;  ///< "NaN", "zeros", "flipped signs", "a step beyond the bound", ...
 };
 
-/// Corrupts copies of the elements in `panel` and compares again: NaN, zeros, flipped signs, a step beyond the bound.
-/// Each must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
+/// Corrupts copies of the elements in `panel`, the most sensitive of which is its last, and compares again: NaN, zeros,
+/// flipped signs, a step beyond the bound, three bits of every 32nd element. Each must be rejected. Zeros, signs and bits
+/// are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
 /// Judges with the textbook what a candidate for an op computed, for tuners (ResultJudge). This only keeps

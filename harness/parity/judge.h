@@ -38,7 +38,7 @@ struct OpView {
 ///    the largest and smallest magnitudes are judged;
 ///  - judged elements must satisfy round(value - bound) <= got <= round(value + bound); written so that NaN fails;
 ///  - outputs that must hold the same bits (all_reduce: on every rank) are compared in full;
-///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound) must be rejected, else `not_proven`.
+///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound, bits of a lane) must be rejected, else `not_proven`.
 ///    A zero reference with a tight bound is proven by the other mutations;
 ///  - where a quarter of what was judged is wrong, or more, and all of that is right within the bound of a lower
 ///    precision (lower_precision.h), the verdict is `downgraded` and names it.

@@ -61,7 +61,10 @@ TEST_F(CorruptLibrary, ThatIsWrongEverywhereFails) {
 
 TEST_F(CorruptLibrary, ThatIsWrongInOneElementOfMillionsFailsThereAlone) {
   EXPECT_EQ(only_case(run("element", small))["status"], "pass");
-  const Json one = only_case(run("element", large));
+  // Not the implementation that happens to be fastest: one that repacks its operands has them corrupted as well.
+  std::vector<std::string> words = large;
+  words.push_back("--deterministic");
+  const Json one = only_case(run("element", words));
   EXPECT_EQ(one["status"], "fail");
   EXPECT_THAT(one["reason"].get<std::string>(), HasSubstr("1 of "));
 }

@@ -176,8 +176,8 @@ std::vector<CheckedElement> panel_of(std::initializer_list<Expected> judged, DTy
 TEST(Mutations, EveryOneIsRejectedWhereBoundsAreTight) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
     const MutationReport report = mutate(panel_of({{1.5, 1e-3}, {-0.25, 1e-4}, {0.0, 0.0}}, type), type);
-    EXPECT_EQ(report.tried, 4) << name(type);
-    EXPECT_EQ(report.rejected, 4) << name(type);
+    EXPECT_EQ(report.tried, 5) << name(type);
+    EXPECT_EQ(report.rejected, 5) << name(type);
     EXPECT_THAT(report.accepted, IsEmpty()) << name(type);
   }
 }
@@ -197,6 +197,15 @@ TEST(Mutations, BoundsThatHideEveryReferenceAreFoundOut) {
   const MutationReport report = mutate(panel_of({{1.0, 2.0}, {-0.5, 1.0}}, DType::f32), DType::f32);
   EXPECT_THAT(report.accepted, Contains(StrEq("zeros")));
   EXPECT_LT(report.rejected, report.tried);
+}
+
+// 8 in f32 has the exponent 130, 0b10000010; with its three bits below the sign flipped 98, which makes it 2^-29.
+TEST(Mutations, BitsOfALaneAreFoundOutWhereTheMostSensitiveElementOfTheLaneHidesThem) {
+  std::vector<CheckedElement> panel = panel_of({{8.0, 1e-3}, {8.0, 9.0}}, DType::f32);
+  panel[1].linear = 33 + 1;
+  EXPECT_THAT(mutate(panel, DType::f32).accepted, Contains(StrEq("three bits of a lane")));
+  panel[0].linear = 2;  // of the same lane
+  EXPECT_THAT(mutate(panel, DType::f32).accepted, IsEmpty());
 }
 
 TEST(Mutations, OneTellingElementIsEnoughForZerosAndSigns) {
