@@ -223,20 +223,15 @@ class BatchTrial {
   void give(std::int64_t item) {
     all_.prepared().reset(0);  // weights that it updated
     StorageReader reader(all_.prepared());
-    for (const Value& value : one_.program().values()) {
+    for (int id = 0; id < static_cast<int>(one_.program().values().size()); ++id) {
+      const Value& value = one_.program().value({id});
       if (!value.source || value.part_of) continue;
       const Value* other = value_named(all_.program(), value.spec.name);
       if (other == nullptr) continue;
       const HostTensor whole(TensorView(other->spec, reader[other->storage] + other->offset_bytes));
       const std::optional<int> axis = batch_axis_of(value.spec.shape, other->spec.shape, items_);
       if (!axis && value.spec.shape != other->spec.shape) continue;
-      const HostTensor part = axis ? item_of(whole, value.spec, *axis, item) : whole;
-      one_.prepared().memory(0).block(value.storage).modify([&](std::span<std::byte> bytes) {
-        for (std::int64_t e = 0; e < part.elements(); ++e) {
-          store_bits(value.spec.dtype, bytes.data(), value.spec.layout.offset(value.spec.shape, e),
-                     load_bits(value.spec.dtype, part.bytes.data(), e));
-        }
-      });
+      one_.prepared().give({id}, axis ? item_of(whole, value.spec, *axis, item) : whole);
     }
     one_.prepared().set_up();
   }

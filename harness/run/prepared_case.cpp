@@ -299,6 +299,22 @@ void PreparedCase::refill(std::uint64_t seed) {
   reset(0);
 }
 
+void PreparedCase::give(ValueId id, const HostTensor& data) {
+  const Value& value = program().value(id);
+  const TensorSpec& spec = value.spec;
+  GuardedBlock& block = memory(0).block(value.storage);
+  if (memory_plan_.is_shared(value.storage)) block.write_guards();
+  block.modify([&](std::span<std::byte> bytes) {
+    std::byte* const to = bytes.data() + value.offset_bytes;
+    if (spec.layout.is_row_major(spec.shape)) {
+      std::ranges::copy(data.bytes, to);
+      return;
+    }
+    for (std::int64_t e = 0; e < data.elements(); ++e)
+      store_bits(spec.dtype, to, spec.layout.offset(spec.shape, e), load_bits(spec.dtype, data.bytes.data(), e));
+  });
+}
+
 void PreparedCase::reverse_inputs() {
   reset(0);
   for (const ValueId id : roots_) {

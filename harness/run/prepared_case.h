@@ -14,6 +14,7 @@
 #include "harness/core/backend.h"
 #include "harness/core/program.h"
 #include "harness/core/tuning_cache.h"
+#include "harness/parity/textbook_outputs.h"
 #include "harness/plan/memory_plan.h"
 #include "harness/plan/plan.h"
 #include "harness/run/case_memory.h"
@@ -122,6 +123,9 @@ class PreparedCase {
   void reverse_inputs();
   /// Gives copy 0 the data of another seed, runs its set-up ops on them and resets it.
   void refill(std::uint64_t seed);
+  /// Writes a value of copy 0, an operand of a launch on data made for it. `data` has its shape and type. Guards of
+  /// memory that storages share are written anew.
+  void give(ValueId id, const HostTensor& data);
 
  private:
   struct Copy {
