@@ -206,8 +206,10 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        "check",
        {
            row("--check", "MODE",
-               "sample (default): small outputs whole, large ones by a seeded sample; full: every element; off: "
-               "nothing is verified",
+               "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions also by "
+               "sums of all elements and on exact data; bitwise: the same, and every element of what has one right "
+               "value, bit for bit (moves, collectives, casts, sums on exact data); full: every element of everything; "
+               "off: nothing is verified",
                choice<CheckMode>(in_run(&RunOptions::check))),
            row("--recheck", "N",
                "N more launches of each case after its rounds, each compared bit for bit with what was checked, for "

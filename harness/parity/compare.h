@@ -51,8 +51,8 @@ struct MutationReport {
 };
 
 /// Corrupts copies of the elements in `panel`, the most sensitive of which is its last, and compares again: NaN, zeros,
-/// flipped signs, a step beyond the bound, three bits of every 32nd element. Each must be rejected. Zeros, signs and bits
-/// are tried where some reference does not itself round to zero.
+/// flipped signs, a step beyond the bound, three bits of every 32nd element. Each must be rejected. Zeros, signs and
+/// bits are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
 /// Judges with the textbook what a candidate for an op computed, for tuners (ResultJudge). This only keeps

@@ -338,7 +338,7 @@ class Injector {
     if (inputs_.empty() || !is_float(inputs_[0].spec.dtype) || call_.math.split_k_in_output) return;
     std::vector<TensorSpec> input_specs;
     for (const HostTensor& input : inputs_) input_specs.push_back(input.spec);
-    if (!definition(call_.kind).linear_axis({call_, input_specs, output_specs_}, 0)) return;
+    if (definition(call_.kind).linear_axes({call_, input_specs, output_specs_}, 0).empty()) return;
     for (const DType narrow : {DType::bf16, DType::f16}) {
       if (call_.math.accumulate == narrow) continue;
       for (int axis = 0; axis < inputs_[0].spec.shape.rank(); ++axis) {

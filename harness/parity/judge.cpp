@@ -10,6 +10,7 @@
 #include <cmath>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -29,6 +30,8 @@ constexpr std::int64_t most_suspects = 1000;
 constexpr std::int64_t chunk_elements = 65536;  // 1 MiB of judged values per thread
 constexpr std::int64_t panel_elements = 256;    // copies that the live mutations corrupt
 constexpr double worth_a_thread_flop = 1e5;     // about the time in which a thread starts and ends
+constexpr double most_of_a_few = 16.0;          // parts of a budget of which the elements beside exact sums take one
+constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 std::string place(const TensorSpec& spec, std::int64_t linear) {
   return fmt::format("{}[{}]", spec.name, fmt::join(multi_index(spec.shape, linear), ", "));
@@ -60,7 +63,8 @@ struct Output {
   const TensorView* view = nullptr;
   CheckUnits units;
   Scan scan;
-  std::vector<std::int64_t> sampled;  // units, where not all were chosen
+  bool everything = false;            // all units are judged
+  std::vector<std::int64_t> sampled;  // units that are, where not all are
   Tally tally;
   std::vector<CheckedElement> panel;
   MutationReport mutations;
@@ -132,7 +136,6 @@ class Judge {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const double share = budget / static_cast<double>(order.size() - i);
       judge_output(*order[i], share);
-      project_output(*order[i], share);
       if (!order[i]->panel.empty()) order[i]->mutations = mutate(order[i]->panel, order[i]->view->dtype());
       budget -= std::min(share, work(order[i]));
     }
@@ -171,6 +174,7 @@ class Judge {
   // wrong that it can't be the arithmetic of all: bf16 stores hide most of what sums in f16 or split ones lose, but of
   // no product more than three quarters.
   [[nodiscard]] std::string downgrade() const {
+    if (policy_.exact_sums) return {};  // within so wide a bound a product that is left out looks alike
     std::string found;
     for (const Output& output : outputs_) {
       const Tally& tally = output.tally;
@@ -184,8 +188,15 @@ class Judge {
     return found;
   }
 
+  [[nodiscard]] Operands operands() const {
+    return {call_, view_.inputs, output_specs_, view_.outputs, policy_.exact_sums};
+  }
+
   [[nodiscard]] UnitChoice choose(const Output& output, double share) const {
-    if (policy_.mode == CheckMode::full) return UnitChoice::all(output.units.count);
+    return policy_.mode == CheckMode::full ? UnitChoice::all(output.units.count) : sample_of(output, share);
+  }
+
+  [[nodiscard]] UnitChoice sample_of(const Output& output, double share) const {
     std::vector<std::int64_t> suspects;
     const auto add = [&](std::span<const std::int64_t> elements) {
       for (const std::int64_t linear : elements) suspects.push_back(linear / output.units.elements);
@@ -197,30 +208,47 @@ class Judge {
     return choose_units(output.units, share, std::move(suspects), key);
   }
 
-  void judge_output(Output& output, double share) const {
-    const UnitChoice choice = choose(output, share);
-    if (!choice.everything()) output.sampled = choice.slice(0, choice.size());
-    judge_units(output, choice);
+  // A sample, then sums of all elements. Exact sums leave nothing unseen, so that few elements suffice beside them.
+  void judge_output(Output& output, double share) {
+    const bool exact = policy_.multiple_of > 0.0;
+    judge_more(output, exact ? sample_of(output, share / most_of_a_few) : choose(output, share));
+    if (project_output(output, exact && policy_.mode != CheckMode::sample ? no_limit : share)) return;
+    if (exact) judge_more(output, choose(output, share));
+    const bool bitwise =
+        std::ranges::all_of(output.panel, [](const CheckedElement& e) { return e.judged.bound == 0.0; });
+    if (bitwise && policy_.mode == CheckMode::bitwise) judge_more(output, UnitChoice::all(output.units.count));
   }
 
-  // What the sample left unseen, by sums of all elements; those of a sum that is off are judged too.
-  void project_output(Output& output, double share) {
-    if (output.sampled.empty() || output.units.elements != 1) return;
+  // Those of the chosen units that were not judged before.
+  void judge_more(Output& output, const UnitChoice& choice) const {
+    if (output.everything) return;
+    const std::vector<std::int64_t> before = std::move(output.sampled);
+    output.sampled.clear();
+    output.everything = choice.everything();
+    if (before.empty() && choice.everything()) return judge_units(output, choice);
+    const std::vector<std::int64_t> chosen = choice.slice(0, choice.size());
+    std::vector<std::int64_t> fresh;
+    std::set_difference(chosen.begin(), chosen.end(), before.begin(), before.end(), std::back_inserter(fresh));
+    std::set_union(chosen.begin(), chosen.end(), before.begin(), before.end(), std::back_inserter(output.sampled));
+    judge_units(output, UnitChoice::some(std::move(fresh)));
+  }
+
+  // What the sample left unseen, by sums of all elements; those of a sum that is off are judged too. Whether it was
+  // done.
+  bool project_output(Output& output, double share) {
+    if (output.everything || output.units.elements != 1) return false;
     const Parallel parallel = [this](std::int64_t count, double flop, const auto& work) {
       on_threads(threads_for(flop), count, work);
     };
     const std::uint64_t key = hash(output.view->spec().name, hash(parity_.phase, mix(policy_.seed + 1)));
-    const auto most_suspects = static_cast<std::int64_t>(share / work_of_unit(output.units));
-    const std::optional<ProjectionResult> found =
-        project({call_, view_.inputs, output_specs_}, *output.view, output.index, output.panel, most_suspects, share,
-                key, parallel);
-    if (!found) return;
+    const auto most_suspects = static_cast<std::int64_t>(policy_.flop_budget / work_of_unit(output.units));
+    const std::optional<ProjectionResult> found = project(operands(), *output.view, output.index, output.panel,
+                                                          most_suspects, share, key, parallel, policy_.multiple_of);
+    if (!found) return false;
     parity_.projected = parity_.projected.value_or(0) + output.view->shape().elements();
     parity_.projected_fault = std::max(parity_.projected_fault.value_or(0.0), found->smallest_fault);
-    std::vector<std::int64_t> unseen;
-    std::set_difference(found->suspects.begin(), found->suspects.end(), output.sampled.begin(), output.sampled.end(),
-                        std::back_inserter(unseen));
-    judge_units(output, UnitChoice::some(std::move(unseen)));
+    judge_more(output, UnitChoice::some(found->suspects));
+    return true;
   }
 
   [[nodiscard]] int threads_for(double flop) const {
@@ -256,7 +284,7 @@ class Judge {
                                         std::int64_t ordinal, std::int64_t panel_step) const {
     const auto per_unit = static_cast<std::size_t>(output.units.elements);
     std::vector<Expected> judged(wanted.size() * per_unit);
-    definition_.evaluate({call_, view_.inputs, output_specs_, view_.outputs}, output.index, wanted, judged);
+    definition_.evaluate(operands(), output.index, wanted, judged);
 
     ChunkResult result;
     std::vector<std::int64_t> firsts(wanted.begin(), wanted.end());

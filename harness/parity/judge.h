@@ -11,17 +11,27 @@
 
 namespace gpubench {
 
-enum class CheckMode { off, sample, full };
+/// How much is judged.
+enum class CheckMode {
+  off,
+  sample,   ///< what a budget of work allows
+  bitwise,  ///< the same; of outputs of which each element has one right value, every element
+  full      ///< every element
+};
 template <>
-inline constexpr auto enum_names<CheckMode> = std::to_array<std::string_view>({"off", "sample", "full"});
+inline constexpr auto enum_names<CheckMode> = std::to_array<std::string_view>({"off", "sample", "bitwise", "full"});
 
 struct JudgePolicy {
   CheckMode mode = CheckMode::sample;
   /// fp64 work of the textbook for this op. Everything is judged where that fits, else landmarks and a seeded sample
-  /// that is spread evenly over the output. Ignored by CheckMode::full.
+  /// that is spread evenly over the output.
   double flop_budget = 20e6;
   std::uint64_t seed = 0;
   int threads = 1;
+  /// On exact data (exact_data.h) no order of adding up rounds a sum. `multiple_of`: what results that their type holds
+  /// exactly are whole multiples of; 0 where they may be rounded.
+  bool exact_sums = false;
+  double multiple_of = 0.0;
 };
 
 /// Views of one op's tensors. `inputs` hold what the op read: for updated storage, the content from before; they are
@@ -38,11 +48,14 @@ struct OpView {
 ///    the largest and smallest magnitudes are judged;
 ///  - judged elements must satisfy round(value - bound) <= got <= round(value + bound); written so that NaN fails;
 ///  - outputs that must hold the same bits (all_reduce: on every rank) are compared in full;
-///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound, bits of a lane) must be rejected, else `not_proven`.
+///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound, bits of a lane) must be rejected, else
+///  `not_proven`.
 ///    A zero reference with a tight bound is proven by the other mutations;
 ///  - where a quarter of what was judged is wrong, or more, and all of that is right within the bound of a lower
 ///    precision (lower_precision.h), the verdict is `downgraded` and names it.
-/// `phase` is "check", "timed" or "recheck". Never throws for wrong data; throws ProgramError for an unknown op.
+/// On exact data the elements are few, and sums tell whether any other is wrong (projection.h).
+/// `phase` is "check", "timed", "recheck" or "exact". Never throws for wrong data; throws ProgramError for an unknown
+/// op.
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);
 

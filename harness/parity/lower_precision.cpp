@@ -114,7 +114,7 @@ bool looks_like_bf16_inputs(const Operands& operands, int output, std::span<cons
 std::string lower_precision(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
-  if (!definition(operands.call.kind).linear_axis({operands.call, inputs, operands.outputs}, output)) return {};
+  if (definition(operands.call.kind).linear_axes({operands.call, inputs, operands.outputs}, output).empty()) return {};
   wrong = wrong.first(std::min(wrong.size(), most_elements));
   if (is_scaled(operands, output, wrong)) return {};
   const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;

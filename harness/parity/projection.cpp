@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <list>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -16,6 +18,9 @@ namespace {
 constexpr double chance_of_an_alarm = 1e-12;  // for all sums of an output
 constexpr std::int64_t narrowest_group = 16;  // elements in a sum
 constexpr std::int64_t elements_at_once = 65536;
+constexpr double most_factors = 512.0;  // 1 to 1023
+// What making and reading an element of exact data takes in any case, in fp64 operations.
+constexpr double making_flop = 16.0;
 
 /// A tensor's axes, folded: `outer` times [extent, inner], and the groups that the axis is cut into.
 struct Folded {
@@ -28,11 +33,28 @@ struct Folded {
   /// The first element of a group along the axis.
   [[nodiscard]] std::int64_t first_of(std::int64_t group) const { return (group * extent + groups - 1) / groups; }
   [[nodiscard]] std::int64_t sums() const { return outer * groups * inner; }
+  /// The sum that an element is in, and its place along the axis.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> place_of(std::int64_t linear) const {
+    const std::int64_t at = linear / inner % extent;
+    return {(linear / inner / extent * groups + group_of(at)) * inner + linear % inner, at};
+  }
+  /// The linear index of the element of a sum that is at this place along the axis.
+  [[nodiscard]] std::int64_t element(std::int64_t sum, std::int64_t at) const {
+    return (sum / inner / groups * extent + at) * inner + sum % inner;
+  }
 };
 
-double sign_of(std::uint64_t key, std::int64_t at) {
-  return (mix(key ^ static_cast<std::uint64_t>(at)) & 1U) != 0 ? 1.0 : -1.0;
-}
+/// What elements are multiplied with: odd whole numbers up to a limit, with random signs.
+struct Factors {
+  std::uint64_t key = 0;
+  std::uint64_t numbers = 1;  ///< 1, 3, ...: how many of them
+
+  [[nodiscard]] double at(std::int64_t place) const {
+    const std::uint64_t drawn = mix(key ^ static_cast<std::uint64_t>(place));
+    const double size = numbers == 1 ? 1.0 : static_cast<double>(2 * ((drawn >> 1U) % numbers) + 1);
+    return (drawn & 1U) != 0 ? size : -size;
+  }
+};
 
 /// Calls add(sum, element along the axis, value) for every element; two threads never have the same sum.
 template <class Add>
@@ -84,64 +106,74 @@ struct Reduced {
   std::vector<double> sums;
 };
 
-Reduced reduce(const TensorView& view, int axis, std::int64_t groups, std::uint64_t key, const Parallel& parallel) {
+Reduced reduce(const TensorView& view, int axis, std::int64_t groups, const Factors& factors,
+               const Parallel& parallel) {
   const Folded folded(view.shape(), axis, groups);
   Reduced result{reduced(view.spec(), axis, groups, DType::f64), {}};
   result.sums.resize(static_cast<std::size_t>(folded.sums()));
   for_each_element(view, folded, parallel, [&](std::int64_t sum, std::int64_t at, double value) {
-    result.sums[static_cast<std::size_t>(sum)] += sign_of(key, at) * value;
+    result.sums[static_cast<std::size_t>(sum)] += factors.at(at) * value;
   });
   return result;
 }
 
 class Projector {
  public:
-  Projector(const Operands& operands, const TensorView& output, int index, const LinearAxis& linear,
-            std::int64_t groups, std::uint64_t key, const Parallel& parallel)
-      : operands_(operands), output_(output), linear_(linear), groups_(groups), key_(key), parallel_(parallel) {
-    for (const TensorSpec& spec : operands.outputs)
-      output_specs_.push_back(reduced(spec, linear.output_axis, groups, spec.dtype));
+  /// Adds up along all of the axes, in `groups` parts of the first.
+  Projector(const Operands& operands, const TensorView& output, int index, std::span<const LinearAxis> axes,
+            std::int64_t groups, const Factors& factors, double multiple_of, const Parallel& parallel)
+      : operands_(operands), output_(output), axes_(axes), multiple_of_(multiple_of), parallel_(parallel) {
+    for (const TensorSpec& spec : operands.outputs) output_specs_.push_back(spec);
+    Shape shape = output.shape();
+    for (const LinearAxis& axis : axes) {
+      const std::int64_t cut_into = folds_.empty() ? groups : 1;
+      factors_.push_back({hash_at(factors.key, folds_.size()), factors.numbers});
+      folds_.emplace_back(shape, axis.output_axis, cut_into);
+      for (TensorSpec& spec : output_specs_) spec = reduced(spec, axis.output_axis, cut_into, spec.dtype);
+      shape = output_specs_.front().shape;
+    }
     evaluate(index);
     add_up();
   }
 
   ProjectionResult result(std::span<const CheckedElement> judged, std::int64_t most_suspects) const {
-    const Folded folded(output_.shape(), linear_.output_axis, groups_);
-    const double t = std::sqrt(2.0 * std::log(2.0 * static_cast<double>(folded.sums()) / chance_of_an_alarm));
-    const double ratio = bound_ratio(folded, judged);
+    const double t = std::sqrt(2.0 * std::log(2.0 * static_cast<double>(sums_.size()) / chance_of_an_alarm));
+    const double ratio = bound_ratio(judged);
     ProjectionResult result;
     double widest = 0.0;
     std::vector<std::pair<double, std::int64_t>> off;
-    for (std::int64_t sum = 0; sum < folded.sums(); ++sum) {
-      const auto at = static_cast<std::size_t>(sum);
-      const double limit = t * std::sqrt(squares_[at]) * (1.0 + ratio);
+    for (std::size_t at = 0; at < sums_.size(); ++at) {
+      const double limit = multiple_of_ > 0.0 ? 0.0 : t * std::sqrt(squares_[at]) * (1.0 + ratio);
       if (std::isfinite(limit)) widest = std::max(widest, limit);
       const double error = std::fabs(sums_[at] - expected_[at].value);
       if (error <= limit) continue;  // NaN is off
-      off.emplace_back(limit > 0.0 && error == error ? error / limit : std::numeric_limits<double>::infinity(), sum);
+      off.emplace_back(limit > 0.0 && error == error ? error / limit : std::numeric_limits<double>::infinity(),
+                       static_cast<std::int64_t>(at));
     }
     // The other errors may make up for half of it.
     if (rms_ > 0.0 && std::isfinite(rms_)) result.smallest_fault = 2.0 * widest / rms_;
     std::stable_sort(off.begin(), off.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& one : off) {
-      const std::vector<std::int64_t> sum = elements_of(folded, one.second);
+      const std::vector<std::int64_t> sum = elements_of(one.second);
       const auto named = static_cast<std::int64_t>(result.suspects.size() + sum.size());
       if (!result.suspects.empty() && named > most_suspects) break;
       result.suspects.insert(result.suspects.end(), sum.begin(), sum.end());
     }
+    result.suspects.insert(result.suspects.end(), odd_.begin(),
+                           odd_.begin() + std::min<std::ptrdiff_t>(std::ssize(odd_), most_suspects));
     std::sort(result.suspects.begin(), result.suspects.end());
     return result;
   }
 
  private:
   void evaluate(int index) {
-    std::vector<Reduced> held;
-    held.reserve(linear_.operands.size());
+    std::list<Reduced> held;
     std::vector<TensorView> inputs(operands_.inputs.begin(), operands_.inputs.end());
-    for (const auto& [input, axis] : linear_.operands) {
-      held.push_back(reduce(inputs[input], axis, groups_, key_, parallel_));
-      inputs[input] =
-          TensorView(held.back().spec, reinterpret_cast<const std::byte*>(held.back().sums.data()));  // NOLINT
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      for (const auto& [input, axis] : axes_[i].operands) {
+        const Reduced& sums = held.emplace_back(reduce(inputs[input], axis, folds_[i].groups, factors_[i], parallel_));
+        inputs[input] = TensorView(sums.spec, reinterpret_cast<const std::byte*>(sums.sums.data()));  // NOLINT
+      }
     }
     const OpDefinition& op = definition(operands_.call.kind);
     std::vector<TensorSpec> specs;
@@ -154,88 +186,134 @@ class Projector {
       std::vector<std::int64_t> wanted;
       for (std::int64_t unit = part * per_part; unit < std::min(units.count, (part + 1) * per_part); ++unit)
         wanted.push_back(unit);
-      op.evaluate({operands_.call, inputs, output_specs_}, index, wanted,
+      op.evaluate({operands_.call, inputs, output_specs_, {}, operands_.exact_sums}, index, wanted,
                   std::span(expected_).subspan(static_cast<std::size_t>(part * per_part * units.elements),
                                                wanted.size() * static_cast<std::size_t>(units.elements)));
     });
   }
 
   void add_up() {
-    const Folded folded(output_.shape(), linear_.output_axis, groups_);
+    const Folded& folded = folds_.front();
     sums_.resize(static_cast<std::size_t>(folded.sums()));
     squares_.resize(sums_.size());
     const HalfUlp half(output_.dtype());
+    const double multiples = multiple_of_ > 0.0 ? 1.0 / multiple_of_ : 0.0;  // a power of two
     std::vector<double> magnitudes(sums_.size());
+    std::mutex mutex;
     for_each_element(output_, folded, parallel_, [&](std::int64_t sum, std::int64_t at, double value) {
+      if (std::nearbyint(value * multiples) != value * multiples) {
+        const std::lock_guard lock(mutex);
+        odd_.push_back(folded.element(sum, at));
+      }
       const double h = half(value);
-      sums_[static_cast<std::size_t>(sum)] += sign_of(key_, at) * value;
+      sums_[static_cast<std::size_t>(sum)] += factors_.front().at(at) * value;
       squares_[static_cast<std::size_t>(sum)] += h * h;
       magnitudes[static_cast<std::size_t>(sum)] += value * value;
     });
     rms_ = std::sqrt(std::accumulate(magnitudes.begin(), magnitudes.end(), 0.0) /
                      static_cast<double>(output_.shape().elements()));
+    for (std::size_t i = 1; i < folds_.size(); ++i) {
+      const std::vector<double> sums = std::move(sums_), squares = std::move(squares_);
+      sums_.assign(static_cast<std::size_t>(folds_[i].sums()), 0.0);
+      squares_.assign(sums_.size(), 0.0);
+      for (std::size_t e = 0; e < sums.size(); ++e) {
+        const auto [sum, at] = folds_[i].place_of(static_cast<std::int64_t>(e));
+        sums_[static_cast<std::size_t>(sum)] += factors_[i].at(at) * sums[e];
+        squares_[static_cast<std::size_t>(sum)] += squares[e];
+      }
+    }
   }
 
   // The largest of T / (root mean square of h), over the judged elements.
-  double bound_ratio(const Folded& folded, std::span<const CheckedElement> judged) const {
+  double bound_ratio(std::span<const CheckedElement> judged) const {
     double ratio = 0.0;
     for (const CheckedElement& element : judged) {
-      const std::int64_t at = element.linear / folded.inner % folded.extent, group = folded.group_of(at);
-      const std::int64_t outer = element.linear / folded.inner / folded.extent;
-      const auto sum =
-          static_cast<std::size_t>((outer * groups_ + group) * folded.inner + element.linear % folded.inner);
-      const auto members = static_cast<double>(folded.first_of(group + 1) - folded.first_of(group));
-      const double mean = std::sqrt(squares_[sum] / members);
+      std::int64_t sum = element.linear;
+      double members = 1.0;
+      for (const Folded& folded : folds_) {
+        const auto [of, at] = folded.place_of(sum);
+        const std::int64_t group = folded.group_of(at);
+        members *= static_cast<double>(folded.first_of(group + 1) - folded.first_of(group));
+        sum = of;
+      }
+      const double mean = std::sqrt(squares_[static_cast<std::size_t>(sum)] / members);
       if (mean > 0.0 && std::isfinite(element.judged.bound)) ratio = std::max(ratio, element.judged.bound / mean);
     }
     return ratio;
   }
 
-  static std::vector<std::int64_t> elements_of(const Folded& folded, std::int64_t sum) {
-    const std::int64_t inner = sum % folded.inner, group = sum / folded.inner % folded.groups;
-    const std::int64_t outer = sum / folded.inner / folded.groups;
-    std::vector<std::int64_t> elements;
-    for (std::int64_t at = folded.first_of(group); at < folded.first_of(group + 1); ++at)
-      elements.push_back((outer * folded.extent + at) * folded.inner + inner);
+  std::vector<std::int64_t> elements_of(std::int64_t sum) const {
+    std::vector<std::int64_t> elements{sum};
+    for (auto folded = folds_.rbegin(); folded != folds_.rend(); ++folded) {
+      std::vector<std::int64_t> finer;
+      for (const std::int64_t coarse : elements) {
+        const std::int64_t group = coarse / folded->inner % folded->groups;
+        for (std::int64_t at = folded->first_of(group); at < folded->first_of(group + 1); ++at)
+          finer.push_back(folded->element(coarse, at));
+      }
+      elements = std::move(finer);
+    }
     return elements;
   }
 
   const Operands& operands_;
   const TensorView& output_;
-  const LinearAxis& linear_;
-  std::int64_t groups_;
-  std::uint64_t key_;
+  std::span<const LinearAxis> axes_;
+  std::vector<Folded> folds_;     // by axis, each of the shape that the one before leaves
+  std::vector<Factors> factors_;  // by axis
+  double multiple_of_;
   const Parallel& parallel_;
   std::vector<TensorSpec> output_specs_;
   std::vector<Expected> expected_;
   std::vector<double> sums_, squares_;  // of the output with signs; of half the distances between numbers
   double rms_ = 0.0;                    // of the output
+  std::vector<std::int64_t> odd_;       // elements that are no multiples
 };
 
 }  // namespace
 
 std::optional<ProjectionResult> project(const Operands& operands, const TensorView& output, int index,
                                         std::span<const CheckedElement> judged, std::int64_t most_suspects,
-                                        double flop_budget, std::uint64_t key, const Parallel& parallel) {
-  if (output.dtype() == DType::f64 || output.shape().elements() == 0) return std::nullopt;
+                                        double flop_budget, std::uint64_t key, const Parallel& parallel,
+                                        double multiple_of) {
+  const bool exact = multiple_of > 0.0;
+  if ((output.dtype() == DType::f64 && !exact) || output.shape().elements() == 0) return std::nullopt;
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
   const OpDefinition& op = definition(operands.call.kind);
   const CallSpecs specs{operands.call, inputs, operands.outputs};
-  const std::optional<LinearAxis> linear = op.linear_axis(specs, index);
-  if (!linear) return std::nullopt;
-
-  const std::int64_t extent = output.shape()[linear->output_axis];
+  const std::vector<LinearAxis> axes = op.linear_axes(specs, index);
   double reading = static_cast<double>(output.shape().elements());
-  for (const auto& operand : linear->operands) reading += static_cast<double>(inputs[operand.first].shape.elements());
+  for (const LinearAxis& axis : axes) {
+    for (const auto& operand : axis.operands) reading += static_cast<double>(inputs[operand.first].shape.elements());
+  }
+  if (exact) flop_budget = std::max(flop_budget, making_flop * reading);
   const CheckUnits units = op.units(specs, index);
-  const double of_a_group =
-      static_cast<double>(units.count * units.elements) / static_cast<double>(extent) * units.flop_per_unit;
-  const double affordable = (flop_budget - reading) / std::max(of_a_group, 1.0);
-  const std::int64_t most = std::max<std::int64_t>(1, extent / narrowest_group);
-  if (!(affordable >= 1.0) || extent < 2 * narrowest_group) return std::nullopt;
-  const std::int64_t groups = affordable < static_cast<double>(most) ? static_cast<std::int64_t>(affordable) : most;
-  return Projector(operands, output, index, *linear, groups, key, parallel).result(judged, most_suspects);
+  double of_a_group = static_cast<double>(units.count * units.elements) * units.flop_per_unit;
+  double extents = 1.0;
+  // Along as few axes as are affordable: the more elements in a sum, the less it shows.
+  for (std::size_t count = 1; count <= axes.size(); ++count) {
+    const std::int64_t extent = output.shape()[axes[count - 1].output_axis];
+    of_a_group /= static_cast<double>(extent);
+    extents *= static_cast<double>(extent);
+    const double affordable = (flop_budget - reading) / std::max(of_a_group, 1.0);
+    if (!(affordable >= 1.0) || (!exact && extent < 2 * narrowest_group)) continue;
+    Factors factors{key};
+    const std::int64_t most = count == 1 ? std::max<std::int64_t>(1, extent / narrowest_group) : 1;
+    std::int64_t groups = affordable < static_cast<double>(most) ? static_cast<std::int64_t>(affordable) : most;
+    if (exact) {
+      // fp64 must hold each sum: its products, fewer than the textbook's operations, are of numbers up to 3 (8 with
+      // blocks' scales and what is added).
+      const double room = 0x1p53 / (64.0 * extents * units.flop_per_unit);
+      if (!(room >= 1.0)) return std::nullopt;
+      factors.numbers = static_cast<std::uint64_t>(
+          std::clamp(0.5 * std::pow(room, 1.0 / static_cast<double>(count)), 1.0, most_factors));
+      groups = 1;
+    }
+    return Projector(operands, output, index, std::span(axes).first(count), groups, factors, multiple_of, parallel)
+        .result(judged, most_suspects);
+  }
+  return std::nullopt;
 }
 
 }  // namespace gpubench

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -45,8 +46,14 @@ std::string_view in_words(Verdict verdict) {
 std::string coverage_of(const Parity& parity, int pauses) {
   std::int64_t judged = 0;
   std::int64_t elements = 0, projected = 0;
+  std::int64_t exact = 0, exact_judged = 0;  // on exact data
   std::set<std::string_view> labels;
   for (const OpParity& op : parity.ops) {
+    if (op.phase == "exact") {
+      exact += op.elements;
+      exact_judged += std::min(op.elements, op.judged + op.projected.value_or(0));
+      continue;
+    }
     judged += op.judged;
     elements += op.elements;
     projected += op.projected.value_or(0);
@@ -61,6 +68,9 @@ std::string coverage_of(const Parity& parity, int pauses) {
   if (projected > 0)
     text += fmt::format(", {:.3g}% in sums", 100.0 * static_cast<double>(projected) / static_cast<double>(elements));
   if (pauses > 0) text += fmt::format("; recheck replayed in {} segments", pauses + 1);
+  if (exact > 0)
+    text += fmt::format("; {:.3g}% of products bit for bit on exact data",
+                        100.0 * static_cast<double>(exact_judged) / static_cast<double>(exact));
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/core/tuning_cache.h"
 #include "harness/parity/end_to_end.h"
 #include "harness/run/timing.h"
 
@@ -18,6 +19,13 @@ constexpr double most_end_to_end_flop = 2e9;
 
 bool any_overlap(const Program& program, std::span<const ValueId> values, ValueId value) {
   return std::any_of(values.begin(), values.end(), [&](ValueId other) { return program.overlaps(other, value); });
+}
+
+bool overlap_each_other(const Program& program, std::span<const ValueId> values) {
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (any_overlap(program, values.first(i), values[i])) return true;
+  }
+  return false;
 }
 
 /// Storages that the op reads and does not write.
@@ -52,8 +60,8 @@ CaseCheck::CaseCheck(PreparedCase& prepared, const RunOptions& options, CaseReco
       rounds_(prepared, judge_, record) {}
 
 void CaseCheck::judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
-                         const std::string& phase, const std::string& fault) {
-  add_op(record_, with_fault(judge_.judge(op, inputs, outputs, phase), fault));
+                         const std::string& phase, const std::string& fault, const ExactData* data) {
+  add_op(record_, with_fault(judge_.judge(op, inputs, outputs, phase, {}, data), fault));
 }
 
 void CaseCheck::alone() {
@@ -89,7 +97,7 @@ void CaseCheck::end_to_end() {
   add_end_to_end(record_, results);
 }
 
-void CaseCheck::alone(int op) {
+void CaseCheck::alone(int op, const std::string& phase, const ExactData* data) {
   if (options_.alive) options_.alive();
   const Program& program = prepared_.program();
   const OpCall& call = program.op(op);
@@ -130,7 +138,24 @@ void CaseCheck::alone(int op) {
   }
   std::vector<StorageBytes> outputs;
   for (const ValueId id : call.outputs) outputs.push_back(reader.output(call, id));
-  judge_op(op, inputs, outputs, "check", fault);
+  judge_op(op, inputs, outputs, phase, fault, data);
+}
+
+void CaseCheck::on_exact_data() {
+  if (options_.check == CheckMode::off) return;
+  const Program& program = prepared_.program();
+  std::set<std::string> plans;
+  for (const int op : prepared_.ops(Phase::timed)) {
+    const OpCall& call = program.op(op);
+    if (!plans.insert(prepared_.implementation(op) + choice_key(call, specs_of_call(program, call))).second) continue;
+    const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
+    if (overlap_each_other(program, call.inputs)) continue;
+    const std::optional<ExactData> data = exact_data({call, inputs, outputs}, options_.seed);
+    if (!data) continue;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) prepared_.give(call.inputs[i], data->inputs[i]);
+    prepared_.begin_outputs(op);
+    alone(op, "exact", &*data);
+  }
 }
 
 void CaseCheck::look_at_guards(int copy, const std::string& where) {

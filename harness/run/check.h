@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "harness/core/record.h"
+#include "harness/parity/exact_data.h"
 #include "harness/run/case_record.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/recheck_plan.h"
@@ -59,13 +60,13 @@ class OpJudge {
   OpJudge(const PreparedCase& prepared, const RunOptions& options);
 
   /// Judges `outputs` given `inputs`: the contents of the storages of the op's values, in their order. `suspects`: see
-  /// OpView::suspects.
+  /// OpView::suspects. `data`: what the inputs are, if they are exact data.
   [[nodiscard]] OpParity judge(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
-                               const std::string& phase,
-                               std::span<const std::vector<std::int64_t>> suspects = {}) const;
+                               const std::string& phase, std::span<const std::vector<std::int64_t>> suspects = {},
+                               const ExactData* data = nullptr) const;
 
  private:
-  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
+  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase, const ExactData* data) const;
 
   const PreparedCase& prepared_;
   const RunOptions& options_;
@@ -183,13 +184,17 @@ class CaseCheck {
   /// whole launch must leave, bit for bit, what its segments leave.
   void replay();
 
+  /// Runs the timed ops that add up products once more, each plan once, on data of which every sum is exact, and judges
+  /// every element of them bit for bit (harness/parity/exact_data.h). Copy 0 then holds other data than the case's.
+  void on_exact_data();
+
   /// How often the replay paused to keep values before they were overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }
   /// RoundCheck::coverage(), and how memory that is reused limits the check.
   [[nodiscard]] std::string rounds_coverage() const;
 
  private:
-  void alone(int op);
+  void alone(int op, const std::string& phase = "check", const ExactData* data = nullptr);
   void end_to_end();
   [[nodiscard]] int touched() const;
   bool faulty(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again);
@@ -203,7 +208,7 @@ class CaseCheck {
   [[nodiscard]] Fingerprints what_is_left();
   void compare_with_segments(const Fingerprints& in_segments);
   void judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
-                const std::string& phase, const std::string& fault);
+                const std::string& phase, const std::string& fault, const ExactData* data = nullptr);
 
   PreparedCase& prepared_;
   const RunOptions& options_;

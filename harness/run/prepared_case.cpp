@@ -315,6 +315,16 @@ void PreparedCase::give(ValueId id, const HostTensor& data) {
   });
 }
 
+void PreparedCase::begin_outputs(int op) {
+  const OpCall& call = program().op(op);
+  std::set<int> kept;
+  for (const ValueId input : call.inputs) kept.insert(program().value(input).storage.index);
+  for (const ValueId output : call.outputs) {
+    const StorageId storage = program().value(output).storage;
+    if (kept.insert(storage.index).second) begin_storage(0, storage);
+  }
+}
+
 void PreparedCase::reverse_inputs() {
   reset(0);
   for (const ValueId id : roots_) {

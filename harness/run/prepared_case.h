@@ -126,6 +126,8 @@ class PreparedCase {
   /// Writes a value of copy 0, an operand of a launch on data made for it. `data` has its shape and type. Guards of
   /// memory that storages share are written anew.
   void give(ValueId id, const HostTensor& data);
+  /// Poisons and guards what an op of copy 0 writes and does not update, whatever was there before.
+  void begin_outputs(int op);
 
  private:
   struct Copy {

@@ -5,6 +5,7 @@
 // side: of the inputs, where a backend scales these (then possibly below the smallest normal number, where the spacing
 // stays the same), or of the sum.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -24,8 +25,6 @@ double unit_of(double value) {
   const auto whole = static_cast<std::int64_t>(std::ldexp(fraction, 53));
   return std::ldexp(static_cast<double>(whole & -whole), exponent - 53);
 }
-
-bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
 /// What the ranks hold for one element, reduced.
 class Reducer {
@@ -49,7 +48,7 @@ class Reducer {
     const double size = partial_sum_size(sum);
     const double hops = exact ? 0.0 : 2.0 * u_ * std::sqrt(ranks_ - 1.0) * size;
     if (reduction_ == Reduction::sum) return {sum.value, hops};
-    const double scaling = exact && is_power_of_two(ranks_) ? 0.0 : 2.0 * u_ * size;
+    const double scaling = exact && std::has_single_bit(static_cast<unsigned>(ranks_)) ? 0.0 : 2.0 * u_ * size;
     return {sum.value / ranks_, (hops + scaling) / ranks_ + subnormal(values)};
   }
 

@@ -88,6 +88,7 @@ struct Patch {
 };
 
 ContractionRule rule_of(const Operands& operands) {
+  if (operands.exact_sums) return exact_sums_rule;
   return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
                           operands.outputs[0].dtype);
 }
@@ -146,9 +147,19 @@ class ImageDefinition final : public OpDefinition {
     }
   }
 
-  std::optional<LinearAxis> linear_axis(const CallSpecs& op, int) const override {
-    if (op.call.attributes.as<Conv2d>().groups != 1) return {};
-    return LinearAxis{3, {{1, forward ? 0 : 3}}};
+  // Channels, where all of them are of one group; else images.
+  std::vector<LinearAxis> linear_axes(const CallSpecs& op, int) const override {
+    if (op.call.attributes.as<Conv2d>().groups != 1) return {{0, {{0, 0}}}};
+    return {{3, {{1, forward ? 0 : 3}}}};
+  }
+
+  // Over the channels of the data, tap by tap.
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    const Shape& filter = op.input("filter").shape;
+    return Contraction{.a_axis = 3,
+                       .b_axis = forward ? 3 : 0,
+                       .extent = forward ? filter[3] : filter[0] / op.call.attributes.as<Conv2d>().groups,
+                       .repeats = filter[1] * filter[2]};
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
@@ -245,9 +256,16 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     for (std::size_t i = 0; i < sums.size(); ++i) judged[i] = {sums[i].value, rule.bound(sums[i])};
   }
 
-  std::optional<LinearAxis> linear_axis(const CallSpecs& op, int) const override {
+  // The output's channels, and the input's.
+  std::vector<LinearAxis> linear_axes(const CallSpecs& op, int) const override {
     if (op.call.attributes.as<Conv2d>().groups != 1) return {};
-    return LinearAxis{0, {{1, 3}}};
+    return {{0, {{1, 3}}}, {3, {{0, 3}}}};
+  }
+
+  // Over the images, position by position.
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    const Shape& dy = op.input("dy").shape;
+    return Contraction{.extent = dy[0], .repeats = dy[1] * dy[2]};
   }
 
  private:

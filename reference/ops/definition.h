@@ -83,6 +83,8 @@ struct Operands {
   /// What the op wrote to its outputs, for ops of which one output is judged on another (a sum on its summands, which
   /// are judged themselves). Empty where the op has not run: then the textbook uses its own values.
   std::span<const TensorView> written{};
+  /// The data are such that sums of products are exact in any order (Contraction): their bounds have no part for it.
+  bool exact_sums = false;
 
   /// Throws ProgramError where the call lacks it.
   [[nodiscard]] const TensorView& input(std::string_view name) const { return Named<TensorView>(call, inputs)[name]; }
@@ -102,6 +104,18 @@ struct LinearAxis {
   std::vector<std::pair<std::size_t, int>> operands;
 };
 
+/// What an op adds up: products of two inputs, element by element along an axis of each. Data can be made on which
+/// these sums are exact (harness/parity/exact_data.h).
+struct Contraction {
+  std::size_t a = 0, b = 1;  ///< inputs
+  int a_axis = 0, b_axis = 0;
+  std::int64_t extent = 0;   ///< elements along it that one sum takes; an axis may have several times as many (groups)
+  std::int64_t repeats = 1;  ///< times that a sum does so: the taps of a filter
+  bool ragged = false;       ///< sums take runs of other lengths, from anywhere
+  double factor = 1.0;       ///< of the sum, and of what is added to it, if anything is: alpha and beta
+  double c_in_factor = 0.0;
+};
+
 class OpDefinition {
  public:
   virtual ~OpDefinition() = default;
@@ -119,10 +133,14 @@ class OpDefinition {
   [[nodiscard]] virtual bool reads_written(const OpCall& /*call*/) const { return false; }
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
   [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
-  /// For checking a whole output by few sums (harness/parity/projection.h). All outputs have the axis.
-  [[nodiscard]] virtual std::optional<LinearAxis> linear_axis(const CallSpecs& /*op*/, int /*output*/) const {
+  /// For checking a whole output by few sums (harness/parity/projection.h): none, or some of which any may be added up
+  /// along, the cheapest first. All outputs have the axes.
+  [[nodiscard]] virtual std::vector<LinearAxis> linear_axes(const CallSpecs& /*op*/, int /*output*/) const {
     return {};
   }
+  /// None where sums are not all that is rounded to the output's precision, whatever the data are: a factor that is no
+  /// power of two.
+  [[nodiscard]] virtual std::optional<Contraction> contraction(const CallSpecs& /*op*/) const { return {}; }
   /// What the wrong elements of an output have in common, as far as the op knows: "rank 1's contribution is missing, in
   /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
   [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,

@@ -54,10 +54,11 @@ struct GemmViews {
 // What a constant loses when it is brought to the type that arithmetic runs in.
 double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
 
-// z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue.
+// z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue. Where sums are
+// exact, so are these.
 Expected pre_activation(const Gemm& gemm, const Math& math, const ContractionRule& rule, const GemmViews& views,
                         const ProductSum& ab, std::int64_t unit, std::int64_t column) {
-  const double u = accumulator_roundoff(math);
+  const double u = rule.u > 0.0 ? accumulator_roundoff(math) : 0.0;
   const double alpha = gemm.alpha * views.scale;
   const double scaled = alpha * ab.value;
   const double c_in = views.c_in != nullptr ? (*views.c_in)[unit] : 0.0;
@@ -148,8 +149,10 @@ class GemmDefinition : public OpDefinition {
     const Named<TensorView> operand(operands.call, operands.inputs);
     const GemmViews views(operand);
     const Math& math = operands.call.math;
-    const ContractionRule rule = contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
-                                                  operands.outputs[0].dtype, gemm.blocks);
+    const ContractionRule rule = operands.exact_sums
+                                     ? exact_sums_rule
+                                     : contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
+                                                        operands.outputs[0].dtype, gemm.blocks);
     Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1, 0, operand.find("blocks_a"));
     Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n, 0, operand.find("blocks_b"));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -164,7 +167,7 @@ class GemmDefinition : public OpDefinition {
   }
 
   // Along the columns, before an epilogue that is not linear. Blocks' scales are multiplied along the same axis.
-  std::optional<LinearAxis> linear_axis(const CallSpecs& op, int output) const override {
+  std::vector<LinearAxis> linear_axes(const CallSpecs& op, int output) const override {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     if (gemm.blocks || (output == 0 && gemm.epilogue != Gemm::Epilogue::none)) return {};
     const int columns = op.outputs[0].shape.rank() - 1;
@@ -173,7 +176,18 @@ class GemmDefinition : public OpDefinition {
     const Named<TensorSpec> operand(op.call, op.inputs);
     if (const auto at = operand.position("c_in")) axis.operands.emplace_back(*at, columns);
     if (const auto at = operand.position("bias")) axis.operands.emplace_back(*at, 0);
-    return axis;
+    return {axis};
+  }
+
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    const Gemm& gemm = op.call.attributes.as<Gemm>();
+    if (!is_power_of_two(gemm.alpha) || (gemm.beta != 0.0 && !is_power_of_two(gemm.beta))) return {};
+    const int rank = op.inputs[0].shape.rank();
+    return Contraction{.a_axis = rank - (gemm.transpose_a ? 2 : 1),
+                       .b_axis = rank - (gemm.transpose_b ? 1 : 2),
+                       .extent = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape).k,
+                       .factor = gemm.alpha,
+                       .c_in_factor = gemm.beta};
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;

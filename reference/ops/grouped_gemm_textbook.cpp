@@ -29,6 +29,7 @@ ProductSum sum_of(const Math& math, std::span<const double> left, std::span<cons
 }
 
 ContractionRule grouped_rule_of(const Operands& operands) {
+  if (operands.exact_sums) return exact_sums_rule;
   return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
                           operands.outputs[0].dtype);
 }
@@ -78,6 +79,15 @@ class GroupedGemmDefinition final : public OpDefinition {
         judged[i] = {sum.value, rule.bound(sum)};
       }
     }
+  }
+
+  std::vector<LinearAxis> linear_axes(const CallSpecs& op, int) const override {
+    return {{1, {{1, op.call.attributes.as<GroupedGemm>().transpose_b ? 1 : 2}}}};
+  }
+
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    const bool transpose_b = op.call.attributes.as<GroupedGemm>().transpose_b;
+    return Contraction{.a_axis = 1, .b_axis = transpose_b ? 2 : 1, .extent = op.inputs[0].shape[1]};
   }
 
   void derivative(Program& program, const OpCall& forward, GradientTape& tape) const override {
@@ -147,6 +157,12 @@ class GroupedGemmBackwardWeight final : public OpDefinition {
         }
       }
     }
+  }
+
+  std::vector<LinearAxis> linear_axes(const CallSpecs&, int) const override { return {{2, {{1, 1}}}, {1, {{0, 1}}}}; }
+
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    return Contraction{.extent = op.inputs[0].shape[0], .ragged = true};
   }
 };
 

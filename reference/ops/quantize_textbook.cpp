@@ -14,11 +14,6 @@ namespace {
 
 enum Output { output_values, output_inverse, output_amax };
 
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::isfinite(value) && std::fabs(std::frexp(value, &exponent)) == 0.5;
-}
-
 // The interval around `value`, clamped at both ends: what overflows becomes the largest number, never NaN or infinity.
 // Without a bound it is a cast, bit for bit.
 Expected clamped(const Expected& judged, double largest) {

@@ -8,6 +8,11 @@
 
 namespace gpubench {
 
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::fabs(std::frexp(value, &exponent)) == 0.5;
+}
+
 std::string number_text(double value) {
   std::array<char, 40> digits{};
   const auto end =

@@ -158,6 +158,9 @@ inline constexpr std::string_view exact_bound = "exact, bitwise";
 /// M of Rule G: the size of a partial sum.
 inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
 
+/// Whether multiplying by it rounds nothing; of either sign.
+[[nodiscard]] bool is_power_of_two(double value);
+
 /// Six digits at most: "0.125", "1e-08".
 [[nodiscard]] std::string number_text(double value);
 /// "2^-24"; "0" for 0.
@@ -203,6 +206,9 @@ struct ContractionRule {
   [[nodiscard]] std::string formula(std::string_view terms) const;
   [[nodiscard]] std::string formula(std::int64_t terms) const { return formula(std::to_string(terms)); }
 };
+
+/// The rule of sums that are exact: a bound of 0.
+inline constexpr ContractionRule exact_sums_rule{.u = 0.0};
 
 /// The rule for products of elements of types `a` and `b` under `math`, whose sum is stored as `out`. `blocks`: each
 /// block along k has a scale, and the products that are summed are those of scaled elements.

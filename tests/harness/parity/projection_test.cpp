@@ -11,6 +11,7 @@
 #include "harness/parity/end_to_end.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/grouped_gemm.h"
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
@@ -37,6 +38,7 @@ double rms(const TensorView& view) {
 struct Problem {
   std::string name;
   std::function<Program()> build;
+  double budget = 0.0;  ///< other than small_budget()
 };
 
 // Every linear op, in each orientation that its operands may have.
@@ -90,25 +92,49 @@ std::vector<Problem> problems() {
                          p.add(tensor("dy", type, {2, 9, 9, 40}, Role::gradient, Fill::normal(1.0))), 3, 3);
                      return p;
                    }});
+    const auto grouped = [=](bool gradient) {
+      Program p;
+      const ValueId a = p.add(tensor("a", type, {60, 40}, Role::input, Fill::normal(1.0)));
+      const ValueId b =
+          p.add(tensor("b", type, gradient ? Shape{60, 64} : Shape{3, 40, 64}, Role::parameter, Fill::normal(1.0)));
+      const ValueId sizes = p.add(tensor("sizes", DType::i32, {3}, Role::input, Fill::integers(19, 20)));
+      gradient ? grouped_gemm_backward_weight(p, Math{}, "op", a, b, sizes)
+               : grouped_gemm(p, {}, Math{}, "op", a, b, sizes);
+      return p;
+    };
+    all.push_back({"grouped gemm " + std::string(name(type)), [=] { return grouped(false); }});
+    all.push_back({"gradient of grouped gemm " + std::string(name(type)), [=] { return grouped(true); }});
+    // Of so many input and output channels that sums along one of both would cost more than the budget.
+    all.push_back({"conv filter along two axes " + std::string(name(type)),
+                   [=] {
+                     Program p;
+                     conv2d_backward_filter(
+                         p, conv, Math{}, "op", p.add(tensor("x", type, {1, 9, 9, 64}, Role::input, Fill::normal(1.0))),
+                         p.add(tensor("dy", type, {1, 9, 9, 72}, Role::gradient, Fill::normal(1.0))), 3, 3);
+                     return p;
+                   },
+                   2e5});
   }
   return all;
 }
 
 // A budget that buys a sample of a tenth, and sums.
-double small_budget(const Program& program) { return std::max(cost_of(program, program.op(0)).flop / 4.0, 2e5); }
+double small_budget(const Problem& problem, const Program& program) {
+  return problem.budget > 0.0 ? problem.budget : std::max(cost_of(program, program.op(0)).flop / 4.0, 2e5);
+}
 
 TEST(Projection, EachLinearOpIsComparedWholeAndWithoutAlarm) {
   for (const Problem& problem : problems()) {
     JudgedProgram memory(problem.build());
     run_perfectly(memory);
     const ValueId out = memory.program().op(0).outputs[0];
-    const OpParity parity = memory.judged(sampling(small_budget(memory.program())));
+    const OpParity parity = memory.judged(sampling(small_budget(problem, memory.program())));
     EXPECT_EQ(parity.verdict, Verdict::pass) << problem.name << ": " << parity.reason;
     EXPECT_LT(parity.judged, parity.elements) << problem.name;
     ASSERT_TRUE(parity.projected.has_value()) << problem.name;
     EXPECT_EQ(*parity.projected, memory.view(out).shape().elements()) << problem.name;
     EXPECT_GT(*parity.projected_fault, 0.0) << problem.name;
-    EXPECT_LT(*parity.projected_fault, 2.0) << problem.name;
+    EXPECT_LT(*parity.projected_fault, 12.0) << problem.name;
   }
 }
 
@@ -117,7 +143,7 @@ TEST(Projection, ASingleElementOffByTheStatedAmountIsFoundWhereverItIs) {
     JudgedProgram memory(problem.build());
     run_perfectly(memory);
     const ValueId out = memory.program().op(0).outputs[0];
-    const JudgePolicy policy = sampling(small_budget(memory.program()));
+    const JudgePolicy policy = sampling(small_budget(problem, memory.program()));
     const double fault = *memory.judged(policy).projected_fault * rms(memory.view(out));
     const std::int64_t elements = memory.view(out).shape().elements();
     int tried = 0;

@@ -281,6 +281,7 @@ static void misbehave(state* own, const gpubench_call* call, char* workspace) {
   if (is(own, "after_output")) c[m * n] = 0.0F;
   if (is(own, "beyond_workspace")) workspace[workspace_bytes] = 1;
   if (is(own, "one_element")) c[m / 2 * n + n / 3] += 0.01F;
+  for (int64_t i = 0; is(own, "scaled") && i < m * n; ++i) c[i] *= 1.0F + 0x1p-18F;
   if (is(own, "large_shapes") && m >= 256) {
     for (int64_t j = 0; j < n; ++j) c[(m - 1) * n + j] -= data_of(call, "a")[m * k - 1] * data_of(call, "b")[(k - 1) * n + j];
   }

@@ -70,6 +70,10 @@ const std::vector<PlannedCase>& large() {
   static const auto planned = one_case("product", {{"m", 256}, {"n", 40}, {"k", 64}});
   return planned;
 }
+const std::vector<PlannedCase>& long_sums() {
+  static const auto planned = one_case("product", {{"m", 24}, {"n", 40}, {"k", 2048}});
+  return planned;
+}
 const std::vector<PlannedCase>& million() {
   static const auto planned = one_case("product", {{"m", 1000}, {"n", 1000}, {"k", 4}});
   return planned;
@@ -141,8 +145,10 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"before_output", Verdict::fail, "wrote outside"}, Row{"after_output", Verdict::fail, "wrote outside"},
         Row{"beyond_workspace", Verdict::fail, "wrote outside 'the workspace'"},
         Row{"returns_early", Verdict::fail, "it returned before its work was done"},
-        Row{"one_element", Verdict::fail, "1 of 1000000", million, 0, CheckMode::full},
-        Row{"large_shapes", Verdict::pass, ""}, Row{"large_shapes", Verdict::fail, "failed in check", large},
+        Row{"one_element", Verdict::fail, "failed in check: 1 of", million},
+        Row{"one_element", Verdict::fail, "failed in check: 1 of 1000000", million, 0, CheckMode::full},
+        Row{"scaled", Verdict::fail, "failed in exact", long_sums}, Row{"large_shapes", Verdict::pass, ""},
+        Row{"large_shapes", Verdict::fail, "failed in check", large},
         Row{"now_and_then", Verdict::fail, "left 1 element in copy 0", small, 200},  // in a round or a recheck
         Row{"wrong_dgamma", Verdict::fail, "dgamma", gradient},
         Row{"signals", Verdict::error, "changed the handler of signal 8 (Floating point exception); restored"},
@@ -153,7 +159,10 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"flushes_on_threads", Verdict::error, "a thread has denormal inputs read as zero"},
         Row{"busy_thread", Verdict::pass, "a thread stays busy between runs"},
         Row{"page_faults", Verdict::pass, "page faults in timed runs: 6"}, Row{"prints", Verdict::pass, ""}),
-    [](const auto& row) { return std::string(row.param.cheat) + (row.param.cases == large ? "_there" : ""); });
+    [](const auto& row) {
+      return std::string(row.param.cheat) + (row.param.cases == large ? "_there" : "") +
+             (row.param.check == CheckMode::full ? "_in_full" : "");
+    });
 
 TEST(Cheats, RestoreTheProcessForTheNextCase) {
   for (const char* cheat : {"signals", "rounding", "flushes", "flushes_on_threads"}) {

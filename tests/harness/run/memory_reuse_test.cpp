@@ -117,6 +117,7 @@ TEST(MemoryReuse, TakesLessMemoryAndStillJudgesEveryOpTwiceWhole) {
         EXPECT_LT(reused.memory_bytes, all.memory_bytes);
         EXPECT_EQ(reused.parity.ops.size(), all.parity.ops.size());
         EXPECT_THAT(reused.parity.coverage, HasSubstr("ops, 100% of elements; recheck replayed in "));
+        EXPECT_THAT(reused.parity.coverage, HasSubstr("; 100% of products bit for bit on exact data; "));
         // Of three rounds with state the first is known only once a second is compared with it.
         EXPECT_THAT(reused.parity.coverage, HasSubstr(build == stateless ? ": all of what" : ": 67% of what"));
         EXPECT_THAT(reused.parity.coverage, HasSubstr("; memory reused, "));

@@ -143,9 +143,10 @@ TEST(Protocol, AnUpdatedTensorIsJudgedOnWhatTheOpRead) {
   const CaseRecord& update = run.seen.of("update");
 
   EXPECT_EQ(update.verdict, Verdict::pass) << update.reason;
-  ASSERT_EQ(update.parity.ops.size(), 2U);
+  ASSERT_EQ(update.parity.ops.size(), 3U);
   EXPECT_EQ(update.parity.ops[0].phase, "check");
   EXPECT_EQ(update.parity.ops[1].phase, "recheck");
+  EXPECT_EQ(update.parity.ops[2].phase, "exact");
 }
 
 TEST(Protocol, GradientsClippedInPlaceAreRecheckedInSegments) {
@@ -208,7 +209,9 @@ TEST(Protocol, RecordsAreFilledIn) {
   EXPECT_EQ(first.c.workload, "first");
   EXPECT_EQ(first.parity.seed, 42U);
   EXPECT_EQ(first.parity.worst_op, "first.gemm");
-  EXPECT_EQ(first.parity.coverage, "the op, 100% of elements; 3 rounds: all of what they left compared, bit for bit");
+  EXPECT_EQ(first.parity.coverage,
+            "the op, 100% of elements; 100% of products bit for bit on exact data; 3 rounds: all of what they left "
+            "compared, bit for bit");
   EXPECT_GT(first.parity.ops.front().mutations, 0);
   EXPECT_EQ(first.parity.ops.front().implementation, "sim:textbook");
   EXPECT_GE(first.memory_bytes, first.copies * 768);

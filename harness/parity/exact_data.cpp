@@ -1,0 +1,239 @@
+#include "harness/parity/exact_data.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "harness/core/hash.h"
+#include "harness/parity/fill.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t most_marked_pairs = 64;  // of a column: sums of about +-30
+constexpr std::int64_t marked_pair = 2;         // |d|
+constexpr std::int64_t most_added = 3;          // c_in and bias
+
+// Sums of a GELU epilogue are multiples of 2^-4, up to 3, with a bias of multiples of 2^-6, up to 1: [-4, 4], in numbers
+// that bf16 has.
+constexpr double gelu_unit = 0x1p-4, gelu_bias_unit = 0x1p-6;
+constexpr std::int64_t gelu_most = 48, gelu_most_bias = 64;
+
+/// Significant bits of a sum that is not rounded, or a lower number of these.
+int exact_bits(const Math& math, int widest_operand) {
+  if (math.accumulate == DType::f32 && math.fast_accumulation && widest_operand == 8) return 13;  // and a sign
+  return static_cast<int>(-std::log2(unit_roundoff(math.accumulate)));
+}
+
+/// How large the numbers are, and how many pairs of a column don't cancel.
+struct PairPlan {
+  std::int64_t amplitude = 3;  ///< 1: only ones
+  std::int64_t marked = 0;
+  bool stored_exactly = false;
+};
+
+std::int64_t whole(double power) { return static_cast<std::int64_t>(std::min(power, 0x1p52)); }
+
+/// `most`: of |sum|, for it to be stored exactly.
+std::optional<PairPlan> plan_of(const CallSpecs& op, const Contraction& sums, std::int64_t most, bool blocks) {
+  const int widest = std::max(bits_of(op.inputs[sums.a].dtype), bits_of(op.inputs[sums.b].dtype));
+  const std::int64_t exact = whole(std::exp2(exact_bits(op.call.math, widest)));
+  const std::int64_t pairs = sums.extent / 2;
+  const std::int64_t single = sums.ragged ? 2 : sums.extent % 2;  // products without a partner
+  std::optional<PairPlan> plan;
+  for (const std::int64_t amplitude : {3, 1}) {
+    const std::int64_t largest = amplitude * amplitude * (blocks ? 4 : 1);  // of a product
+    if (sums.extent * sums.repeats > exact / largest) continue;
+    const std::int64_t room = most / sums.repeats - single * largest;
+    const std::int64_t marked = room / (amplitude * marked_pair) - (sums.ragged ? 1 : 0);
+    const bool fits = room >= 0 && (marked > 0 || pairs == 0) && !blocks;
+    if (!plan || (fits && !plan->stored_exactly))
+      plan = PairPlan{amplitude, std::min({pairs, most_marked_pairs, fits ? marked : pairs}), fits};
+    if (fits) break;
+  }
+  return plan;
+}
+
+/// Whole numbers of a tensor by their index in [-3, -1, 1, 3], in units.
+class Palette {
+ public:
+  Palette(DType type, double unit) : type_(type) {
+    for (std::size_t i = 0; i < bits_.size(); ++i) {
+      std::array<std::byte, sizeof(double)> stored{};
+      store(type, stored.data(), unit * (2.0 * static_cast<double>(i) - 3.0));
+      bits_[i] = load_bits(type, stored.data());
+    }
+  }
+  void write(HostTensor& to, std::int64_t at, unsigned index) const {
+    store_bits(type_, to.bytes.data(), at, bits_[index]);
+  }
+  [[nodiscard]] static unsigned negative(unsigned index) { return 3U - index; }
+
+ private:
+  DType type_;
+  std::array<std::uint64_t, 4> bits_{};
+};
+
+class Maker {
+ public:
+  Maker(const CallSpecs& op, const Contraction& sums, const PairPlan& plan, double unit, std::uint64_t seed)
+      : op_(op), sums_(sums), plan_(plan), unit_(unit), seed_(seed), of_a_(mix(seed)), of_b_(mix(seed + 1)),
+        signs_(mix(seed + 2)), marks_(mix(seed + 3)) {}
+
+  [[nodiscard]] HostTensor a() const {
+    return products(op_.inputs[sums_.a], sums_.a_axis, 1.0, [this](std::int64_t at, std::int64_t pair, bool second, std::int64_t) {
+      const unsigned index = drawn(of_a_, at);
+      return second && sign_of(pair) ? Palette::negative(index) : index;
+    });
+  }
+
+  [[nodiscard]] HostTensor b() const {
+    const std::int64_t step = plan_.marked > 0 ? (sums_.extent / 2 + plan_.marked - 1) / plan_.marked : 0;
+    return products(op_.inputs[sums_.b], sums_.b_axis, unit_, [=, this](std::int64_t at, std::int64_t pair, bool second, std::int64_t column) {
+      const unsigned index = drawn(of_b_, at);
+      if (!second) return index;
+      const std::uint64_t of_column = hash_at(marks_, static_cast<std::uint64_t>(column));
+      const bool marked = step > 0 && (pair + static_cast<std::int64_t>(of_column >> 1U) % step) % step == 0;
+      const unsigned partner = marked ? moved(index, (of_column & 1U) != 0) : Palette::negative(index);
+      return sign_of(pair) ? Palette::negative(partner) : partner;
+    });
+  }
+
+  /// Whole numbers from -most to most, in units.
+  [[nodiscard]] HostTensor added(std::size_t input, std::int64_t most, double unit) const {
+    HostTensor tensor(op_.inputs[input]);
+    const std::uint64_t key = hash(tensor.spec.name, seed_);
+    for (std::int64_t e = 0; e < tensor.elements(); ++e) {
+      const auto drawn = static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(e)) % static_cast<std::uint64_t>(2 * most + 1));
+      tensor.set(e, unit * static_cast<double>(drawn - most));
+    }
+    return tensor;
+  }
+
+  /// Scales of blocks: 1 or 2, as stored.
+  [[nodiscard]] HostTensor scales(std::size_t input) const {
+    HostTensor tensor(op_.inputs[input]);
+    const std::uint64_t key = hash(tensor.spec.name, seed_);
+    for (std::int64_t e = 0; e < tensor.elements(); ++e) {
+      const double power = static_cast<double>(hash_at(key, static_cast<std::uint64_t>(e)) & 1U);
+      tensor.set(e, tensor.spec.dtype == DType::u8 ? 127.0 + power : 1.0 + power);
+    }
+    return tensor;
+  }
+
+  /// Sizes of groups, of which some are empty, that add up to `rows`.
+  [[nodiscard]] HostTensor sizes(std::size_t input, std::int64_t rows) const {
+    HostTensor tensor(op_.inputs[input]);
+    std::vector<std::int64_t> ends{rows};
+    while (static_cast<std::int64_t>(ends.size()) < tensor.elements()) {
+      const std::uint64_t drawn = hash_at(signs_, ends.size());  // two of the same leave an empty group
+      ends.push_back(drawn % 4 == 0 ? ends.back() : static_cast<std::int64_t>(mix(drawn) % static_cast<std::uint64_t>(rows + 1)));
+    }
+    std::ranges::sort(ends);
+    for (std::int64_t e = 0, begin = 0; e < tensor.elements(); begin = ends[static_cast<std::size_t>(e++)])
+      tensor.set(e, static_cast<double>(ends[static_cast<std::size_t>(e)] - begin));
+    return tensor;
+  }
+
+ private:
+  /// Each element's index in the palette by index_of(the first of its pair, its pair, whether it is the second, its
+  /// column); one without a partner is a first.
+  template <class IndexOf>
+  HostTensor products(const TensorSpec& spec, int axis, double unit, IndexOf index_of) const {
+    HostTensor tensor(spec);
+    const Palette palette(spec.dtype, unit);
+    const AxisView along(spec.shape, axis);
+    for (std::int64_t o = 0; o < along.outer; ++o) {
+      for (std::int64_t at = 0; at < along.extent; ++at) {
+        const std::int64_t place = at % sums_.extent;
+        const std::int64_t partner = sums_.ragged ? (place ^ 1) : sums_.extent - 1 - place;
+        const bool second = partner < place;
+        const std::int64_t first = second ? at - place + partner : at;
+        const std::int64_t pair = sums_.ragged ? place / 2 : std::min(place, partner);
+        const std::int64_t group = at / sums_.extent;
+        for (std::int64_t i = 0; i < along.inner; ++i) {
+          palette.write(tensor, along.element(o, at, i),
+                        index_of(along.element(o, first, i), pair, second, (o * along.extent + group) * along.inner + i));
+        }
+      }
+    }
+    return tensor;
+  }
+
+  [[nodiscard]] unsigned drawn(std::uint64_t key, std::int64_t at) const {
+    const std::uint64_t bits = hash_at(key, static_cast<std::uint64_t>(at));
+    return static_cast<unsigned>(plan_.amplitude == 1 ? 1 + (bits & 1U) : bits & 3U);
+  }
+  [[nodiscard]] bool sign_of(std::int64_t pair) const {
+    return (hash_at(signs_, static_cast<std::uint64_t>(pair)) & 1U) != 0;
+  }
+  /// d - b: 2 more or less than -b, and among the numbers that b may be.
+  [[nodiscard]] unsigned moved(unsigned b, bool up) const {
+    const unsigned opposite = Palette::negative(b);
+    const unsigned lowest = plan_.amplitude == 1 ? 1 : 0, highest = 3 - lowest;
+    return opposite == highest || (opposite > lowest && !up) ? opposite - 1 : opposite + 1;
+  }
+
+  const CallSpecs& op_;
+  const Contraction& sums_;
+  const PairPlan& plan_;
+  double unit_;
+  std::uint64_t seed_, of_a_, of_b_, signs_, marks_;
+};
+
+HostTensor filled(TensorSpec spec, const Fill& how, std::uint64_t seed) {
+  spec.fill = how;
+  spec.placement = {};
+  HostTensor tensor(spec);
+  fill(tensor.spec, "exact", seed, tensor.bytes);
+  return tensor;
+}
+
+}  // namespace
+
+std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
+  const std::optional<Contraction> sums = definition(op.call.kind).contraction(op);
+  if (!sums || sums->extent == 0 || op.call.math.split_k_in_output) return {};
+  const Named<TensorSpec> operand(op.call, op.inputs);
+  const auto has = [&](std::string_view name) { return operand.find(name) != nullptr; };
+  const bool gelu = position_of(op.call.kind.outputs, op.call.attributes, "z").has_value();
+  std::int64_t most = gelu ? gelu_most : whole(1.0 / unit_roundoff(op.outputs[0].dtype));
+  if (!gelu) most -= most_added * ((has("c_in") ? 1 : 0) + (has("bias") ? 1 : 0));
+  const std::optional<PairPlan> plan = plan_of(op, *sums, most, has("blocks_a"));
+  if (!plan) return {};
+
+  const Maker make(op, *sums, *plan, gelu ? gelu_unit : 1.0, seed);
+  // A scaled product is a quarter by 2 of what it is unscaled.
+  constexpr double scale_a = 0.25, scale_b = 2.0;
+  const double unit = sums->factor * (has("scale_a") ? scale_a * scale_b : 1.0) * (gelu ? gelu_unit : 1.0);
+  ExactData data;
+  if (plan->stored_exactly) data.multiple_of = std::fabs(gelu ? gelu_bias_unit : unit);
+  const std::vector<OperandName> names = operand_names(op.call.kind.inputs, op.call.attributes, op.inputs.size());
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const std::string& name = names[i].name;
+    const auto constant = [&](double value) { return filled(op.inputs[i], Fill::constant(value), seed); };
+    if (i == sums->a) {
+      data.inputs.push_back(make.a());
+    } else if (i == sums->b) {
+      data.inputs.push_back(make.b());
+    } else if (name == "scale_a" || name == "scale_b") {
+      data.inputs.push_back(constant(name == "scale_a" ? scale_a : scale_b));
+    } else if (name == "blocks_a" || name == "blocks_b") {
+      data.inputs.push_back(make.scales(i));
+    } else if (name == "sizes") {
+      data.inputs.push_back(make.sizes(i, op.inputs[sums->a].shape[0]));
+    } else if (name == "c_in") {
+      data.inputs.push_back(make.added(i, most_added, unit / sums->c_in_factor));
+    } else if (name == "bias") {
+      data.inputs.push_back(gelu ? make.added(i, gelu_most_bias, gelu_bias_unit) : make.added(i, most_added, unit));
+    } else if (name == "pre") {
+      data.inputs.push_back(filled(op.inputs[i], Fill::pointwise(), seed));
+    } else {
+      return {};  // an operand that nobody has thought of
+    }
+  }
+  return data;
+}
+
+}  // namespace gpubench
