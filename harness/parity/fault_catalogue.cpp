@@ -15,6 +15,7 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
+#include "harness/parity/exact_data.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/special_data.h"
 #include "harness/parity/textbook_outputs.h"
@@ -143,7 +144,7 @@ class Injector {
     const std::vector<TensorView> inputs = views_of(inputs_);
     const std::vector<TensorView> written = views_of(outputs_);
     for (int i = 0; i < static_cast<int>(outputs_.size()); ++i)
-      truth_.push_back(expected_output({call_, inputs, output_specs_, written}, i));
+      truth_.push_back(expected_output({call_, inputs, output_specs_, written, policy_.sums.exact}, i));
   }
 
   std::vector<FaultTrial> run() {
@@ -470,7 +471,7 @@ class Injector {
     const std::vector<TensorView> inputs = views_of(inputs_);
     const std::vector<TensorView> written = views_of(left);
     for (int i = 0; i < static_cast<int>(outputs_.size()); ++i)
-      expected.push_back(expected_output({call_, inputs, output_specs_, written}, i));
+      expected.push_back(expected_output({call_, inputs, output_specs_, written, policy_.sums.exact}, i));
     return expected;
   }
 
@@ -503,9 +504,54 @@ class Injector {
 
 std::span<const FaultFamily> fault_families() { return families; }
 
+namespace {
+
+/// What a fault is, on whatever data.
+bool is_same_fault(const FaultTrial& a, const FaultTrial& b) { return a.family == b.family && a.name == b.name; }
+
+/// A launch on other data than the case's, which every run has too (CaseCheck::on_special_data).
+struct OtherLaunch {
+  std::string_view data;
+  std::vector<HostTensor> inputs;
+  SumsOfData sums;
+};
+
+std::vector<OtherLaunch> other_launches(const CallSpecs& op, std::span<const HostTensor> usual, std::uint64_t seed) {
+  std::vector<OtherLaunch> all;
+  if (std::optional<ExactData> data = exact_data(op, seed))
+    all.push_back({"exact data", std::move(data->inputs), {true, data->multiple_of}});
+  for (const RevealingData& data : definition(op.call.kind).revealing_data(op)) {
+    OtherLaunch launch{data.name, {usual.begin(), usual.end()}, {data.exact_sums}};
+    for (const RevealingData::Input& input : data.inputs) fill(launch.inputs[input.index], input.value);
+    all.push_back(std::move(launch));
+  }
+  return all;
+}
+
+}  // namespace
+
 FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy) {
   FaultReport report{Injector(program, op, clean, policy).run(), {}};
   const std::vector<HostTensor> inputs(clean.inputs.begin(), clean.inputs.end());
+  const OpCall& call = program.op(op);
+  const std::vector<TensorSpec> input_specs = specs_of(program, call.inputs), output_specs = specs_of(program, call.outputs);
+  for (const OtherLaunch& launch : other_launches({call, input_specs, output_specs}, inputs, policy.seed)) {
+    const std::vector<HostTensor> right = textbook_outputs({call, views_of(launch.inputs), output_specs});
+    JudgePolicy on_these = policy;
+    on_these.sums = launch.sums;
+    const std::vector<TensorView> given = views_of(launch.inputs), left = views_of(right);
+    Injector injector(program, op, {given, left}, on_these);
+    if (const std::string alarm = injector.alarm(); !alarm.empty())
+      report.alarms.push_back(fmt::format("{}: {}", launch.data, alarm));
+    for (FaultTrial& trial : injector.run()) {
+      const auto known = std::ranges::find_if(report.trials, [&](const FaultTrial& one) { return is_same_fault(one, trial); });
+      if (known == report.trials.end()) {
+        report.trials.push_back(std::move(trial));
+      } else if (known->caught_by != known->rule && trial.caught_by == trial.rule) {
+        known->caught_by = known->rule;
+      }
+    }
+  }
   for (const SpecialData& data : special_data(program.op(op), inputs, specs_of(program, program.op(op).outputs))) {
     const std::vector<TensorView> special = views_of(data.inputs), right = views_of(data.right);
     Injector injector(program, op, {special, right}, policy);

@@ -5,6 +5,9 @@
 // memory change what a correct backend left. Special data (special_data.h) are given to the textbook instead. The check
 // sees the outputs and what the op should have read, as in a run.
 //
+// Each fault is also tried on the data of the launches that every run has beside the case's own (exact_data.h,
+// OpDefinition::revealing_data): seen on any is seen.
+//
 // A fault that moves no element out of its bound cannot be told from rounding. It is counted as unseen, by its name:
 // it is what the check does not promise to find. The faults of families that are `certain` may not be unseen anywhere.
 #pragma once

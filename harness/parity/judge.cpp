@@ -102,7 +102,12 @@ class Judge {
       parity_.reason = "the check is off";
       return parity_;
     }
-    for (int i = 0; i < static_cast<int>(output_specs_.size()); ++i) outputs_.push_back(prepare(i));
+    for (int i = 0; i < static_cast<int>(output_specs_.size()); ++i) {
+      outputs_.push_back(prepare(i));
+      if (!policy_.affordable_only || least_work(outputs_.back().units) <= policy_.flop_budget) continue;
+      parity_.elements -= output_specs_[static_cast<std::size_t>(i)].shape.elements();
+      outputs_.pop_back();
+    }
     judge_cheapest_first();
     compare_alike();
     for (const Output& output : outputs_) collect(output);
@@ -145,8 +150,8 @@ class Judge {
   void compare_alike() {
     for (const std::vector<int>& group : definition_.identical_outputs(call_)) {
       for (std::size_t i = 1; i < group.size() && divergence_.empty(); ++i) {
-        const TensorView& first = *outputs_[static_cast<std::size_t>(group[0])].view;
-        const TensorView& other = *outputs_[static_cast<std::size_t>(group[i])].view;
+        const TensorView& first = view_.outputs[static_cast<std::size_t>(group[0])];
+        const TensorView& other = view_.outputs[static_cast<std::size_t>(group[i])];
         const std::int64_t at = first_difference(first, other);
         if (at < 0) continue;
         divergence_ = fmt::format("'{}' and '{}' must hold the same bits and differ, first at {}: {} and {}",
@@ -174,7 +179,7 @@ class Judge {
   // wrong that it can't be the arithmetic of all: bf16 stores hide most of what sums in f16 or split ones lose, but of
   // no product more than three quarters.
   [[nodiscard]] std::string downgrade() const {
-    if (policy_.exact_sums) return {};  // within so wide a bound a product that is left out looks alike
+    if (policy_.sums.exact) return {};  // within so wide a bound a product that is left out looks alike
     std::string found;
     for (const Output& output : outputs_) {
       const Tally& tally = output.tally;
@@ -189,7 +194,7 @@ class Judge {
   }
 
   [[nodiscard]] Operands operands() const {
-    return {call_, view_.inputs, output_specs_, view_.outputs, policy_.exact_sums};
+    return {call_, view_.inputs, output_specs_, view_.outputs, policy_.sums.exact};
   }
 
   [[nodiscard]] UnitChoice choose(const Output& output, double share) const {
@@ -210,7 +215,7 @@ class Judge {
 
   // A sample, then sums of all elements. Exact sums leave nothing unseen, so that few elements suffice beside them.
   void judge_output(Output& output, double share) {
-    const bool exact = policy_.multiple_of > 0.0;
+    const bool exact = policy_.sums.multiple_of > 0.0;
     judge_more(output, exact ? sample_of(output, share / most_of_a_few) : choose(output, share));
     if (project_output(output, exact && policy_.mode != CheckMode::sample ? no_limit : share)) return;
     if (exact) judge_more(output, choose(output, share));
@@ -243,7 +248,7 @@ class Judge {
     const std::uint64_t key = hash(output.view->spec().name, hash(parity_.phase, mix(policy_.seed + 1)));
     const auto most_suspects = static_cast<std::int64_t>(policy_.flop_budget / work_of_unit(output.units));
     const std::optional<ProjectionResult> found = project(operands(), *output.view, output.index, output.panel,
-                                                          most_suspects, share, key, parallel, policy_.multiple_of);
+                                                          most_suspects, share, key, parallel, policy_.sums.multiple_of);
     if (!found) return false;
     parity_.projected = parity_.projected.value_or(0) + output.view->shape().elements();
     parity_.projected_fault = std::max(parity_.projected_fault.value_or(0.0), found->smallest_fault);

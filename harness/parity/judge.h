@@ -21,6 +21,13 @@ enum class CheckMode {
 template <>
 inline constexpr auto enum_names<CheckMode> = std::to_array<std::string_view>({"off", "sample", "bitwise", "full"});
 
+/// What is known of the sums that the data of a launch make.
+struct SumsOfData {
+  bool exact = false;  ///< no order of adding up rounds one
+  /// What results are whole multiples of, where the output's type holds each exactly; 0 where they may be rounded.
+  double multiple_of = 0.0;
+};
+
 struct JudgePolicy {
   CheckMode mode = CheckMode::sample;
   /// fp64 work of the textbook for this op. Everything is judged where that fits, else landmarks and a seeded sample
@@ -28,10 +35,8 @@ struct JudgePolicy {
   double flop_budget = 20e6;
   std::uint64_t seed = 0;
   int threads = 1;
-  /// On exact data (exact_data.h) no order of adding up rounds a sum. `multiple_of`: what results that their type holds
-  /// exactly are whole multiples of; 0 where they may be rounded.
-  bool exact_sums = false;
-  double multiple_of = 0.0;
+  SumsOfData sums{};
+  bool affordable_only = false;  ///< outputs of which even the smallest sample exceeds the budget are left out
 };
 
 /// Views of one op's tensors. `inputs` hold what the op read: for updated storage, the content from before; they are
@@ -54,7 +59,7 @@ struct OpView {
 ///  - where a quarter of what was judged is wrong, or more, and all of that is right within the bound of a lower
 ///    precision (lower_precision.h), the verdict is `downgraded` and names it.
 /// On exact data the elements are few, and sums tell whether any other is wrong (projection.h).
-/// `phase` is "check", "timed", "recheck" or "exact". Never throws for wrong data; throws ProgramError for an unknown
+/// `phase` is "check", "timed", "recheck", "exact" or "special". Never throws for wrong data; throws ProgramError for an unknown
 /// op.
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);

@@ -23,6 +23,10 @@ double work_of_unit(const CheckUnits& units) {
   return units.flop_per_unit + comparison_flop * static_cast<double>(units.elements);
 }
 
+double least_work(const CheckUnits& units) {
+  return static_cast<double>(std::min(units.count, fewest_strata)) * work_of_unit(units);
+}
+
 UnitChoice UnitChoice::all(std::int64_t count) {
   UnitChoice choice;
   choice.everything_ = true;

@@ -31,6 +31,9 @@ class UnitChoice {
 /// fp64 work of judging one unit: the textbook's, and comparing each element with both ends of its rounding interval.
 [[nodiscard]] double work_of_unit(const CheckUnits& units);
 
+/// That of the fewest units that choose_units() chooses.
+[[nodiscard]] double least_work(const CheckUnits& units);
+
 /// All units where that costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
 /// wrong, the most suspicious first, possibly repeated; as many as the budget allows), and one unit from each of as
 /// many equal strata as the budget allows, at a position that hashes from `key`.

@@ -24,6 +24,10 @@ HostTensor::HostTensor(const TensorView& other) : HostTensor(other.spec()) {
   other.read_bits(0, elements(), bytes.data());
 }
 
+void fill(HostTensor& tensor, const std::function<double(std::int64_t element)>& value) {
+  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(e));
+}
+
 std::vector<std::size_t> some_operands(std::size_t count) {
   constexpr std::size_t most = 8;
   std::vector<std::size_t> all;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -32,6 +33,9 @@ struct HostTensor {
   TensorSpec spec;
   std::vector<std::byte> bytes;
 };
+
+/// Sets each element to what the function says of its logical linear index.
+void fill(HostTensor& tensor, const std::function<double(std::int64_t element)>& value);
 
 /// Elements of a tensor along one axis: `outer` blocks of `extent` slices of `inner` elements.
 struct AxisView {

@@ -43,6 +43,7 @@ Fact worst_fact(const OpParity& op) {
 std::string_view in_words(std::string_view phase) {
   if (phase == "recheck") return "recheck of the timed launch";
   if (phase == "exact") return "launch on exact data";
+  if (phase == "special") return "launch on data that reveal faults";
   return phase == "timed" ? "what a timed round left" : "check of the op alone";
 }
 

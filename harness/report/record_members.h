@@ -43,7 +43,7 @@ struct Rule {
   bool empty_texts = false;                               ///< a list may hold them
 };
 
-inline constexpr std::array<std::string_view, 4> phases{"check", "timed", "recheck", "exact"};
+inline constexpr std::array<std::string_view, 5> phases{"check", "timed", "recheck", "exact", "special"};
 inline constexpr std::array<std::string_view, 4> checks{"off", "sample", "bitwise", "full"};
 inline constexpr std::array<std::string_view, 8> presets{"minimal",  "brief", "normal", "gate",
                                                          "thorough", "smoke", "quick",  "standard"};
@@ -74,7 +74,7 @@ template <class Archive>
 void visit(Archive& a, OpParity& p) {
   a("label", p.label, {.least = 1});
   a("kind", p.kind, {.least = 1});
-  a("phase", p.phase, {.note = "since 1.12: exact", .words = phases});
+  a("phase", p.phase, {.note = "since 1.12: exact, special", .words = phases});
   a("implementation", p.implementation);
   a("choice", p.choice, choice_rule);
   a("rejected", p.rejected,

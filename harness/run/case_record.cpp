@@ -49,6 +49,7 @@ std::string coverage_of(const Parity& parity, int pauses) {
   std::int64_t exact = 0, exact_judged = 0;  // on exact data
   std::set<std::string_view> labels;
   for (const OpParity& op : parity.ops) {
+    if (op.phase == "special") continue;
     if (op.phase == "exact") {
       exact += op.elements;
       exact_judged += std::min(op.elements, op.judged + op.projected.value_or(0));

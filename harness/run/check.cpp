@@ -6,6 +6,8 @@
 
 #include "harness/core/tuning_cache.h"
 #include "harness/parity/end_to_end.h"
+#include "harness/parity/exact_data.h"
+#include "harness/parity/sample.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {
@@ -24,6 +26,14 @@ bool any_overlap(const Program& program, std::span<const ValueId> values, ValueI
 bool overlap_each_other(const Program& program, std::span<const ValueId> values) {
   for (std::size_t i = 1; i < values.size(); ++i) {
     if (any_overlap(program, values.first(i), values[i])) return true;
+  }
+  return false;
+}
+
+// Whether any output can be judged within the budget.
+bool is_affordable(const CallSpecs& op, double flop_budget) {
+  for (int output = 0; output < static_cast<int>(op.outputs.size()); ++output) {
+    if (least_work(definition(op.call.kind).units(op, output)) <= flop_budget) return true;
   }
   return false;
 }
@@ -60,8 +70,11 @@ CaseCheck::CaseCheck(PreparedCase& prepared, const RunOptions& options, CaseReco
       rounds_(prepared, judge_, record) {}
 
 void CaseCheck::judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
-                         const std::string& phase, const std::string& fault, const ExactData* data) {
-  add_op(record_, with_fault(judge_.judge(op, inputs, outputs, phase, {}, data), fault));
+                         const LaunchKind& kind, const std::string& fault) {
+  OpParity parity = with_fault(judge_.judge(op, inputs, outputs, kind.phase, {}, kind.sums), fault);
+  if (parity.verdict != Verdict::pass && !kind.data.empty())
+    parity.reason = fmt::format("on {}: {}", kind.data, parity.reason);
+  add_op(record_, std::move(parity));
 }
 
 void CaseCheck::alone() {
@@ -97,7 +110,7 @@ void CaseCheck::end_to_end() {
   add_end_to_end(record_, results);
 }
 
-void CaseCheck::alone(int op, const std::string& phase, const ExactData* data) {
+void CaseCheck::alone(int op, const LaunchKind& kind) {
   if (options_.alive) options_.alive();
   const Program& program = prepared_.program();
   const OpCall& call = program.op(op);
@@ -138,23 +151,54 @@ void CaseCheck::alone(int op, const std::string& phase, const ExactData* data) {
   }
   std::vector<StorageBytes> outputs;
   for (const ValueId id : call.outputs) outputs.push_back(reader.output(call, id));
-  judge_op(op, inputs, outputs, phase, fault, data);
+  judge_op(op, inputs, outputs, kind, fault);
 }
 
-void CaseCheck::on_exact_data() {
+// The last op first, so that what an earlier one leaves of such data reaches no later one.
+void CaseCheck::on_special_data() {
   if (options_.check == CheckMode::off) return;
-  const Program& program = prepared_.program();
   std::set<std::string> plans;
-  for (const int op : prepared_.ops(Phase::timed)) {
-    const OpCall& call = program.op(op);
-    if (!plans.insert(prepared_.implementation(op) + choice_key(call, specs_of_call(program, call))).second) continue;
-    const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
-    if (overlap_each_other(program, call.inputs)) continue;
-    const std::optional<ExactData> data = exact_data({call, inputs, outputs}, options_.seed);
-    if (!data) continue;
-    for (std::size_t i = 0; i < call.inputs.size(); ++i) prepared_.give(call.inputs[i], data->inputs[i]);
+  const std::vector<int>& ops = prepared_.ops(Phase::timed);
+  for (auto op = ops.rbegin(); op != ops.rend() && record_.verdict == Verdict::pass; ++op) {
+    const OpCall& call = prepared_.program().op(*op);
+    const std::string plan = prepared_.implementation(*op) + choice_key(call, specs_of_call(prepared_.program(), call));
+    if (!plans.insert(plan).second || overlap_each_other(prepared_.program(), call.inputs)) continue;
+    on_exact_data(*op);
+    on_revealing_data(*op);
+  }
+}
+
+void CaseCheck::on_exact_data(int op) {
+  const Program& program = prepared_.program();
+  const OpCall& call = program.op(op);
+  const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
+  const std::optional<ExactData> data = exact_data({call, inputs, outputs}, options_.seed);
+  if (!data) return;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) prepared_.give(call.inputs[i], data->inputs[i]);
+  prepared_.begin_outputs(op);
+  alone(op, {"exact", "", {true, data->multiple_of}});
+}
+
+void CaseCheck::on_revealing_data(int op) {
+  const Program& program = prepared_.program();
+  const OpCall& call = program.op(op);
+  const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
+  const CallSpecs specs{call, inputs, outputs};
+  const OpDefinition& meaning = definition(call.kind);
+  for (const RevealingData& data : meaning.revealing_data(specs)) {
+    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.policy_for(op, "special").flop_budget)) return;
+    // What shares its memory may not be there any more.
+    const bool is_there = std::ranges::all_of(call.inputs, [&](ValueId id) {
+      return !prepared_.memory_plan().is_shared(program.value(id).storage);
+    });
+    if (!is_there && data.inputs.size() < inputs.size()) return;
+    for (const RevealingData::Input& input : data.inputs) {
+      HostTensor tensor(inputs[input.index]);
+      fill(tensor, input.value);
+      prepared_.give(call.inputs[input.index], tensor);
+    }
     prepared_.begin_outputs(op);
-    alone(op, "exact", &*data);
+    alone(op, {"special", data.name, {data.exact_sums}});
   }
 }
 
@@ -316,7 +360,7 @@ void CaseCheck::judge_ops(const RecheckPlan& plan, std::optional<int> pause, con
       outputs.push_back(is_in_memory(where.outputs[i]) ? reader.output(call, call.outputs[i])
                                                        : find(call.outputs[i], where.outputs[i]));
     }
-    judge_op(op, inputs, outputs, "recheck", "");
+    judge_op(op, inputs, outputs, {"recheck"}, "");
   }
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "harness/core/record.h"
-#include "harness/parity/exact_data.h"
+#include "harness/parity/judge.h"
 #include "harness/run/case_record.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/recheck_plan.h"
@@ -60,13 +60,15 @@ class OpJudge {
   OpJudge(const PreparedCase& prepared, const RunOptions& options);
 
   /// Judges `outputs` given `inputs`: the contents of the storages of the op's values, in their order. `suspects`: see
-  /// OpView::suspects. `data`: what the inputs are, if they are exact data.
+  /// OpView::suspects.
   [[nodiscard]] OpParity judge(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                                const std::string& phase, std::span<const std::vector<std::int64_t>> suspects = {},
-                               const ExactData* data = nullptr) const;
+                               const SumsOfData& sums = {}) const;
+
+  /// How op is judged.
+  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
 
  private:
-  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase, const ExactData* data) const;
 
   const PreparedCase& prepared_;
   const RunOptions& options_;
@@ -158,6 +160,13 @@ class RoundCheck {
   bool counts_ = true;  ///< a round counts once, however often it is compared
 };
 
+/// A launch that is judged, and what it reads.
+struct LaunchKind {
+  std::string phase = "check";
+  std::string_view data{};  ///< "an infinite gradient"; empty: the case's, or exact data
+  SumsOfData sums{};
+};
+
 /// Checks one case. Results go to the record; wrong numbers are never exceptions.
 class CaseCheck {
  public:
@@ -184,9 +193,11 @@ class CaseCheck {
   /// whole launch must leave, bit for bit, what its segments leave.
   void replay();
 
-  /// Runs the timed ops that add up products once more, each plan once, on data of which every sum is exact, and judges
-  /// every element of them bit for bit (harness/parity/exact_data.h). Copy 0 then holds other data than the case's.
-  void on_exact_data();
+  /// Runs the timed ops once more on data made for it, each plan once: those that add up products on data of which
+  /// every sum is exact, to judge every element bit for bit (harness/parity/exact_data.h); others on what reveals faults
+  /// that usual data hide (OpDefinition::revealing_data), unless that costs more than the check of the op may. Copy 0
+  /// then holds other data than the case's.
+  void on_special_data();
 
   /// How often the replay paused to keep values before they were overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }
@@ -194,7 +205,9 @@ class CaseCheck {
   [[nodiscard]] std::string rounds_coverage() const;
 
  private:
-  void alone(int op, const std::string& phase = "check", const ExactData* data = nullptr);
+  void alone(int op, const LaunchKind& kind = {});
+  void on_exact_data(int op);
+  void on_revealing_data(int op);
   void end_to_end();
   [[nodiscard]] int touched() const;
   bool faulty(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again);
@@ -208,7 +221,7 @@ class CaseCheck {
   [[nodiscard]] Fingerprints what_is_left();
   void compare_with_segments(const Fingerprints& in_segments);
   void judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
-                const std::string& phase, const std::string& fault, const ExactData* data = nullptr);
+                const LaunchKind& kind, const std::string& fault);
 
   PreparedCase& prepared_;
   const RunOptions& options_;

@@ -363,7 +363,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     if (probed) active.probes->early_return(*active.prepared);
     active.check->replay();
     if (probed && record.verdict == Verdict::pass) active.probes->novelty(*active.prepared, options_.seed);
-    if (record.verdict == Verdict::pass) active.check->on_exact_data();
+    if (record.verdict == Verdict::pass) active.check->on_special_data();
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "recheck");
   });
   record.check_s += watch.seconds();

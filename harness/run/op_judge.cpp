@@ -66,7 +66,7 @@ OpJudge::OpJudge(const PreparedCase& prepared, const RunOptions& options) : prep
     total_work_ += work_of(prepared.program(), op);
 }
 
-JudgePolicy OpJudge::policy_for(int op, std::string_view phase, const ExactData* data) const {
+JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
   const double budget = options_.check_flop.value_or(budget_flop(options_.tier));
   const double share = total_work_ > 0.0 ? work_of(prepared_.program(), op) / total_work_ : 1.0;
   JudgePolicy policy;
@@ -74,20 +74,21 @@ JudgePolicy OpJudge::policy_for(int op, std::string_view phase, const ExactData*
   policy.flop_budget = std::max(budget * share, std::min(budget, smallest_budget_flop));
   policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
   policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  policy.exact_sums = data != nullptr;
-  policy.multiple_of = data != nullptr ? data->multiple_of : 0.0;
   return policy;
 }
 
 OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                         const std::string& phase, std::span<const std::vector<std::int64_t>> suspects,
-                        const ExactData* data) const {
+                        const SumsOfData& sums) const {
   if (options_.alive) options_.alive();
   const Program& program = prepared_.program();
   const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
   const OpView view{input_views, output_views, suspects};
-  OpParity parity = gpubench::judge(program, op, view, policy_for(op, phase, data), phase);
+  JudgePolicy policy = policy_for(op, phase);
+  policy.sums = sums;
+  policy.affordable_only = phase == "special" && policy.mode == CheckMode::sample;
+  OpParity parity = gpubench::judge(program, op, view, policy, phase);
   if (options_.judged) options_.judged(program, op, view, parity);
   if (is_rejected(parity.verdict) && !options_.save_failures.empty())
     parity.reason += "; " + save_failure(options_.save_failures, prepared_.planned().key(), program, op,

@@ -1,12 +1,14 @@
 // Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting
 // the probabilities) do to a weighted mean of values, and Rule G for computing that mean.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "harness/core/hash.h"
 #include "reference/ops/attention_textbook.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/sum_error_bound.h"
@@ -18,9 +20,10 @@ namespace {
 // The probabilities of one query row, and how far each of its scores may be off.
 class AttentionWeights {
  public:
-  /// `sink`: the logit of the row's head, if it has one.
+  /// `sink`: the logit of the row's head, if it has one. `exact_sums`: a row whose scores are all 0 and whose keys are a
+  /// power of two has exact probabilities, of exact exponentials and their sum.
   void compute(std::span<const double> q, const HeadMatrix& keys, KeyRange seen, const std::optional<double>& sink,
-               const Attention& attention, double u, const ContractionRule& products) {
+               const Attention& attention, double u, const ContractionRule& products, bool exact_sums) {
     p.resize(static_cast<std::size_t>(seen.end - seen.first));
     delta.resize(p.size());
     double largest = sink.value_or(-HUGE_VAL);
@@ -46,12 +49,19 @@ class AttentionWeights {
       shift += p[j] * delta[j];
     }
     const double value = largest + std::log(sum);
+    exact = exact_sums && !sink && std::has_single_bit(p.size()) &&
+            std::ranges::all_of(p, [this](double one) { return one == p.front(); }) && largest == 0.0;
+    if (exact) {
+      lse = {value, u * (2.0 + 2.0 * std::fabs(value))};
+      return;
+    }
     const double terms = static_cast<double>(p.size()) + (sink ? 1.0 : 0.0);
     lse = {value, shift + u * (std::sqrt(terms) + 2.0 + 2.0 * std::fabs(value))};
   }
 
   std::vector<double> p, delta;
   double sink_p = 0.0, sink_delta = 0.0;
+  bool exact = false;  ///< as are sums of values that are small whole numbers
   Expected lse;
 
  private:
@@ -84,6 +94,10 @@ class WeightedMean {
     const double root = std::sqrt(static_cast<double>(row.p.size()));
     for (std::size_t e = 0; e < o_.size(); ++e) {
       const double o = o_[e].value;
+      if (row.exact) {
+        judged[e] = {o, 2.0 * u * std::fabs(o)};  // the quotient, or a reciprocal and a product
+        continue;
+      }
       const double norm = std::sqrt(o_[e].squares);
       double bound = std::min(worst_[e], 6.0 * std::sqrt(variance_[e]));
       bound += products.bound(o_[e]);
@@ -153,9 +167,24 @@ class AttentionForwardDefinition : public OpDefinition {
     }
   }
 
+  // All scores are 0, and values are odd numbers: a row of n keys has 1/n of a whole number.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    const auto input = [&](std::string_view name) {
+      return *position_of(op.call.kind.inputs, op.call.attributes, name);
+    };
+    return {{"equal scores",
+             {{input("q"), [](std::int64_t) { return 0.0; }}, {input("v"), [](std::int64_t e) { return odd_number(e); }}},
+             true}};
+  }
+
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
 
  private:
+  // -3, -1, 1 or 3, as a hash of the element says.
+  static double odd_number(std::int64_t element) {
+    return 2.0 * static_cast<double>(mix(static_cast<std::uint64_t>(element)) % 4) - 3.0;
+  }
+
   static void evaluate_head(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool means,
                             std::span<Expected> judged) {
     const Attention& attention = operands.call.attributes.as<Attention>();
@@ -177,7 +206,7 @@ class AttentionForwardDefinition : public OpDefinition {
       std::optional<double> sink;
       if (attention.sinks) sink = operands.input("sinks")[wanted.at.head];
       const KeyRange of_row = seen.of(wanted.at.row);
-      softmax.compute(q, k, of_row, sink, attention, u, products);
+      softmax.compute(q, k, of_row, sink, attention, u, products, operands.exact_sums);
       if (means) {
         mean.judge(softmax, v, of_row, u, FactorCast(math, data), products, judged.subspan(wanted.place * d_v, d_v));
       } else {

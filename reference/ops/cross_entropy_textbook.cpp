@@ -2,6 +2,7 @@
 // rounded relative to |x - m|. A label outside the classes has no right answer: its loss is NaN, which nothing passes.
 // What smoothing and the z-loss add to a bound counts their operations to first order.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -99,7 +100,8 @@ Expected judge_mean_loss(const Operands& operands) {
   }
   const double count = counted_rows(operands);
   const double mean = losses.value / count;
-  return {mean, (bounds + sum_error_bound(losses, u)) / count + u * std::fabs(mean)};
+  const double of_sum = operands.exact_sums ? 0.0 : sum_error_bound(losses, u);
+  return {mean, (bounds + of_sum) / count + u * std::fabs(mean)};
 }
 
 // "n", or how many rows there are where all of them count.
@@ -207,6 +209,23 @@ void judge_loss(const Operands& operands, int output, std::span<const std::int64
   }
 }
 
+// One logit of each row, of the last class in the first row, is so much larger than all others that these add nothing
+// to the sum of exponentials: lse is that logit, and losses are whole numbers. Their sum is exact, and so is the mean,
+// whether it is taken before or after, of a power of two of rows.
+std::vector<RevealingData> far_apart(const CallSpecs& op) {
+  constexpr double largest = 8.0, others = -128.0;  // exp(-136) is 0 in f32
+  constexpr std::int64_t kinds = 8;
+  const std::int64_t rows = op.inputs[0].shape[0], classes = op.inputs[0].shape[1];
+  const auto logit = [classes](std::int64_t element) {
+    const std::int64_t row = element / classes, from_the_end = row % classes;
+    const std::int64_t column = element % classes;
+    return column == classes - 1 - from_the_end ? largest : others - static_cast<double>(column % kinds);
+  };
+  const bool exact = attributes_of(op.call) == CrossEntropy{} && std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
+                     static_cast<double>(rows) * (largest - others + kinds) < 1.0 / accumulator_roundoff(op.call.math);
+  return {{"one class far above the others", {{0, logit}}, exact}};
+}
+
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
 
 class CrossEntropyForwardDefinition : public OpDefinition {
@@ -231,6 +250,8 @@ class CrossEntropyForwardDefinition : public OpDefinition {
                 std::span<Expected> judged) const override {
     judge_loss(operands, output, wanted, judged);
   }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const ValueId logits = call.inputs[0];
@@ -312,6 +333,8 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
     const std::string rounding = power_text(unit_roundoff(op.outputs[1].dtype)) + " |lse|";
     return gradient_rule(op.call, logits, "(e^(T(lse) + " + rounding + ") (1 + u (2|x - lse| + 6)) - 1)");
   }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,7 +84,7 @@ struct Operands {
   /// What the op wrote to its outputs, for ops of which one output is judged on another (a sum on its summands, which
   /// are judged themselves). Empty where the op has not run: then the textbook uses its own values.
   std::span<const TensorView> written{};
-  /// The data are such that sums of products are exact in any order (Contraction): their bounds have no part for it.
+  /// The data are such that sums are exact in any order (Contraction, RevealingData): bounds have no part for them.
   bool exact_sums = false;
 
   /// Throws ProgramError where the call lacks it.
@@ -116,6 +117,17 @@ struct Contraction {
   double c_in_factor = 0.0;
 };
 
+/// Inputs on which faults show that usual ones hide.
+struct RevealingData {
+  struct Input {
+    std::size_t index = 0;
+    std::function<double(std::int64_t element)> value;  ///< by logical linear index
+  };
+  std::string_view name;      ///< "an infinite gradient"
+  std::vector<Input> inputs;  ///< the others stay as they are
+  bool exact_sums = false;    ///< Operands::exact_sums
+};
+
 class OpDefinition {
  public:
   virtual ~OpDefinition() = default;
@@ -141,6 +153,8 @@ class OpDefinition {
   /// None where sums are not all that is rounded to the output's precision, whatever the data are: a factor that is no
   /// power of two.
   [[nodiscard]] virtual std::optional<Contraction> contraction(const CallSpecs& /*op*/) const { return {}; }
+  /// For launches of their own beside those of the case.
+  [[nodiscard]] virtual std::vector<RevealingData> revealing_data(const CallSpecs& /*op*/) const { return {}; }
   /// What the wrong elements of an output have in common, as far as the op knows: "rank 1's contribution is missing, in
   /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
   [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,

@@ -55,6 +55,16 @@ class UnscaleDefinition : public OpDefinition {
                       });
   }
 
+  // What decides whether a step is skipped, at the end of the last gradient.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    const std::size_t last = op.inputs.size() - 1;
+    const std::int64_t end = op.inputs[last].shape.elements() - 1;
+    std::vector<RevealingData> all;
+    for (const auto& [name, value] : {std::pair("an infinite gradient", HUGE_VAL), std::pair("a gradient that is NaN", std::nan(""))})
+      all.push_back({name, {{last, [end, value = value](std::int64_t e) { return e == end ? value : 1.0; }}}});
+    return all;
+  }
+
  private:
   /// A product that is not normal may become 0.
   static std::string flushed_text(const Math& math) { return power_text(smallest_normal(math.accumulate)); }

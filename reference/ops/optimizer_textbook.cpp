@@ -44,8 +44,21 @@ class GradientNormDefinition : public OpDefinition {
       });
     }
     const double norm = std::sqrt(squares.value);
-    const double bound = norm == 0.0 ? 0.0 : sum_error_bound(squares, u) / (2.0 * norm) + 2.0 * u * norm;
+    const double of_sum = operands.exact_sums ? 0.0 : sum_error_bound(squares, u);
+    const double bound = norm == 0.0 ? 0.0 : of_sum / (2.0 * norm) + 2.0 * u * norm;
     std::fill(judged.begin(), judged.end(), Expected{norm, bound});
+  }
+
+  // Ones among zeros, so few that each counts; both ends of each gradient are such.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    constexpr double ones = 4096.0;
+    RevealingData data{"few gradients that are not 0", {}, true};
+    const auto step = static_cast<std::int64_t>(std::ceil(elements_of(op.inputs) / ones));
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const std::int64_t last = op.inputs[i].shape.elements() - 1;
+      data.inputs.push_back({i, [=](std::int64_t e) { return e % step == 0 || e == last ? 1.0 : 0.0; }});
+    }
+    return {data};
   }
 };
 
@@ -53,6 +66,13 @@ class GradientNormDefinition : public OpDefinition {
 double clip_factor(const TensorView& norm, double limit) {
   const double wanted = limit / (norm[0] + 1e-6);  // by definition
   return wanted >= 1.0 ? 1.0 : wanted;
+}
+
+// A norm just above the limit: the factor is no power of two nearly, so that the 1e-6 moves it by 16 u.
+std::vector<RevealingData> just_above(const CallSpecs& op, double limit) {
+  const std::optional<std::size_t> norm = position_of(op.call.kind.inputs, op.call.attributes, "norm");
+  if (!norm) return {};
+  return {{"a norm just above the limit", {{*norm, [limit](std::int64_t) { return 1.0625 * limit; }}}}};
 }
 
 class ClipDefinition : public OpDefinition {
@@ -76,6 +96,10 @@ class ClipDefinition : public OpDefinition {
                         const double clipped = in[0] * factor;
                         return Expected{clipped, 4.0 * u * std::fabs(clipped)};
                       });
+  }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    return just_above(op, op.call.attributes.as<Clip>().limit);
   }
 };
 
@@ -281,6 +305,16 @@ class UpdateDefinition : public OpDefinition {
   }
 
   bool reads_written(const OpCall& call) const override { return call.attributes.has("copy'"); }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    std::vector<RevealingData> all;
+    if constexpr (requires { Rule(op.call).limit; }) {
+      if (const std::optional<double> limit = Rule(op.call).limit) all = just_above(op, *limit);
+    }
+    if (const auto found = position_of(op.call.kind.inputs, op.call.attributes, "found_inf"))
+      all.push_back({"a step to be skipped", {{*found, [](std::int64_t) { return 1.0; }}}});
+    return all;
+  }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

@@ -33,7 +33,7 @@ class Exact {
   [[nodiscard]] const OpCall& call() const { return program_.op(0); }
   [[nodiscard]] OpParity judged(std::uint64_t seed = 1, CheckMode mode = CheckMode::sample) const {
     const std::vector<TensorView> in = views_of(data->inputs), out = views_of(left);
-    return judge(program_, 0, {in, out}, {mode, 20e6, seed, 2, true, data->multiple_of}, "exact");
+    return judge(program_, 0, {in, out}, {mode, 20e6, seed, 2, {true, data->multiple_of}}, "exact");
   }
   /// The outputs as this op would have left them with other inputs.
   [[nodiscard]] std::vector<HostTensor> with(const std::vector<HostTensor>& inputs) const {
