@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "harness/parity/exact_data.h"
 #include "harness/plan/memory_plan.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
@@ -173,6 +175,42 @@ std::string judging_table(const Program& program, const ConsoleStyle& style) {
   return table.text(style, 2);
 }
 
+// What is known of an op's check beyond its bound.
+struct CheckFacts {
+  std::vector<std::string> launches;  ///< beside those on the case's data
+  std::string whole;                  ///< how elements are looked at that are not judged one by one
+  std::string unseen;
+};
+
+CheckFacts check_facts(const Program& program, const OpCall& op) {
+  const std::vector<TensorSpec> inputs = specs_of(program, op.inputs);
+  const std::vector<TensorSpec> outputs = specs_of(program, op.outputs);
+  const CallSpecs specs{op, inputs, outputs};
+  const OpDefinition& meaning = definition(op.kind);
+  CheckFacts facts;
+  const Exactness exact = exactness(specs);
+  if (exact == Exactness::results) facts.launches.emplace_back("exact data: any wrong bit of any element shows");
+  if (exact == Exactness::sums) facts.launches.emplace_back("exact data, whose results are rounded once");
+  for (const RevealingData& data : meaning.revealing_data(specs)) facts.launches.emplace_back(data.name);
+  if (!meaning.linear_axes(specs, 0).empty()) facts.whole = "sums of all elements";
+  facts.unseen = meaning.unseen(specs);
+  return facts;
+}
+
+// A row for each kind of op that has more than bounds; ops that differ in nothing that it says count together.
+std::string further_checks_table(const Program& program, const ConsoleStyle& style) {
+  TextTable table({{"op"}, {"large outputs whole by"}, {"further launches on"}, {"known not to be seen"}});
+  std::set<std::string> told;
+  for (const OpCall& op : program.ops()) {
+    const CheckFacts facts = check_facts(program, op);
+    const std::string launches = joined(facts.launches, "; ");
+    if (facts.launches.empty() && facts.whole.empty() && facts.unseen.empty()) continue;
+    if (told.insert(fmt::format("{}|{}|{}|{}", op.kind.name, facts.whole, launches, facts.unseen)).second)
+      table.add({std::string(op.kind.name), facts.whole, launches, facts.unseen});
+  }
+  return told.empty() ? "" : table.text(style, 2);
+}
+
 std::string types_of(const Recipe& r) {
   std::string text = fmt::format("tensors in {}", name(r.tensor));
   if (r.wide != r.tensor) text += fmt::format(", statistics and master weights in {}", name(r.wide));
@@ -236,6 +274,9 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   text += fmt::format("\ntensors\n{}\nops\n{}\ndata flow\n{}\n{}\n  {}\n{}", tensors_table(program, style),
                       ops_table(program, style), flow_table(program, style), fitted(checks, style.width, 2),
                       fitted(letters, style.width, 2), judging_table(program, style));
+  const char* not_seen =
+      "not seen: what moves no judged element out of its bound; selftest -v, with the case's --filter, says which faults";
+  text += fmt::format("\n{}{}\n", further_checks_table(program, style), fitted(not_seen, style.width, 2));
   return text;
 }
 
@@ -261,6 +302,7 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
                          {"judged", judged_text(output.units, output.elements)},
                          {"bound", output.bound}});
     }
+    const CheckFacts checks = check_facts(program, op);
     ops.push_back({{"label", f.label},
                    {"kind", f.kind},
                    {"attributes", f.attributes},
@@ -268,6 +310,8 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
                    {"flop", f.cost.flop},
                    {"bytes", f.cost.bytes},
                    {"outputs", std::move(outputs)},
+                   {"further_launches", checks.launches},
+                   {"known_unseen", checks.unseen},
                    {"math", f.math},
                    {"reads", f.reads},
                    {"writes", f.writes}});

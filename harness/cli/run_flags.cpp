@@ -206,7 +206,8 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        "check",
        {
            row("--check", "MODE",
-               "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions also by "
+               "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions also "
+               "by "
                "sums of all elements and on exact data; bitwise: the same, and every element of what has one right "
                "value, bit for bit (moves, collectives, casts, sums on exact data); full: every element of everything; "
                "off: nothing is verified",

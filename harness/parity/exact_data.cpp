@@ -15,8 +15,8 @@ constexpr std::int64_t most_marked_pairs = 64;  // of a column: sums of about +-
 constexpr std::int64_t marked_pair = 2;         // |d|
 constexpr std::int64_t most_added = 3;          // c_in and bias
 
-// Sums of a GELU epilogue are multiples of 2^-4, up to 3, with a bias of multiples of 2^-6, up to 1: [-4, 4], in numbers
-// that bf16 has.
+// Sums of a GELU epilogue are multiples of 2^-4, up to 3, with a bias of multiples of 2^-6, up to 1: [-4, 4], in
+// numbers that bf16 has.
 constexpr double gelu_unit = 0x1p-4, gelu_bias_unit = 0x1p-6;
 constexpr std::int64_t gelu_most = 48, gelu_most_bias = 64;
 
@@ -78,26 +78,36 @@ class Palette {
 class Maker {
  public:
   Maker(const CallSpecs& op, const Contraction& sums, const PairPlan& plan, double unit, std::uint64_t seed)
-      : op_(op), sums_(sums), plan_(plan), unit_(unit), seed_(seed), of_a_(mix(seed)), of_b_(mix(seed + 1)),
-        signs_(mix(seed + 2)), marks_(mix(seed + 3)) {}
+      : op_(op),
+        sums_(sums),
+        plan_(plan),
+        unit_(unit),
+        seed_(seed),
+        of_a_(mix(seed)),
+        of_b_(mix(seed + 1)),
+        signs_(mix(seed + 2)),
+        marks_(mix(seed + 3)) {}
 
   [[nodiscard]] HostTensor a() const {
-    return products(op_.inputs[sums_.a], sums_.a_axis, 1.0, [this](std::int64_t at, std::int64_t pair, bool second, std::int64_t) {
-      const unsigned index = drawn(of_a_, at);
-      return second && sign_of(pair) ? Palette::negative(index) : index;
-    });
+    return products(op_.inputs[sums_.a], sums_.a_axis, 1.0,
+                    [this](std::int64_t at, std::int64_t pair, bool second, std::int64_t) {
+                      const unsigned index = drawn(of_a_, at);
+                      return second && sign_of(pair) ? Palette::negative(index) : index;
+                    });
   }
 
   [[nodiscard]] HostTensor b() const {
     const std::int64_t step = plan_.marked > 0 ? (sums_.extent / 2 + plan_.marked - 1) / plan_.marked : 0;
-    return products(op_.inputs[sums_.b], sums_.b_axis, unit_, [=, this](std::int64_t at, std::int64_t pair, bool second, std::int64_t column) {
-      const unsigned index = drawn(of_b_, at);
-      if (!second) return index;
-      const std::uint64_t of_column = hash_at(marks_, static_cast<std::uint64_t>(column));
-      const bool marked = step > 0 && (pair + static_cast<std::int64_t>(of_column >> 1U) % step) % step == 0;
-      const unsigned partner = marked ? moved(index, (of_column & 1U) != 0) : Palette::negative(index);
-      return sign_of(pair) ? Palette::negative(partner) : partner;
-    });
+    return products(op_.inputs[sums_.b], sums_.b_axis, unit_,
+                    [=, this](std::int64_t at, std::int64_t pair, bool second, std::int64_t column) {
+                      const unsigned index = drawn(of_b_, at);
+                      if (!second) return index;
+                      const std::uint64_t of_column = hash_at(marks_, static_cast<std::uint64_t>(column));
+                      const bool marked =
+                          step > 0 && (pair + static_cast<std::int64_t>(of_column >> 1U) % step) % step == 0;
+                      const unsigned partner = marked ? moved(index, (of_column & 1U) != 0) : Palette::negative(index);
+                      return sign_of(pair) ? Palette::negative(partner) : partner;
+                    });
   }
 
   /// Whole numbers from -most to most, in units.
@@ -105,7 +115,8 @@ class Maker {
     HostTensor tensor(op_.inputs[input]);
     const std::uint64_t key = hash(tensor.spec.name, seed_);
     for (std::int64_t e = 0; e < tensor.elements(); ++e) {
-      const auto drawn = static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(e)) % static_cast<std::uint64_t>(2 * most + 1));
+      const auto drawn = static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(e)) %
+                                                   static_cast<std::uint64_t>(2 * most + 1));
       tensor.set(e, unit * static_cast<double>(drawn - most));
     }
     return tensor;
@@ -128,7 +139,8 @@ class Maker {
     std::vector<std::int64_t> ends{rows};
     while (static_cast<std::int64_t>(ends.size()) < tensor.elements()) {
       const std::uint64_t drawn = hash_at(signs_, ends.size());  // two of the same leave an empty group
-      ends.push_back(drawn % 4 == 0 ? ends.back() : static_cast<std::int64_t>(mix(drawn) % static_cast<std::uint64_t>(rows + 1)));
+      ends.push_back(drawn % 4 == 0 ? ends.back()
+                                    : static_cast<std::int64_t>(mix(drawn) % static_cast<std::uint64_t>(rows + 1)));
     }
     std::ranges::sort(ends);
     for (std::int64_t e = 0, begin = 0; e < tensor.elements(); begin = ends[static_cast<std::size_t>(e++)])
@@ -153,8 +165,9 @@ class Maker {
         const std::int64_t pair = sums_.ragged ? place / 2 : std::min(place, partner);
         const std::int64_t group = at / sums_.extent;
         for (std::int64_t i = 0; i < along.inner; ++i) {
-          palette.write(tensor, along.element(o, at, i),
-                        index_of(along.element(o, first, i), pair, second, (o * along.extent + group) * along.inner + i));
+          palette.write(
+              tensor, along.element(o, at, i),
+              index_of(along.element(o, first, i), pair, second, (o * along.extent + group) * along.inner + i));
         }
       }
     }
@@ -190,9 +203,14 @@ HostTensor filled(TensorSpec spec, const Fill& how, std::uint64_t seed) {
   return tensor;
 }
 
-}  // namespace
+/// What the op's sums are, and the numbers that they are made of; nothing where they can't be exact.
+struct ExactRecipe {
+  Contraction sums;
+  PairPlan plan;
+  bool gelu = false;
+};
 
-std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
+std::optional<ExactRecipe> recipe_of(const CallSpecs& op) {
   const std::optional<Contraction> sums = definition(op.call.kind).contraction(op);
   if (!sums || sums->extent == 0 || op.call.math.split_k_in_output) return {};
   const Named<TensorSpec> operand(op.call, op.inputs);
@@ -201,32 +219,47 @@ std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
   std::int64_t most = gelu ? gelu_most : whole(1.0 / unit_roundoff(op.outputs[0].dtype));
   if (!gelu) most -= most_added * ((has("c_in") ? 1 : 0) + (has("bias") ? 1 : 0));
   const std::optional<PairPlan> plan = plan_of(op, *sums, most, has("blocks_a"));
-  if (!plan) return {};
+  return plan ? std::optional(ExactRecipe{*sums, *plan, gelu}) : std::nullopt;
+}
 
-  const Maker make(op, *sums, *plan, gelu ? gelu_unit : 1.0, seed);
+}  // namespace
+
+Exactness exactness(const CallSpecs& op) {
+  const std::optional<ExactRecipe> recipe = recipe_of(op);
+  return !recipe ? Exactness::none : recipe->plan.stored_exactly ? Exactness::results : Exactness::sums;
+}
+
+std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
+  const std::optional<ExactRecipe> recipe = recipe_of(op);
+  if (!recipe) return {};
+  const auto& [sums, plan, gelu] = *recipe;
+  const Named<TensorSpec> operand(op.call, op.inputs);
+  const auto has = [&](std::string_view name) { return operand.find(name) != nullptr; };
+  const Maker make(op, sums, plan, gelu ? gelu_unit : 1.0, seed);
   // A scaled product is a quarter by 2 of what it is unscaled.
   constexpr double scale_a = 0.25, scale_b = 2.0;
-  const double unit = sums->factor * (has("scale_a") ? scale_a * scale_b : 1.0) * (gelu ? gelu_unit : 1.0);
+  const double unit = sums.factor * (has("scale_a") ? scale_a * scale_b : 1.0) * (gelu ? gelu_unit : 1.0);
   ExactData data;
-  if (plan->stored_exactly) data.multiple_of = std::fabs(gelu ? gelu_bias_unit : unit);
+  if (plan.stored_exactly) data.multiple_of = std::fabs(gelu ? gelu_bias_unit : unit);
   const std::vector<OperandName> names = operand_names(op.call.kind.inputs, op.call.attributes, op.inputs.size());
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const std::string& name = names[i].name;
     const auto constant = [&](double value) { return filled(op.inputs[i], Fill::constant(value), seed); };
-    if (i == sums->a) {
+    if (i == sums.a) {
       data.inputs.push_back(make.a());
-    } else if (i == sums->b) {
+    } else if (i == sums.b) {
       data.inputs.push_back(make.b());
     } else if (name == "scale_a" || name == "scale_b") {
       data.inputs.push_back(constant(name == "scale_a" ? scale_a : scale_b));
     } else if (name == "blocks_a" || name == "blocks_b") {
       data.inputs.push_back(make.scales(i));
     } else if (name == "sizes") {
-      data.inputs.push_back(make.sizes(i, op.inputs[sums->a].shape[0]));
+      data.inputs.push_back(make.sizes(i, op.inputs[sums.a].shape[0]));
     } else if (name == "c_in") {
-      data.inputs.push_back(make.added(i, most_added, unit / sums->c_in_factor));
+      data.inputs.push_back(make.added(i, most_added, unit / sums.c_in_factor));
     } else if (name == "bias") {
-      data.inputs.push_back(gelu ? make.added(i, gelu_most_bias, gelu_bias_unit) : make.added(i, most_added, unit));
+      data.inputs.push_back(recipe->gelu ? make.added(i, gelu_most_bias, gelu_bias_unit)
+                                         : make.added(i, most_added, unit));
     } else if (name == "pre") {
       data.inputs.push_back(filled(op.inputs[i], Fill::pointwise(), seed));
     } else {

@@ -534,7 +534,8 @@ FaultReport inject_faults(const Program& program, int op, const OpView& clean, c
   FaultReport report{Injector(program, op, clean, policy).run(), {}};
   const std::vector<HostTensor> inputs(clean.inputs.begin(), clean.inputs.end());
   const OpCall& call = program.op(op);
-  const std::vector<TensorSpec> input_specs = specs_of(program, call.inputs), output_specs = specs_of(program, call.outputs);
+  const std::vector<TensorSpec> input_specs = specs_of(program, call.inputs),
+                                output_specs = specs_of(program, call.outputs);
   for (const OtherLaunch& launch : other_launches({call, input_specs, output_specs}, inputs, policy.seed)) {
     const std::vector<HostTensor> right = textbook_outputs({call, views_of(launch.inputs), output_specs});
     JudgePolicy on_these = policy;
@@ -544,7 +545,8 @@ FaultReport inject_faults(const Program& program, int op, const OpView& clean, c
     if (const std::string alarm = injector.alarm(); !alarm.empty())
       report.alarms.push_back(fmt::format("{}: {}", launch.data, alarm));
     for (FaultTrial& trial : injector.run()) {
-      const auto known = std::ranges::find_if(report.trials, [&](const FaultTrial& one) { return is_same_fault(one, trial); });
+      const auto known =
+          std::ranges::find_if(report.trials, [&](const FaultTrial& one) { return is_same_fault(one, trial); });
       if (known == report.trials.end()) {
         report.trials.push_back(std::move(trial));
       } else if (known->caught_by != known->rule && trial.caught_by == trial.rule) {

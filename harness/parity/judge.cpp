@@ -247,8 +247,9 @@ class Judge {
     };
     const std::uint64_t key = hash(output.view->spec().name, hash(parity_.phase, mix(policy_.seed + 1)));
     const auto most_suspects = static_cast<std::int64_t>(policy_.flop_budget / work_of_unit(output.units));
-    const std::optional<ProjectionResult> found = project(operands(), *output.view, output.index, output.panel,
-                                                          most_suspects, share, key, parallel, policy_.sums.multiple_of);
+    const std::optional<ProjectionResult> found =
+        project(operands(), *output.view, output.index, output.panel, most_suspects, share, key, parallel,
+                policy_.sums.multiple_of);
     if (!found) return false;
     parity_.projected = parity_.projected.value_or(0) + output.view->shape().elements();
     parity_.projected_fault = std::max(parity_.projected_fault.value_or(0.0), found->smallest_fault);

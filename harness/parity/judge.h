@@ -59,8 +59,8 @@ struct OpView {
 ///  - where a quarter of what was judged is wrong, or more, and all of that is right within the bound of a lower
 ///    precision (lower_precision.h), the verdict is `downgraded` and names it.
 /// On exact data the elements are few, and sums tell whether any other is wrong (projection.h).
-/// `phase` is "check", "timed", "recheck", "exact" or "special". Never throws for wrong data; throws ProgramError for an unknown
-/// op.
+/// `phase` is "check", "timed", "recheck", "exact" or "special". Never throws for wrong data; throws ProgramError for
+/// an unknown op.
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);
 

@@ -47,6 +47,7 @@ std::string coverage_of(const Parity& parity, int pauses) {
   std::int64_t judged = 0;
   std::int64_t elements = 0, projected = 0;
   std::int64_t exact = 0, exact_judged = 0;  // on exact data
+  double projected_fault = 0.0;
   std::set<std::string_view> labels;
   for (const OpParity& op : parity.ops) {
     if (op.phase == "special") continue;
@@ -58,6 +59,7 @@ std::string coverage_of(const Parity& parity, int pauses) {
     judged += op.judged;
     elements += op.elements;
     projected += op.projected.value_or(0);
+    projected_fault = std::max(projected_fault, op.projected_fault.value_or(0.0));
     labels.insert(op.label);
   }
   if (elements == 0) return "nothing judged";
@@ -67,7 +69,8 @@ std::string coverage_of(const Parity& parity, int pauses) {
                          : fmt::format("{}, sampled {:.2g}% of elements", ops,
                                        100.0 * static_cast<double>(judged) / static_cast<double>(elements));
   if (projected > 0)
-    text += fmt::format(", {:.3g}% in sums", 100.0 * static_cast<double>(projected) / static_cast<double>(elements));
+    text += fmt::format(", {:.3g}% in sums, where one shows that is off by {:.1g} rms",
+                        100.0 * static_cast<double>(projected) / static_cast<double>(elements), projected_fault);
   if (pauses > 0) text += fmt::format("; recheck replayed in {} segments", pauses + 1);
   if (exact > 0)
     text += fmt::format("; {:.3g}% of products bit for bit on exact data",

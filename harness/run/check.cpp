@@ -186,11 +186,11 @@ void CaseCheck::on_revealing_data(int op) {
   const CallSpecs specs{call, inputs, outputs};
   const OpDefinition& meaning = definition(call.kind);
   for (const RevealingData& data : meaning.revealing_data(specs)) {
-    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.policy_for(op, "special").flop_budget)) return;
+    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.policy_for(op, "special").flop_budget))
+      return;
     // What shares its memory may not be there any more.
-    const bool is_there = std::ranges::all_of(call.inputs, [&](ValueId id) {
-      return !prepared_.memory_plan().is_shared(program.value(id).storage);
-    });
+    const bool is_there = std::ranges::all_of(
+        call.inputs, [&](ValueId id) { return !prepared_.memory_plan().is_shared(program.value(id).storage); });
     if (!is_there && data.inputs.size() < inputs.size()) return;
     for (const RevealingData::Input& input : data.inputs) {
       HostTensor tensor(inputs[input.index]);

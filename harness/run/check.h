@@ -69,7 +69,6 @@ class OpJudge {
   [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
 
  private:
-
   const PreparedCase& prepared_;
   const RunOptions& options_;
   mutable std::int64_t room_for_failures_ = most_saved_bytes;
@@ -194,9 +193,9 @@ class CaseCheck {
   void replay();
 
   /// Runs the timed ops once more on data made for it, each plan once: those that add up products on data of which
-  /// every sum is exact, to judge every element bit for bit (harness/parity/exact_data.h); others on what reveals faults
-  /// that usual data hide (OpDefinition::revealing_data), unless that costs more than the check of the op may. Copy 0
-  /// then holds other data than the case's.
+  /// every sum is exact, to judge every element bit for bit (harness/parity/exact_data.h); others on what reveals
+  /// faults that usual data hide (OpDefinition::revealing_data), unless that costs more than the check of the op may.
+  /// Copy 0 then holds other data than the case's.
   void on_special_data();
 
   /// How often the replay paused to keep values before they were overwritten.

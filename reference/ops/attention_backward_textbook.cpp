@@ -292,6 +292,12 @@ class AttentionBackwardDefinition : public OpDefinition {
     return bound_text(scale + " (" + sum + "), " + queries + cast + "ds" + rounding, op.call.math);
   }
 
+  std::string unseen(const CallSpecs& op) const override {
+    if (bits_of(op.input("v").dtype) == 32) return {};
+    return "a log-sum-exp off by " + power_text(probability_roundoff(op.call.math, op.input("v").dtype) / 4.0) +
+           ": casting probabilities moves them by more";
+  }
+
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const AttentionExtents e = attention_extents(operands);

@@ -20,8 +20,8 @@ namespace {
 // The probabilities of one query row, and how far each of its scores may be off.
 class AttentionWeights {
  public:
-  /// `sink`: the logit of the row's head, if it has one. `exact_sums`: a row whose scores are all 0 and whose keys are a
-  /// power of two has exact probabilities, of exact exponentials and their sum.
+  /// `sink`: the logit of the row's head, if it has one. `exact_sums`: a row whose scores are all 0 and whose keys are
+  /// a power of two has exact probabilities, of exact exponentials and their sum.
   void compute(std::span<const double> q, const HeadMatrix& keys, KeyRange seen, const std::optional<double>& sink,
                const Attention& attention, double u, const ContractionRule& products, bool exact_sums) {
     p.resize(static_cast<std::size_t>(seen.end - seen.first));
@@ -172,9 +172,10 @@ class AttentionForwardDefinition : public OpDefinition {
     const auto input = [&](std::string_view name) {
       return *position_of(op.call.kind.inputs, op.call.attributes, name);
     };
-    return {{"equal scores",
-             {{input("q"), [](std::int64_t) { return 0.0; }}, {input("v"), [](std::int64_t e) { return odd_number(e); }}},
-             true}};
+    return {
+        {"equal scores",
+         {{input("q"), [](std::int64_t) { return 0.0; }}, {input("v"), [](std::int64_t e) { return odd_number(e); }}},
+         true}};
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;

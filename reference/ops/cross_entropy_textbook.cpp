@@ -221,9 +221,19 @@ std::vector<RevealingData> far_apart(const CallSpecs& op) {
     const std::int64_t column = element % classes;
     return column == classes - 1 - from_the_end ? largest : others - static_cast<double>(column % kinds);
   };
-  const bool exact = attributes_of(op.call) == CrossEntropy{} && std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
+  const bool exact = attributes_of(op.call) == CrossEntropy{} &&
+                     std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
                      static_cast<double>(rows) * (largest - others + kinds) < 1.0 / accumulator_roundoff(op.call.math);
   return {{"one class far above the others", {{0, logit}}, exact}};
+}
+
+// Sums of so many losses may be off by that much, unless far_apart() makes them exact.
+std::string unseen_mean(const CallSpecs& op) {
+  const auto rows = static_cast<double>(op.inputs[0].shape[0]);
+  if (far_apart(op).front().exact_sums) return {};
+  return "a mean loss off by " + number_text(2.0 * accumulator_roundoff(op.call.math) * std::sqrt(rows)) +
+         " of itself, as a sum of " + number_text(rows) + " in " + std::string(name(op.call.math.accumulate)) +
+         " may be";
 }
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
@@ -252,6 +262,7 @@ class CrossEntropyForwardDefinition : public OpDefinition {
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
+  std::string unseen(const CallSpecs& op) const override { return unseen_mean(op); }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const ValueId logits = call.inputs[0];
@@ -335,6 +346,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
+  std::string unseen(const CallSpecs& op) const override { return unseen_mean(op); }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

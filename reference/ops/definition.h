@@ -155,6 +155,8 @@ class OpDefinition {
   [[nodiscard]] virtual std::optional<Contraction> contraction(const CallSpecs& /*op*/) const { return {}; }
   /// For launches of their own beside those of the case.
   [[nodiscard]] virtual std::vector<RevealingData> revealing_data(const CallSpecs& /*op*/) const { return {}; }
+  /// A fault that the check of this call is known not to see: "a mean off by ..."; empty where none is.
+  [[nodiscard]] virtual std::string unseen(const CallSpecs& /*op*/) const { return {}; }
   /// What the wrong elements of an output have in common, as far as the op knows: "rank 1's contribution is missing, in
   /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
   [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,

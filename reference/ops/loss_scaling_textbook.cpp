@@ -60,7 +60,8 @@ class UnscaleDefinition : public OpDefinition {
     const std::size_t last = op.inputs.size() - 1;
     const std::int64_t end = op.inputs[last].shape.elements() - 1;
     std::vector<RevealingData> all;
-    for (const auto& [name, value] : {std::pair("an infinite gradient", HUGE_VAL), std::pair("a gradient that is NaN", std::nan(""))})
+    for (const auto& [name, value] :
+         {std::pair("an infinite gradient", HUGE_VAL), std::pair("a gradient that is NaN", std::nan(""))})
       all.push_back({name, {{last, [end, value = value](std::int64_t e) { return e == end ? value : 1.0; }}}});
     return all;
   }

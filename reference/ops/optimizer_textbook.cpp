@@ -51,7 +51,7 @@ class GradientNormDefinition : public OpDefinition {
 
   // Ones among zeros, so few that each counts; both ends of each gradient are such.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    constexpr double ones = 4096.0;
+    constexpr double ones = 4096.0;  // one of them is 2^-13 of the norm; its roundings are of 2^-24
     RevealingData data{"few gradients that are not 0", {}, true};
     const auto step = static_cast<std::int64_t>(std::ceil(elements_of(op.inputs) / ones));
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {

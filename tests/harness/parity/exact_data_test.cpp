@@ -62,18 +62,22 @@ Program product(DType type, const Sizes& s, const Gemm& g = {}, const Math& math
   GemmOperands others;
   if (g.bias) others.bias = p.add(tensor("bias", type, {s.n}, Role::parameter));
   if (g.beta != 0.0) others.c_in = p.add(tensor("c_in", type, shape(s.m, s.n), Role::state));
-  if (g.epilogue == Gemm::Epilogue::gelu_gradient) others.pre = p.add(tensor("pre", type, shape(s.m, s.n), Role::activation));
+  if (g.epilogue == Gemm::Epilogue::gelu_gradient)
+    others.pre = p.add(tensor("pre", type, shape(s.m, s.n), Role::activation));
   gemm(p, g, math, "op", a, b, others);
   return p;
 }
 
-Program convolution(int direction, DType type, const Conv2d& conv, std::int64_t images, std::int64_t channels, std::int64_t filters, std::int64_t taps) {
+Program convolution(int direction, DType type, const Conv2d& conv, std::int64_t images, std::int64_t channels,
+                    std::int64_t filters, std::int64_t taps) {
   Program p;
   const std::int64_t h = 9;
   const std::int64_t q = (h + 2 * conv.pad_h - conv.dilation_h * (taps - 1) - 1) / conv.stride_h + 1;
   const auto x = [&] { return p.add(tensor("x", type, {images, h, h, channels}, Role::input)); };
   const auto dy = [&] { return p.add(tensor("dy", type, {images, q, q, filters}, Role::gradient)); };
-  const auto w = [&] { return p.add(tensor("w", type, {filters, taps, taps, channels / conv.groups}, Role::parameter)); };
+  const auto w = [&] {
+    return p.add(tensor("w", type, {filters, taps, taps, channels / conv.groups}, Role::parameter));
+  };
   if (direction == 0) {
     const ValueId data = x(), filter = w();
     conv2d_forward(p, conv, Math{}, "op", data, filter);
@@ -90,7 +94,11 @@ Program convolution(int direction, DType type, const Conv2d& conv, std::int64_t 
 Program of_groups(int direction, DType type, std::int64_t rows, std::int64_t groups) {
   Program p;
   const ValueId a = p.add(tensor("a", type, {rows, 40}, Role::input));
-  const ValueId b = p.add(tensor("b", type, direction == 2 ? Shape{rows, 36} : direction == 1 ? Shape{groups, 36, 40} : Shape{groups, 40, 36}, Role::parameter));
+  const ValueId b = p.add(tensor("b", type,
+                                 direction == 2   ? Shape{rows, 36}
+                                 : direction == 1 ? Shape{groups, 36, 40}
+                                                  : Shape{groups, 40, 36},
+                                 Role::parameter));
   const ValueId sizes = p.add(tensor("sizes", DType::i32, {groups}, Role::input));
   if (direction == 2) {
     grouped_gemm_backward_weight(p, Math{}, "op", a, b, sizes);
@@ -115,12 +123,15 @@ std::vector<Problem> problems() {
       Gemm g;
       g.transpose_a = (transposes & 1) != 0;
       g.transpose_b = (transposes & 2) != 0;
-      all.push_back({of + " gemm " + std::to_string(transposes), [=] { return product(type, {40, 70, 301}, g, math); }});
+      all.push_back({of + " gemm " + std::to_string(transposes), [=] {
+                       return product(type, {40, 70, 301}, g, math);
+                     }});
       g.bias = true;
       g.alpha = 0.125;
       g.beta = 0.5;
-      all.push_back({of + " gemm with bias and c_in " + std::to_string(transposes),
-                     [=] { return product(type, {40, 70, 44}, g, math); }});
+      all.push_back({of + " gemm with bias and c_in " + std::to_string(transposes), [=] {
+                       return product(type, {40, 70, 44}, g, math);
+                     }});
     }
     all.push_back({of + " batched gemm", [=] { return product(type, {16, 40, 64}, {}, math, 3); }});
     if (type == DType::f64) continue;
@@ -135,8 +146,10 @@ std::vector<Problem> problems() {
       all.push_back({of + which + " in groups", [=] { return convolution(direction, type, conv, 2, 8, 6, 3); }});
       Conv2d stem;
       stem.pad_h = stem.pad_w = 3;
-      all.push_back({of + which + " of three channels", [=] { return convolution(direction, type, stem, 1, 3, 16, 7); }});
-      all.push_back({of + " grouped gemm " + std::to_string(direction), [=] { return of_groups(direction, type, 61, 5); }});
+      all.push_back(
+          {of + which + " of three channels", [=] { return convolution(direction, type, stem, 1, 3, 16, 7); }});
+      all.push_back(
+          {of + " grouped gemm " + std::to_string(direction), [=] { return of_groups(direction, type, 61, 5); }});
     }
   }
   return all;
@@ -179,7 +192,8 @@ TEST(ExactData, IsSummedWithoutRoundingInAnyOrder) {
             ASSERT_EQ(round_to(type, static_cast<double>(sum)), static_cast<double>(sum)) << k;
           }
         }
-        std::ranges::sort(order, {}, [trial](std::int64_t at) { return hash_at(trial, static_cast<std::uint64_t>(at)); });
+        std::ranges::sort(order, {},
+                          [trial](std::int64_t at) { return hash_at(trial, static_cast<std::uint64_t>(at)); });
       }
     }
   }
@@ -212,8 +226,8 @@ TEST(ExactData, ShowsRowsColumnsAndPlacesThatAreSwapped) {
     }
   };
   std::vector<std::vector<HostTensor>> wrong(4, inputs);
-  swap(wrong[0][0], 3 * s.k, 4 * s.k, 1, s.k);   // rows of a
-  swap(wrong[1][1], 17, 18, s.n, s.k);           // columns of b
+  swap(wrong[0][0], 3 * s.k, 4 * s.k, 1, s.k);    // rows of a
+  swap(wrong[1][1], 17, 18, s.n, s.k);            // columns of b
   swap(wrong[2][0], 31, 32, s.k, s.m);            // two places of the sum, in a
   swap(wrong[3][1], 31 * s.n, 32 * s.n, 1, s.n);  // and in b
   for (const std::vector<HostTensor>& one : wrong) {
@@ -226,8 +240,12 @@ TEST(ExactData, ShowsRowsColumnsAndPlacesThatAreSwapped) {
 TEST(ExactData, ShowsAScaleOffBy2ToTheMinus18InF32) {
   Conv2d conv;
   conv.pad_h = conv.pad_w = 1;
-  for (Program (*build)() : {+[] { return product(DType::f32, {64, 96, 768}); },
-                             +[] { return product(DType::f32, {33, 40, 16384}); }}) {
+  for (Program (*build)() : {+[] {
+                               return product(DType::f32, {64, 96, 768});
+                             },
+                             +[] {
+                               return product(DType::f32, {33, 40, 16384});
+                             }}) {
     Exact op(build());
     for (std::int64_t e = 0; e < op.left[0].elements(); ++e) op.left[0].set(e, op.left[0].get(e) * (1.0 + 0x1p-18));
     EXPECT_EQ(op.judged().verdict, Verdict::fail);
@@ -246,7 +264,8 @@ TEST(ExactData, ShowsTheLastOfHalfAMillionProductsLeftOutOrTakenTwiceInBf16) {
     for (const std::int64_t last : {1, 8}) {
       std::vector<HostTensor> inputs = op.data->inputs;
       for (std::int64_t i = 0; i < s.m; ++i) {
-        for (std::int64_t at = s.k - last; at < s.k; ++at) inputs[0].set(i * s.k + at, factor * inputs[0].get(i * s.k + at));
+        for (std::int64_t at = s.k - last; at < s.k; ++at)
+          inputs[0].set(i * s.k + at, factor * inputs[0].get(i * s.k + at));
       }
       op.left = op.with(inputs);
       EXPECT_EQ(op.judged().verdict, Verdict::fail) << factor << " of " << last;
@@ -300,7 +319,8 @@ TEST(ExactData, ShowsConstantsOfGelusEpilogueThatAreOff) {
     EXPECT_LE(*seen.rbegin(), 4.0);
     EXPECT_GE(*seen.begin(), -4.0);
     EXPECT_GT(seen.size(), 250U);
-    for (const auto& [square, cube] : {std::pair(0.7979, 0.044715), std::pair(std::sqrt(2.0 / 3.14159265358979), 0.0447)}) {
+    for (const auto& [square, cube] :
+         {std::pair(0.7979, 0.044715), std::pair(std::sqrt(2.0 / 3.14159265358979), 0.0447)}) {
       for (std::int64_t e = 0; e < op.left[0].elements(); ++e) {
         const double z = op.left[1].get(e);
         op.left[0].set(e, 0.5 * z * (1.0 + std::tanh(square * (z + cube * z * z * z))));
