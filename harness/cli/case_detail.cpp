@@ -275,7 +275,8 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
                       ops_table(program, style), flow_table(program, style), fitted(checks, style.width, 2),
                       fitted(letters, style.width, 2), judging_table(program, style));
   const char* not_seen =
-      "not seen: what moves no judged element out of its bound; selftest -v, with the case's --filter, says which faults";
+      "not seen: what moves no judged element out of its bound; selftest -v, with the case's --filter, says which "
+      "faults";
   text += fmt::format("\n{}{}\n", further_checks_table(program, style), fitted(not_seen, style.width, 2));
   return text;
 }

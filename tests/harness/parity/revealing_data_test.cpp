@@ -1,0 +1,215 @@
+// Data of launches beside the case's own: each shows the fault that it is made for, and accepts what is right.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/parity/fill.h"
+#include "harness/parity/judge.h"
+#include "harness/parity/textbook_outputs.h"
+#include "reference/ops/attention.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/loss_scaling.h"
+#include "reference/ops/optimizer.h"
+
+namespace gpubench {
+namespace revealing_data_test {
+
+/// One op that was given one of its revealing data, and what is right for it.
+class Revealed {
+ public:
+  explicit Revealed(Program program, std::size_t which = 0) : program_(std::move(program)) {
+    for (const ValueId id : call().inputs) {
+      specs_.push_back(program_.spec(id));
+      fill(specs_.back(), "test/case", 42, inputs.emplace_back(specs_.back()).bytes);
+    }
+    for (const ValueId id : call().outputs) outputs_.push_back(program_.spec(id));
+    const std::vector<RevealingData> all = definition(call().kind).revealing_data({call(), specs_, outputs_});
+    const RevealingData& data = all.at(which);
+    for (const RevealingData::Input& input : data.inputs) fill(inputs[input.index], input.value);
+    exact_ = data.exact_sums;
+    left = textbook_outputs({call(), views_of(inputs), outputs_});
+  }
+  [[nodiscard]] const OpCall& call() const { return program_.op(0); }
+  [[nodiscard]] bool is_exact() const { return exact_; }
+  /// `left` as the op would leave it on other inputs.
+  [[nodiscard]] std::vector<HostTensor> with(const std::vector<HostTensor>& other) const {
+    return textbook_outputs({call(), views_of(other), outputs_});
+  }
+  [[nodiscard]] Verdict judged(std::vector<HostTensor> outputs) const {
+    return judge(program_, 0, {views_of(inputs), views_of(outputs)}, {CheckMode::full, 0, 1, 2, {exact_}}, "special")
+        .verdict;
+  }
+  [[nodiscard]] Verdict judged(const std::function<void(std::vector<HostTensor>&)>& change) const {
+    std::vector<HostTensor> outputs = left;
+    change(outputs);
+    return judged(std::move(outputs));
+  }
+  [[nodiscard]] Verdict scaled(std::size_t output, double factor) const {
+    return judged([&](std::vector<HostTensor>& outputs) {
+      for (std::int64_t e = 0; e < outputs[output].elements(); ++e)
+        outputs[output].set(e, factor * outputs[output].get(e));
+    });
+  }
+
+  std::vector<HostTensor> inputs, left;
+
+ private:
+  Program program_;
+  std::vector<TensorSpec> specs_, outputs_;
+  bool exact_ = false;
+};
+
+Program loss(DType type, std::int64_t rows, std::int64_t classes) {
+  Program p;
+  const ValueId logits = p.add(tensor("logits", type, {rows, classes}, Role::activation, Fill::normal(1.0)));
+  const ValueId labels = p.add(tensor("labels", DType::i32, {rows}, Role::input, Fill::integers(0, classes - 1)));
+  cross_entropy_forward(p, Math{}, "loss", logits, labels);
+  return p;
+}
+
+TEST(RevealingData, ShowsThatTheLastOfFiftyThousandClassesWasLeftOut) {
+  const Revealed op(loss(DType::bf16, 4, 50'304));
+  EXPECT_EQ(op.judged(op.left), Verdict::pass);
+  std::vector<HostTensor> others = op.inputs;
+  for (std::int64_t row = 0; row < 4; ++row) others[0].set((row + 1) * 50'304 - 1, -1e30);
+  EXPECT_EQ(op.judged(op.with(others)), Verdict::fail);
+}
+
+TEST(RevealingData, ShowsAMeanOfAPowerOfTwoOfLossesThatIsOffBy2ToTheMinus18) {
+  const Revealed op(loss(DType::f32, 4096, 16));
+  EXPECT_TRUE(op.is_exact());
+  EXPECT_EQ(op.judged(op.left), Verdict::pass);
+  EXPECT_EQ(op.scaled(0, 1.0 + 0x1p-18), Verdict::fail);
+  // Summed in f32 one by one, or each divided before.
+  float sum = 0.0F, mean = 0.0F;
+  for (std::int64_t row = 0; row < 4096; ++row) {
+    const double one = op.left[1].get(row) - op.inputs[0].get(row * 16 + static_cast<std::int64_t>(op.inputs[1].get(row)));
+    sum += static_cast<float>(one);
+    mean += static_cast<float>(one) / 4096.0F;
+  }
+  for (const float right : {sum / 4096.0F, mean})
+    EXPECT_EQ(op.judged([&](auto& outputs) { outputs[0].set(0, right); }), Verdict::pass);
+  EXPECT_FALSE(Revealed(loss(DType::f32, 48, 16)).is_exact());  // there a mean may be rounded on its way
+}
+
+TEST(RevealingData, ShowsAnyEndOfAGradientLeftOutOfTheNorm) {
+  Program p;
+  std::vector<ValueId> gradients;
+  for (const std::int64_t n : {100'003, 1, 40'000})
+    gradients.push_back(p.add(tensor(p.unique_name("g"), DType::f32, {n}, Role::gradient, Fill::normal(1.0))));
+  gradient_norm(p, Math{}, "norm", gradients);
+  const Revealed op(std::move(p));
+  EXPECT_EQ(op.judged(op.left), Verdict::pass);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (const std::int64_t end : {std::int64_t{0}, op.inputs[i].elements() - 1}) {
+      std::vector<HostTensor> others = op.inputs;
+      others[i].set(end, 0.0);
+      EXPECT_EQ(op.judged(op.with(others)), Verdict::fail) << i << " " << end;
+    }
+  }
+}
+
+TEST(RevealingData, ShowsTheTinyNumberLeftOutOfAClippedGradient) {
+  Program p;
+  const ValueId norm = p.add(tensor("norm", DType::f32, {1}, Role::scalar, Fill::constant(4.0)));
+  const ValueId g = p.add(tensor("g", DType::f32, {1000}, Role::gradient, Fill::normal(1.0)));
+  const std::vector<ValueId> gradients{g};
+  clip(p, {}, Math{}, "clip", norm, gradients);
+  const Revealed op(std::move(p));
+  EXPECT_EQ(op.judged(op.left), Verdict::pass);
+  const double factor = Clip{}.limit / op.inputs[0].get(0);
+  ASSERT_LT(factor, 1.0);
+  EXPECT_EQ(op.judged([&](auto& outputs) {
+    for (std::int64_t e = 0; e < 1000; ++e) outputs[0].set(e, factor * op.inputs[1].get(e));
+  }),
+            Verdict::fail);
+}
+
+TEST(RevealingData, ShowsAnOverflowThatWasNotNoticed) {
+  for (const std::size_t which : {0, 1}) {
+    Program p;
+    const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(1024.0)));
+    const std::vector<ValueId> gradients{
+        p.add(tensor("g", DType::f16, {100}, Role::gradient, Fill::normal(1.0))),
+        p.add(tensor("h", DType::f16, {77}, Role::gradient, Fill::normal(1.0)))};
+    unscale(p, Math{}, "unscale", scale, gradients);
+    const Revealed op(std::move(p), which);
+    EXPECT_EQ(op.left[0].get(0), 1.0);
+    EXPECT_EQ(op.judged(op.left), Verdict::pass);
+    EXPECT_EQ(op.judged([](auto& outputs) { outputs[0].set(0, 0.0); }), Verdict::fail);
+  }
+}
+
+TEST(RevealingData, ShowsAStepThatIsTakenThoughItIsToBeSkipped) {
+  Program p;
+  const auto one = [&](const char* name, double value) {
+    return p.add(tensor(name, DType::f32, {1}, Role::scalar, Fill::constant(value)));
+  };
+  const ValueId lr = one("lr", 1e-3);
+  const ValueId step = p.add(tensor("step", DType::i32, {1}, Role::scalar, Fill::constant(1.0)));
+  const ValueId found = one("found_inf", 0.0);
+  const auto f32 = [&](const char* name, Role role, const Fill& how) {
+    return p.add(tensor(name, DType::f32, {50}, role, how));
+  };
+  AdamWTensor weight{f32("w", Role::parameter, Fill::normal(1.0)), f32("g", Role::gradient, Fill::normal(1.0)),
+                     f32("m", Role::state, Fill::normal(1.0)), f32("v", Role::state, Fill::positive(1.0))};
+  const std::vector<AdamWTensor> tensors{weight};
+  adamw(p, {}, Math{}, "adamw", lr, step, tensors, found);
+  const Revealed op(std::move(p));
+  EXPECT_EQ(op.judged(op.left), Verdict::pass);
+  std::vector<HostTensor> as_usual = op.inputs;
+  for (HostTensor& input : as_usual) {
+    if (input.spec.name == "found_inf") input.set(0, 0.0);
+  }
+  EXPECT_EQ(op.judged(op.with(as_usual)), Verdict::fail);
+}
+
+Program attention(DType type, bool causal) {
+  Program p;
+  const Shape shape{1, 64, 2, 32};
+  const auto add = [&](const char* name) { return p.add(tensor(name, type, shape, Role::activation, Fill::normal(1.0))); };
+  Attention attributes;
+  attributes.causal = causal;
+  attributes.scale = 0.125;
+  const ValueId q = add("q"), k = add("k"), v = add("v");
+  attention_forward(p, attributes, Math{}, "attention", q, k, v);
+  return p;
+}
+
+TEST(RevealingData, ShowsAttentionThatIsOffBy2ToTheMinus18) {
+  for (const bool causal : {false, true}) {
+    const Revealed op(attention(DType::f32, causal));
+    EXPECT_TRUE(op.is_exact());
+    EXPECT_EQ(op.judged(op.left), Verdict::pass);
+    EXPECT_EQ(op.scaled(0, 1.0 + 0x1p-18), Verdict::fail);
+    EXPECT_EQ(op.scaled(1, 1.0 + 0x1p-18), Verdict::fail);  // the log-sum-exp
+  }
+}
+
+// Probabilities may be cast before they are multiplied with values, and those may be added up in any order.
+TEST(RevealingData, AcceptsAttentionThatNormalizesFirst) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const Revealed op(attention(type, true));
+    const std::int64_t rows = 64, heads = 2, d = 32;
+    EXPECT_EQ(op.judged([&](std::vector<HostTensor>& outputs) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const double p = round_to(type, round_to(DType::f32, 1.0 / static_cast<double>(row + 1)));
+        for (std::int64_t e = 0; e < heads * d; ++e) {
+          float sum = 0.0F;
+          for (std::int64_t key = row; key >= 0; --key)
+            sum += static_cast<float>(p * op.inputs[2].get(key * heads * d + e));
+          outputs[0].set(row * heads * d + e, sum);
+        }
+      }
+    }),
+              Verdict::pass)
+        << name(type);
+  }
+}
+
+}  // namespace revealing_data_test
+}  // namespace gpubench
