@@ -49,6 +49,11 @@ struct RoundTelemetry {
   std::vector<std::string> errors{};   ///< Telemetry::take_errors() of this round
 };
 
+/// Errors of a device's memory (ECC) since its driver was loaded, those that were corrected and those that were not.
+struct MemoryErrors {
+  std::optional<std::int64_t> corrected, uncorrected;
+};
+
 /// Reads a device's sensors around a round. One round at a time.
 class Telemetry {
  public:
@@ -58,6 +63,8 @@ class Telemetry {
   [[nodiscard]] virtual std::optional<RoundTelemetry> end_round() = 0;
   /// Critical errors that the device's driver has reported since the last call: "Xid 79 (GPU has fallen off the bus)".
   [[nodiscard]] virtual std::vector<std::string> take_errors() { return {}; }
+  /// Counted until now; empty where the device does not count them.
+  [[nodiscard]] virtual MemoryErrors memory_errors() { return {}; }
   /// Whether longer windows may give energy where short ones do not.
   [[nodiscard]] virtual bool counts_energy() const { return false; }
   /// Leaves the device alone for a while, so that it can cool down or get its power back.

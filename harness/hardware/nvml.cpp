@@ -294,10 +294,17 @@ GpuReading Nvml::read(Device device) const {
   if (const auto millijoules = long_number(calls_->energy, device))
     reading.energy_j = milli * static_cast<double>(*millijoules);
   reading.reasons = long_number(calls_->reasons, device);
-  nvml::Long errors = nvml::no_long;
-  if (succeeds(calls_->errors, device, nvml::uncorrected, nvml::since_driver_load, &errors))
-    reading.uncorrected_errors = count(errors);
+  reading.uncorrected_errors = memory_errors(device).uncorrected;
   return reading;
+}
+
+MemoryErrors Nvml::memory_errors(Device device) const {
+  const auto counted = [&](int kind) -> std::optional<std::int64_t> {
+    nvml::Long errors = nvml::no_long;
+    if (!succeeds(calls_->errors, device, kind, nvml::since_driver_load, &errors)) return std::nullopt;
+    return count(errors);
+  };
+  return {counted(nvml::corrected), counted(nvml::uncorrected)};
 }
 
 Nvml::XidEvents Nvml::watch_xids(Device device) const {
@@ -347,9 +354,7 @@ GpuFacts Nvml::facts(Device device, int index) const {
   if (const auto mode = number(calls_->persistence, device)) facts.persistence = *mode != 0;
   facts.ecc = enabled(calls_->ecc, device);
   facts.mig = enabled(calls_->mig, device);
-  nvml::Long errors = nvml::no_long;
-  if (succeeds(calls_->errors, device, nvml::corrected, nvml::since_driver_load, &errors))
-    facts.corrected_errors = count(errors);
+  facts.corrected_errors = memory_errors(device).corrected;
   read_links(calls_->link, device, facts);
   facts.pcie_generation = small(number(calls_->pcie_generation, device));
   facts.pcie_generation_max = small(number(calls_->pcie_generation_max, device));

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/telemetry.h"
+
 namespace gpubench {
 
 struct DeviceInfo;
@@ -92,6 +94,7 @@ class Nvml {
 
   [[nodiscard]] GpuFacts facts(Device device, int index) const;
   [[nodiscard]] GpuReading read(Device device) const;
+  [[nodiscard]] MemoryErrors memory_errors(Device device) const;
 
   /// The critical errors (Xids) of a device that the driver reported since the last call, from now on. Empty where the
   /// library or the device has no events. Must not outlive this object.

@@ -116,8 +116,9 @@ std::optional<T> advance(std::span<const GpuReading> readings, std::optional<T> 
 
 class Poller final : public Telemetry {
  public:
-  Poller(std::function<GpuReading()> read, Nvml::XidEvents xids, double period_s)
-      : read_(std::move(read)), xids_(std::move(xids)), period_(period_s) {
+  Poller(std::function<GpuReading()> read, Nvml::XidEvents xids, double period_s,
+         std::function<MemoryErrors()> memory_errors)
+      : read_(std::move(read)), xids_(std::move(xids)), memory_errors_(std::move(memory_errors)), period_(period_s) {
     thread_ = std::thread([this] { poll(); });
   }
   Poller(const Poller&) = delete;  // owns a thread
@@ -158,6 +159,11 @@ class Poller final : public Telemetry {
     return errors;
   }
 
+  [[nodiscard]] MemoryErrors memory_errors() override {
+    const std::lock_guard lock(mutex_);
+    return memory_errors_ ? memory_errors_() : MemoryErrors{};
+  }
+
   [[nodiscard]] bool counts_energy() const override { return true; }
 
   void rest(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -177,6 +183,7 @@ class Poller final : public Telemetry {
 
   std::function<GpuReading()> read_;
   Nvml::XidEvents xids_;
+  std::function<MemoryErrors()> memory_errors_;
   std::chrono::duration<double> period_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -216,8 +223,9 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
   return round;
 }
 
-std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, Nvml::XidEvents xids, double period_s) {
-  return std::make_unique<Poller>(std::move(read), std::move(xids), period_s);
+std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, Nvml::XidEvents xids, double period_s,
+                                        std::function<MemoryErrors()> memory_errors) {
+  return std::make_unique<Poller>(std::move(read), std::move(xids), period_s, std::move(memory_errors));
 }
 
 std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::string& library) {
@@ -226,7 +234,8 @@ std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::s
   try {
     const auto nvml = std::make_shared<const Nvml>(library);
     if (const Nvml::Device handle = nvml->find(device); handle != nullptr)
-      return poll_sensors([nvml, handle] { return nvml->read(handle); }, nvml->watch_xids(handle));
+      return poll_sensors([nvml, handle] { return nvml->read(handle); }, nvml->watch_xids(handle), sensor_period_s,
+                          [nvml, handle] { return nvml->memory_errors(handle); });
   } catch (const BackendError&) {
     // No NVML, no readings. The numbers stand without them.
   }

@@ -19,14 +19,18 @@ namespace gpubench {
 /// Energy counters move about every 100 ms, so that shorter windows would be noise.
 inline constexpr double least_energy_window_s = 2.0;
 
+/// Between two readings of a round.
+inline constexpr double sensor_period_s = 0.050;
+
 /// Summarizes the readings of a window. Clocks are those of readings in which the device was not idle, if any: the
 /// clock of a sleeping device says nothing about the round.
 [[nodiscard]] RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double window_s);
 
 /// Polls `read` on a thread of its own while a round runs. `read` is called from that thread and from the caller's,
-/// never at the same time. `xids`: Nvml::watch_xids(); none where it is empty.
+/// never at the same time. `xids`: Nvml::watch_xids(); none where it is empty. `memory_errors`: likewise.
 [[nodiscard]] std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, Nvml::XidEvents xids = {},
-                                                      double period_s = 0.050);
+                                                      double period_s = sensor_period_s,
+                                                      std::function<MemoryErrors()> memory_errors = {});
 
 /// The telemetry of a backend's device. A CUDA device is looked up by its properties "pci_bus_id" or "uuid"; one that
 /// NVML cannot find has none (NoTelemetry). Of a CPU the scheduler is watched; other devices have no telemetry. Never

@@ -140,6 +140,17 @@ TEST(OpenTelemetry, CriticalErrorsOfTheDriverAreTakenOnce) {
   EXPECT_EQ(fake->event_sets, 0);
 }
 
+TEST(OpenTelemetry, ErrorsOfTheMemoryAreCountedOfBothKinds) {
+  ScriptedNvml fake;
+  const auto telemetry = open_telemetry(cuda_device({{"uuid", fake.gpu().uuid}}), fake.path());
+  EXPECT_EQ(telemetry->memory_errors().corrected, 0);
+  fake.gpu().corrected = 7;
+  fake.gpu().uncorrected = 2;
+  EXPECT_EQ(telemetry->memory_errors().corrected, 7);
+  EXPECT_EQ(telemetry->memory_errors().uncorrected, 2);
+  EXPECT_FALSE(NoTelemetry().memory_errors().corrected.has_value());
+}
+
 TEST(OpenTelemetry, IsNoneForOtherDevicesAndWithoutNvml) {
   ScriptedNvml fake;
   const auto none = [](const std::unique_ptr<Telemetry>& telemetry) {
