@@ -59,7 +59,11 @@ constexpr std::int64_t longest_prefetched = 8 * block_elements;
 
 }  // namespace
 
-bool worth_streaming(std::int64_t bytes) { return bytes > cold_cache_bytes() / 2; }
+// The processor's cache is read from files: once, since every copy and fill asks.
+bool worth_streaming(std::int64_t bytes) {
+  static const std::int64_t most = cold_cache_bytes() / 2;
+  return bytes > most;
+}
 
 const float* Source::read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const {
   if (count <= longest_prefetched) prefetch(first + elements_ahead, count);
