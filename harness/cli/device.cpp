@@ -107,12 +107,16 @@ std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
   }
 }
 
-DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment, double deadline_s) {
+void prepare_for_children(const DeviceChoice& choice) {
   try {
     if (choice.backend->before_children) choice.backend->before_children();
   } catch (const BackendError& e) {
     throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
   }
+}
+
+DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment, double deadline_s) {
+  prepare_for_children(choice);
   const Heard heard = ask({environment.program, std::string(name(Verb::describe_device)), "--device", choice.word()},
                           deadline_s, environment.stop);
   // With an answer, what hung or crashed after it was NVML or the end of the child.

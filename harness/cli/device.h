@@ -39,6 +39,9 @@ struct DeviceChoice {
 /// Throws CannotMeasure with the backend's reason.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice);
 
+/// BackendEntry::before_children(). Throws CannotMeasure with the backend's reason.
+void prepare_for_children(const DeviceChoice& choice);
+
 /// What the backend says about its device, asked of a child process (verb describe-device), so that this one never
 /// opens it, and what NVML adds to that. Throws CannotMeasure where the child cannot say within `deadline_s` (0: it may
 /// take as long as it likes).

@@ -108,8 +108,8 @@ std::vector<FlagSection> argument_sections() {
        {
            row("--runs", "N", "how often each case is run (default: 5)",
                converted(&Options::repetitions, whole_from(2))),
-           row("--threads", "N", "on the CPU, compare with what so many threads leave (default: 1); 0: don't",
-               converted(&Options::other_threads, whole_from(0))),
+           row("--threads", "N,...", "on the CPU, compare with what so many threads leave (default: 1); 0: don't",
+               several(Takes::list, &Options::other_threads, whole_from(0))),
            row("--save", "FILE", "keep what every case left, as hashes", text(&Options::save_bits)),
            row("--against", "FILE", "compare with hashes that were kept: of another library, driver or device",
                text(&Options::bits_before)),
@@ -118,8 +118,16 @@ std::vector<FlagSection> argument_sections() {
        "check",
        {
            row("--minutes", "N", "how long (default: 5)", converted(&Options::minutes, minutes_of)),
+           row("--devices", "N|NAME,...",
+               "several devices at once, which vote: the first N GPUs, those of these names (cuda:0,cuda:2), or N "
+               "equal shares of the processors",
+               all_of(Takes::list, &Options::devices)),
            row("--journal", "FILE", "what happens, line by line, on the disk at once: it survives a kill",
                text(&Options::journal)),
+           row("--read", "FILE", "run nothing: sum up what a soak, also one that was killed, has noted down",
+               text(&Options::read_journal)),
+           row("--svg", "FILE", "a chart of speed, clocks and temperature over time, with what went wrong",
+               text(&Options::svg)),
        }},
       {{validate}, "", {files("FILE...")}},
       {{export_report}, "", {files("FILE")}},

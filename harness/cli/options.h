@@ -100,16 +100,18 @@ struct Options {
   std::string device = "auto";
   bool isolate = true;
   bool dry_run = false;
-  bool turns = false;               ///< --turns
-  bool full = false;                ///< of selftest
-  std::int64_t clean_launches = 0;  ///< of selftest; 0: as --full says
-  int repetitions = 5;              ///< of determinism
-  int other_threads = 1;            ///< likewise; 0: not tried
-  std::string save_bits;            ///< likewise: file; empty: none
-  std::string bits_before;          ///< likewise: a file that was saved; empty: none
-  double minutes = 5.0;             ///< of soak
-  std::string journal;              ///< likewise: file; empty: none
-  bool trust_libraries = false;     ///< --trust-libraries
+  bool turns = false;                ///< --turns
+  bool full = false;                 ///< of selftest
+  std::int64_t clean_launches = 0;   ///< of selftest; 0: as --full says
+  int repetitions = 5;               ///< of determinism
+  std::vector<int> other_threads;    ///< likewise; empty: one thread; 0: not tried
+  std::string save_bits;             ///< likewise: file; empty: none
+  std::string bits_before;           ///< likewise: a file that was saved; empty: none
+  double minutes = 5.0;              ///< of soak
+  std::string journal;               ///< likewise: file; empty: none
+  std::string read_journal;          ///< likewise: of a soak that was; empty: there is to be one
+  std::vector<std::string> devices;  ///< likewise: a number of devices, or several names; empty: one
+  bool trust_libraries = false;      ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};
   std::string impl_op;                                    ///< of impl new
@@ -140,8 +142,10 @@ struct Options {
   std::optional<double> deadline_s{};  ///< --deadline; 0: off; absent: as long as each thing may take
   int worker_input = -1;               ///< hidden: this process is a worker
   int worker_output = -1;
-  std::string subject;  ///< of list ("suites", a case), explain (an op, a case), tune-batch (a workload, a part of an
-                        ///< id) and help (a verb)
+  int worker_page = -1;  ///< hidden: where a child of selftest, determinism or soak says what it does
+  int worker_share = 0;  ///< hidden: which of several devices it is that share a processor
+  std::string subject;   ///< of list ("suites", a case), explain (an op, a case), tune-batch (a workload, a part of an
+                         ///< id) and help (a verb)
   bool list_json = false;
   std::string html;                ///< of explain: the folder for its pages; empty: none
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline

@@ -90,6 +90,13 @@ std::vector<FlagSection> output_sections() {
            row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),
        }},
       {{run}, "", {row("--claims-of", "NAME", "", text(&Options::claims_of))}},
+      {{selftest, determinism, soak},
+       "",
+       {
+           row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),
+           row("--worker-page", "FD", "", converted(&Options::worker_page, whole_from(0))),
+           row("--worker-share", "N", "", converted(&Options::worker_share, whole_from(0))),
+       }},
       {{list},
        "output",
        {
@@ -137,7 +144,7 @@ std::vector<FlagSection> output_sections() {
        {
            row("-v,--verbose", "", "also the faults that rounding hides", turn_on(&Options::verbose)),
        }},
-      {{selftest, soak},
+      {{selftest, determinism, soak},
        "output",
        {
            row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),

@@ -96,7 +96,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
                converted(&Options::device, device_word, {"auto", "cpu", "cuda"})),
        }},
-      {{run, calibrate, list, tune_batch, doctor},
+      {{run, calibrate, list, tune_batch, doctor, selftest, determinism, soak},
        "measure",
        {
            row("--deadline", "auto|off|S",
@@ -133,6 +133,14 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "only implementations that give the same bits each time; cases that have none are unsupported",
                turn_on(in_run(&RunOptions::deterministic))),
        }},
+      {{run, calibrate, tune_batch, selftest, determinism, soak},
+       "measure",
+       {
+           row("--isolate", "on|off",
+               "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
+               "profilers",
+               choice(&Options::isolate, switch_words)),
+       }},
       {{run, calibrate, tune_batch},
        "measure",
        {
@@ -142,10 +150,6 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be "
                "repeated) or thorough (20 to 40) (default: that of the tier)",
                converted(in_run(&RunOptions::preset), preset, texts<Preset>())),
-           row("--isolate", "on|off",
-               "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
-               "profilers",
-               choice(&Options::isolate, switch_words)),
            row("--energy", "",
                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token",
                turn_on(in_run(&RunOptions::energy))),

@@ -4,16 +4,20 @@
 #include <cmath>
 
 #include "harness/cli/device.h"
+#include "harness/cli/finding_records.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb_output.h"
+#include "harness/cli/verb_work.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
+#include "harness/report/report_json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/selftest.h"
+#include "harness/run/timing.h"
 
 namespace gpubench {
 namespace {
@@ -52,7 +56,7 @@ std::string table_of(const SelftestResult& result, const ConsoleStyle& style) {
   return table.text(style);
 }
 
-std::string summary_of(const SelftestResult& result) {
+std::string summary_of(const SelftestResult& result, const std::string& trouble) {
   std::int64_t faults = 0, caught = 0, unseen = 0, escaped = 0;
   for (const FaultRow& row : result.rows) {
     faults += row.faults;
@@ -70,10 +74,12 @@ std::string summary_of(const SelftestResult& result) {
     text += fmt::format("  alarm: {}\n", visible(result.alarms[i]));
   if (!result.left_out.empty())
     text += fmt::format("{} cases left out, the first: {}\n", result.left_out.size(), visible(result.left_out.front()));
+  if (!trouble.empty()) text += fmt::format("until its process {}\n", trouble);
+  if (!trouble.empty() && !result.has_failed()) return text + "selftest not completed\n";
   return text + (result.passed() ? "selftest passed\n" : "selftest FAILED\n");
 }
 
-Json json_of(const SelftestResult& result, const Backend& backend, const RunOptions& options) {
+Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64_t seed, const std::string& trouble) {
   Json rows = Json::array();
   for (const FaultRow& row : result.rows) {
     Json one = {{"fault", row.name},    {"in", row.where},        {"rule", row.rule},    {"faults", row.faults},
@@ -84,34 +90,32 @@ Json json_of(const SelftestResult& result, const Backend& backend, const RunOpti
     }
     rows.push_back(std::move(one));
   }
-  return {{"schema", "gpubench-selftest"},
-          {"schema_version", 1},
-          {"version", version()},
-          {"device", backend.device().name},
-          {"seed", options.seed},
-          {"passed", result.passed()},
-          {"ops", result.ops},
-          {"kinds", result.kinds},
-          {"clean_launches", result.clean_launches},
-          {"clean_cases", result.clean_cases},
-          {"clean_elements", result.clean_elements},
-          {"alarms", result.alarms},
-          {"left_out", result.left_out},
-          {"faults", std::move(rows)}};
+  Json json = {{"schema", "gpubench-selftest"},
+               {"schema_version", 1},
+               {"version", version()},
+               {"device", device.name},
+               {"seed", seed},
+               {"passed", trouble.empty() && result.passed()},
+               {"ops", result.ops},
+               {"kinds", result.kinds},
+               {"clean_launches", result.clean_launches},
+               {"clean_cases", result.clean_cases},
+               {"clean_elements", result.clean_elements},
+               {"alarms", result.alarms},
+               {"left_out", result.left_out},
+               {"faults", std::move(rows)}};
+  if (!trouble.empty()) json["trouble"] = trouble;
+  return json;
 }
 
-}  // namespace
-
-int selftest_verb(const Options& options, const Environment& environment) {
-  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  Selection selection = selection_for(options, device);
-  selection.tier = options.tier.value_or(Tier::smoke);
-  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
-  if (cases.empty()) return refuse_empty(selection, environment);
-  const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
-  environment.catch_signals();
+// The self-test itself, in a child or here.
+void selftest_here(const Options& options, const DeviceChoice& device, std::span<const PlannedCase> cases, Tier tier,
+                   const Environment& environment, const WorkFindings& findings) {
+  findings.now("opening the device");
   const std::unique_ptr<Backend> backend = open_backend(device);
-  RunOptions run = run_options(options, selection.tier, environment, device);
+  findings.found({{"opened", to_json(backend->device())}});
+  RunOptions run = run_options(options, tier, environment, device);
+  run.alive = findings.alive;
   SelftestEffort effort;
   if (options.full) {
     effort.clean_launches = full_clean_launches;
@@ -120,14 +124,49 @@ int selftest_verb(const Options& options, const Environment& environment) {
     effort.kinds_per_error = 1000;
   }
   if (options.clean_launches > 0) effort.clean_launches = options.clean_launches;
+  Stopwatch since_told;
+  const auto progress = [&](const std::string& now, const SelftestResult& so_far) {
+    findings.now(now);
+    if (since_told.seconds() < 1.0) return;
+    findings.found({{"result", to_json(so_far)}});
+    since_told = Stopwatch();
+  };
+  findings.found({{"result", to_json(selftest(*backend, cases, run, effort, progress, environment.stop))}});
+  findings.now("the end of the self-test");
+}
+
+}  // namespace
+
+int selftest_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
+  Selection selection = selection_for(options, device);
+  selection.tier = options.tier.value_or(Tier::smoke);
+  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
+  if (cases.empty()) return refuse_empty(selection, environment);
+  const auto work = [&](const WorkFindings& findings) {
+    selftest_here(options, device, cases, selection.tier, environment, findings);
+  };
+  if (is_working_child(options)) {
+    environment.catch_signals();
+    return work_as_child(options, work);
+  }
+  const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
+  environment.catch_signals();
   StatusLine status(environment);
-  const SelftestResult result = selftest(
-      *backend, cases, run, effort, [&](const std::string& now) { status.show(now); }, environment.stop);
+  DeviceInfo info;
+  SelftestResult result;
+  const std::string trouble =
+      do_work(options, words, device, cases, environment, status, work, [&](const WorkFinding& finding) {
+        if (finding.kind == "opened") info = device_from_json(finding.content);
+        if (finding.kind == "result") result = selftest_from_json(finding.content);
+      });
   status.erase();
   const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
-  json.prose() << table_of(result, console_style(options, stream, environment)) << "\n" << summary_of(result);
-  json.write(json_of(result, *backend, run));
+  json.prose() << table_of(result, console_style(options, stream, environment)) << "\n" << summary_of(result, trouble);
+  json.write(json_of(result, info, options.run.seed, trouble));
   if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  if (result.has_failed()) return exit_codes::verdict_failed;
+  if (!trouble.empty()) return exit_codes::could_not_measure;
   if (result.clean_launches == 0) return exit_codes::nothing_ran;
   return result.passed() ? exit_codes::ok : exit_codes::verdict_failed;
 }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "harness/cli/device.h"
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
 
@@ -41,8 +42,11 @@ ResultFile::ResultFile(std::string flag, std::string path, const WriteRules& rul
 }
 
 void ResultFile::write(const Json& document) const {
-  if (path_.empty()) return;
-  const std::string text = dump(document, 1) + "\n";
+  if (!path_.empty()) write(dump(document, 1) + "\n");
+}
+
+void ResultFile::write(const std::string& text) const {
+  if (path_.empty() || text.empty()) return;
   if (is_stdout()) {
     environment_.out << text << std::flush;
     return;

@@ -36,8 +36,10 @@ class ResultFile {
   [[nodiscard]] bool is_stdout() const { return path_ == "-"; }
   /// Where text for people goes.
   [[nodiscard]] std::ostream& prose() const { return is_stdout() ? environment_.err : environment_.out; }
-  /// Throws CannotMeasure where it cannot be written now.
+  /// Throws CannotMeasure where it cannot be written now; so does the next.
   void write(const Json& document) const;
+  /// Another text than JSON; nothing where it is empty.
+  void write(const std::string& text) const;
 
  private:
   std::string path_;

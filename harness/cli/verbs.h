@@ -100,7 +100,7 @@ int impl_verb(const Options& options, std::span<const std::string> words, const 
 
 /// Puts faults into ops and into the device, and runs what has none: 0 where all are caught and nothing raises an
 /// alarm, else 1. Throws UsageError, CannotMeasure.
-int selftest_verb(const Options& options, const Environment& environment);
+int selftest_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
 /// Whether cases leave the same bits again, in which ways and where not. 0; 1 where bits differ that the flags promise:
 /// run to run with --deterministic, and those of --against. Throws UsageError, CannotMeasure.
@@ -108,7 +108,7 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
 
 /// Runs launches over and over and compares each with one that was judged. 0; 1 where one differed or the textbook
 /// rejected something. Throws UsageError, CannotMeasure.
-int soak_verb(const Options& options, const Environment& environment);
+int soak_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);

@@ -72,6 +72,12 @@ std::string_view layer_of(std::string_view label) {
   return label.substr(0, label.find_first_of(".+@"));
 }
 
+std::string in_layer(const Program& program, const OpCall& op) {
+  const std::string_view own = layer_of(op.label);
+  const auto is_other = [&](const OpCall& other) { return layer_of(other.label) != own; };
+  return std::ranges::any_of(program.ops(), is_other) ? " in layer " + std::string(own) : "";
+}
+
 std::vector<StepPart> parts_by_kind(std::span<const OpShare> ops) {
   std::vector<StepPart> parts = parts_by(ops, [](const OpShare& op) -> std::string_view { return op.kind; });
   std::ranges::stable_sort(parts, std::ranges::greater(),

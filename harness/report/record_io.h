@@ -213,6 +213,9 @@ class Reader {
       if (element.empty() && !rule.empty_texts) node.refuse("is empty");
     });
   }
+  void take(const char* key, std::vector<std::uint64_t>& list, const Rule& rule) {
+    each(key, list, rule, [](const Node& node, std::uint64_t& element) { element = node.natural(); });
+  }
   template <Whole T>
   void take(const char* key, std::vector<T>& list, const Rule& rule) {
     each(key, list, rule, [](const Node& node, T& element) {

@@ -8,6 +8,8 @@
 namespace gpubench {
 namespace {
 
+constexpr std::int64_t smallest_stretch = 64;  // bytes: whole elements of every type, and a line of a cache
+
 constexpr std::byte guard_byte(std::size_t position) { return static_cast<std::byte>(0x5AU ^ (position * 29U)); }
 
 }  // namespace
@@ -79,11 +81,18 @@ void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit)
   backend_->write(data_, content.bytes);
 }
 
-void GuardedBlock::poison(DType type) {
+void GuardedBlock::poison(DType type, Stretch which) {
   std::array<std::byte, sizeof(double)> pattern{};
   const std::int64_t elements = std::max(8 / bits_of(type), 1);  // fills whole bytes
   for (std::int64_t i = 0; i < elements; ++i) store_poison(type, pattern.data(), i);
-  backend_->fill(data_, std::span(pattern).first(static_cast<std::size_t>(bytes_of(type, elements))), bytes_);
+  const auto all = static_cast<std::int64_t>(bytes_);
+  if (all < which.parts * smallest_stretch) which = {};
+  const auto begins = [&](std::int64_t part) {
+    return part == which.parts ? all : all / which.parts * part / smallest_stretch * smallest_stretch;
+  };
+  const std::int64_t first = begins(which.part);
+  backend_->fill(data_ + first, std::span(pattern).first(static_cast<std::size_t>(bytes_of(type, elements))),
+                 static_cast<std::size_t>(begins(which.part + 1) - first));
 }
 
 std::string GuardedBlock::check_guards() {

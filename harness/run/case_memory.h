@@ -29,6 +29,12 @@ void write_guard(std::span<std::byte> zone);
 /// speed of memory.
 void reverse_elements(DType type, std::span<std::byte> bytes);
 
+/// One of several stretches of equal length that a block is cut into; all of it where it is too small for that.
+struct Stretch {
+  std::int64_t part = 0;
+  std::int64_t parts = 1;
+};
+
 /// Device bytes as the host reads them: device memory itself if the host can see it, else a copy.
 struct HostBytes {
   std::span<const std::byte> bytes;
@@ -54,8 +60,8 @@ class GuardedBlock {
   /// `other` must have as many bytes.
   void copy_from(const GuardedBlock& other) { backend_->copy(data_, other.data_, bytes_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return backend_->fingerprint(data_, bytes_); }
-  /// Overwrites every element with store_poison().
-  void poison(DType type);
+  /// Overwrites every element with store_poison(), or those of one of `parts` stretches.
+  void poison(DType type, Stretch which = {});
   void write_guards();
   /// Applies `edit` to the content on the host.
   void modify(const std::function<void(std::span<std::byte>)>& edit);

@@ -100,6 +100,18 @@ std::string describe_status(int status) {
   return fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
+double waited_for_processor_s(pid_t process) {
+  double longest_ns = 0.0;
+  std::error_code ended;
+  std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), ended);
+  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
+    double ran_ns = 0.0;
+    double waited_ns = 0.0;
+    if (std::ifstream(task->path() / "schedstat") >> ran_ns >> waited_ns) longest_ns = std::max(longest_ns, waited_ns);
+  }
+  return longest_ns * 1e-9;
+}
+
 namespace {
 
 constexpr double patience_s = 2.0;
@@ -142,18 +154,6 @@ WorkerProcess::~WorkerProcess() {
 }
 
 void WorkerProcess::signal_group(int signal) const { ::kill(-end_.pid(), signal); }
-
-double WorkerProcess::waited_for_processor_s() const {
-  double longest_ns = 0.0;
-  std::error_code ended;
-  std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", end_.pid()), ended);
-  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
-    double ran_ns = 0.0;
-    double waited_ns = 0.0;
-    if (std::ifstream(task->path() / "schedstat") >> ran_ns >> waited_ns) longest_ns = std::max(longest_ns, waited_ns);
-  }
-  return longest_ns * 1e-9;
-}
 
 std::string WorkerProcess::reap() {
   if (!end_.within(patience_s)) {

@@ -44,6 +44,10 @@ class ChildEnd {
 /// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid().
 [[nodiscard]] std::string describe_status(int status);
 
+/// Seconds for which the process's most starved thread has been ready to run and had no processor, since that thread
+/// began, as the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
+[[nodiscard]] double waited_for_processor_s(pid_t process);
+
 /// A worker process. It leads a process group of its own; its stdout goes to our stderr, to keep our stdout clean, and
 /// it has no stdin. The destructor ends its whole group.
 class WorkerProcess {
@@ -60,9 +64,8 @@ class WorkerProcess {
   [[nodiscard]] int input() const { return to_worker_.get(); }
 
   [[nodiscard]] pid_t pid() const { return end_.pid(); }
-  /// Seconds for which its most starved thread has been ready to run and had no processor, since that thread began, as
-  /// the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
-  [[nodiscard]] double waited_for_processor_s() const;
+  /// gpubench::waited_for_processor_s() of it.
+  [[nodiscard]] double waited_for_processor_s() const { return gpubench::waited_for_processor_s(pid()); }
   /// For a worker whose pipe was closed: waits up to 2 s for the process to end, then ends it. Returns what happened:
   /// "ended by signal 9 (Killed)", "exited with status 0".
   std::string reap();

@@ -197,10 +197,10 @@ PreparedCase::Copy PreparedCase::bind_copy() {
   return copy;
 }
 
-Launch PreparedCase::sequence_of(const Copy& copy, std::span<const int> ops) const {
+Launch PreparedCase::sequence_of(const Copy& copy, std::span<const int> ops, std::optional<LaunchMode> mode) const {
   std::vector<Launch> launches;
   for (const int op : ops) launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
-  return backend_.sequence(launches, {dependencies(program(), memory_plan_, ops), planned_.c.launch});
+  return backend_.sequence(launches, {dependencies(program(), memory_plan_, ops), mode.value_or(planned_.c.launch)});
 }
 
 const Launch& PreparedCase::launch(int copy, int op) const {
@@ -213,9 +213,9 @@ std::vector<Launch> PreparedCase::timed_launches() const {
   return launches;
 }
 
-Launch PreparedCase::segment(int first, int last) const {
+Launch PreparedCase::segment(int first, int last, std::optional<LaunchMode> mode) const {
   const auto begin = std::lower_bound(timed_ops_.begin(), timed_ops_.end(), first);
-  return sequence_of(copies_.front(), {begin, std::lower_bound(begin, timed_ops_.end(), last)});
+  return sequence_of(copies_.front(), {begin, std::lower_bound(begin, timed_ops_.end(), last)}, mode);
 }
 
 Launch PreparedCase::without_collectives() const {
@@ -253,10 +253,10 @@ void PreparedCase::restore_after(int op) {
   }
 }
 
-void PreparedCase::reset(int copy) {
+void PreparedCase::reset(int copy, Stretch poisoned) {
   restore(copy);
   for (const StorageId id : produced_) {
-    if (!memory_plan_.follows[static_cast<std::size_t>(id.index)]) begin_storage(copy, id);
+    if (!memory_plan_.follows[static_cast<std::size_t>(id.index)]) begin_storage(copy, id, poisoned);
   }
 }
 
@@ -265,10 +265,10 @@ RoundTimes PreparedCase::time_once(int copy) {
   return backend_.time({&launch, 1}, {.cadence = planned_.c.cadence});
 }
 
-void PreparedCase::begin_storage(int copy, StorageId id) {
+void PreparedCase::begin_storage(int copy, StorageId id, Stretch poisoned) {
   GuardedBlock& block = memory(copy).block(id);
   if (memory_plan_.is_shared(id)) block.write_guards();
-  block.poison(program().spec(roots_[static_cast<std::size_t>(id.index)]).dtype);
+  block.poison(program().spec(roots_[static_cast<std::size_t>(id.index)]).dtype, poisoned);
 }
 
 void PreparedCase::begin_storages(int copy, int first, int last) {

@@ -84,8 +84,8 @@ class PreparedCase {
   [[nodiscard]] const Launch& timed(int copy) const { return copies_.at(static_cast<std::size_t>(copy)).timed; }
   /// The timed launch of every copy.
   [[nodiscard]] std::vector<Launch> timed_launches() const;
-  /// A sequence of the timed ops with index in [first, last), on copy 0.
-  [[nodiscard]] Launch segment(int first, int last) const;
+  /// A sequence of the timed ops with index in [first, last), on copy 0; launched as the case is, or in another mode.
+  [[nodiscard]] Launch segment(int first, int last, std::optional<LaunchMode> mode = {}) const;
   /// A sequence of the timed ops of copy 0 except the collectives; null if there are none.
   [[nodiscard]] Launch without_collectives() const;
 
@@ -109,8 +109,9 @@ class PreparedCase {
   void restore(int copy);
   /// Restores the part of copy 0's state that this op overwrites.
   void restore_after(int op);
-  /// Restores the state and poisons what the timed ops produce, as if no timed op had run.
-  void reset(int copy);
+  /// Restores the state and poisons what the timed ops produce, as if no timed op had run. With several stretches only
+  /// one of each storage is poisoned: an op that does not run then still leaves poison.
+  void reset(int copy, Stretch poisoned = {});
   /// Times the launch of a copy once, as a round of one run.
   RoundTimes time_once(int copy);
   /// Call before the ops with index in [first, last) run on a copy: poisons and guards those of their outputs that take
@@ -139,13 +140,14 @@ class PreparedCase {
   void sort_storages();
   /// Chooses a memory plan that fits into `available_bytes` together with `other_bytes`.
   void plan_storages(std::int64_t other_bytes, std::int64_t available_bytes);
-  void begin_storage(int copy, StorageId id);
+  void begin_storage(int copy, StorageId id, Stretch poisoned = {});
   /// Bytes of scratch memory that each rank needs.
   [[nodiscard]] std::vector<std::size_t> scratch_bytes() const;
   void fill_sources(std::uint64_t seed);
   [[nodiscard]] Copy bind_copy();
   /// `ops`: some of the timed ones, ascending.
-  [[nodiscard]] Launch sequence_of(const Copy& copy, std::span<const int> ops) const;
+  [[nodiscard]] Launch sequence_of(const Copy& copy, std::span<const int> ops,
+                                   std::optional<LaunchMode> mode = {}) const;
 
   Backend& backend_;
   Arena& arena_;

@@ -45,14 +45,19 @@ struct SelftestResult {
   std::int64_t clean_cases = 0;
   std::vector<std::string> alarms;    ///< clean launches that did not pass: a false alarm, or a wrong result
   std::vector<std::string> left_out;  ///< cases that did not run, and why
-  /// Something was caught, nothing escaped, and nothing clean raised an alarm.
+  /// Something escaped, or something clean raised an alarm.
+  [[nodiscard]] bool has_failed() const;
+  /// Nothing has, something was caught, and something clean ran.
   [[nodiscard]] bool passed() const;
 };
 
-/// Runs on `cases`; those of several ranks where RunOptions::open_ranks is set. `progress`: what is done now, for a
-/// progress line. A case that the backend does not support is left out. Ends early when `stop` is raised.
+/// What is done now, and what has been found so far.
+using SelftestProgress = std::function<void(const std::string& now, const SelftestResult& so_far)>;
+
+/// Runs on `cases`; those of several ranks where RunOptions::open_ranks is set. A case that the backend does not
+/// support is left out. Ends early when `stop` is raised.
 [[nodiscard]] SelftestResult selftest(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
-                                      const SelftestEffort& effort,
-                                      const std::function<void(const std::string&)>& progress, const StopFlag& stop);
+                                      const SelftestEffort& effort, const SelftestProgress& progress,
+                                      const StopFlag& stop);
 
 }  // namespace gpubench

@@ -1,108 +1,19 @@
 #include "harness/run/soak.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
-#include "harness/parity/compare.h"
-#include "harness/parity/wrong_places.h"
-#include "harness/run/check.h"
-#include "harness/run/prepared_case.h"
+#include "harness/run/soaked_case.h"
 
 namespace gpubench {
 namespace {
 
-constexpr double confidence = 0.95;
 constexpr std::int64_t most_bytes = std::int64_t{8} << 30U;  ///< of all cases: the host keeps what they should leave
-constexpr std::size_t most_kept = 100;
-
-class SoakedCase {
- public:
-  SoakedCase(Backend& backend, const PlannedCase& planned, std::uint64_t seed)
-      : planned_(planned),
-        arena_(backend),
-        prepared_(backend, arena_, planned, seed, backend.device().available_bytes, PlanRequest{{}, nullptr, true}),
-        watched_(prepared_.produced()) {
-    watched_.insert(watched_.end(), prepared_.state().begin(), prepared_.state().end());
-  }
-
-  [[nodiscard]] std::string id() const { return planned_.id(); }
-  [[nodiscard]] double flop() const { return planned_.cost.flop; }
-  [[nodiscard]] std::int64_t ops() const { return static_cast<std::int64_t>(prepared_.ops(Phase::timed).size()); }
-  [[nodiscard]] bool is_judged() const { return is_judged_; }
-
-  /// Judges every op on other data, alone and in the launch, and keeps what the launch has left. Why it was rejected;
-  /// empty where it was not.
-  std::string judge(RunOptions options, std::uint64_t seed) {
-    options.seed = seed;
-    prepared_.refill(seed);
-    CaseRecord record = open_record(planned_, options);
-    CaseCheck check(prepared_, options, record);
-    check.alone();
-    prepared_.make_copies(0);  // none beside the first
-    if (record.verdict == Verdict::pass) check.replay();
-    is_judged_ = record.verdict == Verdict::pass;
-    if (!is_judged_) return fmt::format("{}: {}", id(), record.reason);
-    right_.clear();
-    for (const StorageId storage : watched_) right_[storage.index] = prepared_.memory(0).block(storage).copy();
-    prints_ = fingerprints_of(prepared_, 0, watched_);
-    return {};
-  }
-
-  void run() {
-    prepared_.reset(0);
-    prepared_.begin_storages(0, 0, static_cast<int>(prepared_.program().ops().size()));
-    prepared_.backend().run(prepared_.timed(0));
-  }
-
-  /// What the last launch left otherwise than it was judged, and what the next one does; empty where nothing differs.
-  std::string divergence() {
-    const Fingerprints left = fingerprints_of(prepared_, 0, watched_);
-    if (left == prints_) return {};
-    std::string found = first_wrong();
-    run();
-    return found + (fingerprints_of(prepared_, 0, watched_) == prints_ ? "; the next launch is right"
-                                                                       : "; the next launch is wrong too");
-  }
-
- private:
-  // The first op, in the order in which they run, of which an output that is left differs.
-  std::string first_wrong() {
-    StorageReader reader(prepared_);
-    const Program& program = prepared_.program();
-    for (const int op : prepared_.ops(Phase::timed)) {
-      for (const ValueId id : program.op(op).outputs) {
-        const Value& value = program.value(id);
-        const auto right = right_.find(value.storage.index);
-        if (right == right_.end()) continue;
-        const TensorView now(value.spec, reader[value.storage] + value.offset_bytes);
-        const TensorView then(value.spec, right->second.bytes.data() + value.offset_bytes);
-        const Difference found = difference(now, then, 1);
-        if (found.elements == 0) continue;
-        return fmt::format("op '{}' ({}, by {}): {} of {} elements of '{}' differ, the first at [{}]: {} for {}",
-                           program.op(op).label, program.op(op).kind.name, prepared_.implementation(op), found.elements,
-                           value.spec.shape.elements(), value.spec.name,
-                           fmt::join(multi_index(value.spec.shape, found.first), ", "), now[found.first],
-                           then[found.first]);
-      }
-    }
-    return "bytes between the elements of a tensor differ";
-  }
-
-  const PlannedCase& planned_;
-  Arena arena_;
-  PreparedCase prepared_;
-  std::vector<StorageId> watched_;
-  Fingerprints prints_;
-  StorageContents right_;
-  bool is_judged_ = false;
-};
 
 class Soak {
  public:
@@ -120,8 +31,9 @@ class Soak {
 
   SoakResult run(std::span<const PlannedCase> cases) {
     prepare(cases);
-    begun_ = Clock::now();
+    if (observer_.prepared) observer_.prepared(result_);
     judge_all();
+    begun_ = Clock::now();
     begin_interval();
     while (goes_on()) {
       for (const std::unique_ptr<SoakedCase>& subject : subjects_) {
@@ -129,20 +41,31 @@ class Soak {
       }
       if (since(interval_begun_) < effort_.interval_s && goes_on()) continue;
       end_interval();
-      if (since(judged_) >= effort_.recheck_s && goes_on()) judge_all();
+      if (is_recheck_due() && goes_on()) judge_all();
       begin_interval();
     }
-    rates();
     return std::move(result_);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static double since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+  static double between(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double>(to - from).count();
+  }
+  static double since(Clock::time_point then) { return between(then, Clock::now()); }
 
   [[nodiscard]] bool goes_on() const {
     return stop_ == 0 && since(begun_) < effort_.seconds &&
            std::ranges::any_of(subjects_, [](const auto& subject) { return subject->is_judged(); });
+  }
+
+  [[nodiscard]] bool is_recheck_due() const {
+    const double launches_s = judging_s_ / effort_.judging_share - judging_s_;
+    return since(judged_) >= std::max(effort_.recheck_s, launches_s);
+  }
+
+  void tell_now(std::string_view what) const {
+    if (observer_.now) observer_.now(what);
   }
 
   void prepare(std::span<const PlannedCase> cases) {
@@ -159,6 +82,7 @@ class Soak {
         leave_out("no room beside the others");
       } else {
         try {
+          tell_now("the preparation of " + planned.id());
           subjects_.push_back(std::make_unique<SoakedCase>(backend_, planned, options_.seed));
           result_.cases.push_back(planned.id());
           bytes += 2 * planned.bytes;
@@ -172,37 +96,59 @@ class Soak {
   }
 
   void judge_all() {
+    const Clock::time_point start = Clock::now();
     const std::uint64_t seed = hash_at(mix(options_.seed), static_cast<std::uint64_t>(result_.rechecks));
     for (const std::unique_ptr<SoakedCase>& subject : subjects_) {
       if (stop_ != 0) return;
+      tell_now(subject->judging());
       std::string why = subject->judge(options_, seed);
-      if (why.empty()) continue;
+      if (why.empty()) {
+        if (observer_.judged) observer_.judged({result_.rechecks, subject->id(), subject->judged()});
+        continue;
+      }
       if (observer_.wrong) observer_.wrong(why);
-      if (result_.wrong.size() < most_kept) result_.wrong.push_back(std::move(why));
+      result_.add_wrong(std::move(why));
     }
     ++result_.rechecks;
     judged_ = Clock::now();
+    judging_s_ = between(start, judged_);
+    result_.judging_s += judging_s_;
+    if (observer_.rechecked) observer_.rechecked(judging_s_);
   }
 
   void one_launch(SoakedCase& subject) {
+    tell_now(subject.launching());
     const Clock::time_point start = Clock::now();
-    subject.run();
-    now_.device_s += since(start);
+    subject.launch();
+    const Clock::time_point done = Clock::now();
+    const bool right = subject.is_right();
+    const Clock::time_point compared = Clock::now();
+    if (!right) diverged(subject);
+    const Clock::time_point settled = Clock::now();
+    subject.clear();  // for the next launch, while it is in the caches
+    now_.device_s += between(start, done);
+    now_.comparing_s += between(done, compared);
+    now_.clearing_s += since(settled);
     ++now_.launches;
     now_.ops += subject.ops();
     now_.flop += subject.flop();
-    std::string text = subject.divergence();
-    if (text.empty()) return;
-    Divergence divergence{since(begun_), subject.id(), std::move(text), telemetry_->end_round()};
+  }
+
+  void diverged(SoakedCase& subject) {
+    Divergence divergence{since(begun_), result_.rechecks - 1, subject.id(), "", subject.left()};
+    divergence.telemetry = telemetry_->end_round();
+    divergence.errors_before = errors_;
+    divergence.errors_now = telemetry_->memory_errors();
+    divergence.text = subject.first_difference();
     telemetry_->begin_round();
     if (observer_.divergence) observer_.divergence(divergence);
-    if (++result_.diverged <= static_cast<std::int64_t>(most_kept))
-      result_.divergences.push_back(std::move(divergence));
+    result_.add(std::move(divergence));
   }
 
   void begin_interval() {
     now_ = {};
     interval_begun_ = Clock::now();
+    errors_ = telemetry_->memory_errors();
     telemetry_->begin_round();
   }
 
@@ -210,29 +156,8 @@ class Soak {
     now_.at_s = since(begun_);
     now_.seconds = since(interval_begun_);
     now_.telemetry = telemetry_->end_round();
-    intervals_.push_back(now_);
     if (observer_.interval) observer_.interval(now_);
-  }
-
-  void rates() {
-    if (intervals_.empty()) return;
-    for (const SoakInterval& interval : intervals_) {
-      result_.seconds += interval.seconds;
-      result_.device_s += interval.device_s;
-      result_.launches += interval.launches;
-      result_.ops += interval.ops;
-      result_.flop += interval.flop;
-    }
-    const auto rate = [](std::span<const SoakInterval> intervals) {
-      double launches = 0.0, seconds = 0.0;
-      for (const SoakInterval& interval : intervals) {
-        launches += static_cast<double>(interval.launches);
-        seconds += interval.device_s;
-      }
-      return seconds > 0.0 ? launches / seconds : 0.0;
-    };
-    result_.burst_rate = rate(std::span(intervals_).first(1));
-    result_.sustained_rate = rate(std::span(intervals_).subspan(intervals_.size() / 2));
+    result_.add(now_);
   }
 
   std::unique_ptr<Backend> faulty_;
@@ -243,18 +168,14 @@ class Soak {
   const StopFlag& stop_;
   std::unique_ptr<Telemetry> telemetry_;
   std::vector<std::unique_ptr<SoakedCase>> subjects_;
-  std::vector<SoakInterval> intervals_;
   SoakInterval now_;
+  MemoryErrors errors_;  ///< when the interval began
   Clock::time_point begun_, interval_begun_, judged_;
+  double judging_s_ = 0.0;  ///< the last time
   SoakResult result_;
 };
 
 }  // namespace
-
-// (1 - rate)^trials = 1 - confidence.
-double excluded_rate(std::int64_t trials) {
-  return trials > 0 ? -std::expm1(std::log1p(-confidence) / static_cast<double>(trials)) : 1.0;
-}
 
 SoakResult soak(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
                 const SoakEffort& effort, const SoakObserver& observer, const StopFlag& stop) {

@@ -142,7 +142,7 @@ TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
 TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
   const ChildResult killed =
       run_child({GPUBENCH_SIM_PROGRAM, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
-        while (lines_of("soak.jsonl") < 2 && !has_ended(pid)) ::sched_yield();
+        while (content_of("soak.jsonl").find("\"interval\"") == std::string::npos && !has_ended(pid)) ::sched_yield();
         ::kill(pid, SIGKILL);
       });
   EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
@@ -152,6 +152,10 @@ TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
   });
   EXPECT_THAT(kinds, Contains("start"));
   EXPECT_THAT(kinds, Contains("interval"));
+  const ChildResult read = run_child({GPUBENCH_SIM_PROGRAM, "soak", "--read", "soak.jsonl"});
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_NE(read.err.find("soak.jsonl: the soak did not end: it was to take 30 s"), std::string::npos) << read.err;
+  EXPECT_NE(read.out.find("no fault until its journal ends\n"), std::string::npos) << read.out;
 }
 
 TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {

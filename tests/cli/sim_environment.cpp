@@ -15,7 +15,12 @@ std::span<const Suite> sim_suites() {
 }
 
 std::vector<BackendEntry> sim_backends(const std::string& script) {
-  return {{"sim", [script](const OpenRequest&) { return open_sim_backend(script); }}};
+  return {{"sim", [script](const OpenRequest& what) {
+             std::size_t begin = 0;
+             for (int device = 0; device < what.ordinal && script.find('|', begin) != std::string::npos; ++device)
+               begin = script.find('|', begin) + 1;
+             return open_sim_backend(script.substr(begin, script.find('|', begin) - begin));
+           }}};
 }
 
 }  // namespace gpubench

@@ -12,7 +12,8 @@ namespace gpubench {
 /// One suite, "sim": the six cases of tests/sim/sim_suite.h.
 [[nodiscard]] std::span<const Suite> sim_suites();
 
-/// One backend, "sim", that follows `script`.
+/// One backend, "sim", that follows `script`; of several with "|" between them device N follows the N-th from 0, or the
+/// last.
 [[nodiscard]] std::vector<BackendEntry> sim_backends(const std::string& script);
 
 }  // namespace gpubench

@@ -41,8 +41,15 @@ struct SimPlan : PlanImpl {
   }
 };
 
+// What an op runs in.
+enum class Within { nothing, stream, graph };
+
+bool is_active(const Fault& fault, Within within) {
+  return within == Within::graph || (within == Within::stream && !fault.in_graph_only) || !fault.in_sequence_only;
+}
+
 struct SimLaunch : LaunchImpl {
-  virtual void run(bool in_sequence) const = 0;
+  virtual void run(Within within) const = 0;
   [[nodiscard]] virtual double ns() const = 0;
   [[nodiscard]] virtual std::vector<std::string> labels() const = 0;
   [[nodiscard]] virtual double first_output() const = 0;
@@ -88,21 +95,21 @@ class OpLaunch : public SimLaunch {
     return stale;
   }
 
-  void run(bool in_sequence) const override {
+  void run(Within within) const override {
     if (*plan_->lost) throw DeviceLost("sim: the device is lost");
     for (const Fault& fault : plan_->faults) {
-      if (!fault.in_sequence_only || in_sequence) before(fault.kind);
+      if (is_active(fault, within)) before(fault.kind);
     }
-    compute(in_sequence);
+    compute(within);
     for (const Fault& fault : plan_->faults) {
-      if (!fault.in_sequence_only || in_sequence) after(fault.kind);
+      if (is_active(fault, within)) after(fault.kind);
     }
   }
 
  private:
   [[nodiscard]] const Tensor& output() const { return tensors_.at(plan_->inputs.size()); }
 
-  void compute(bool in_sequence) const {
+  void compute(Within within) const {
     std::vector<TensorView> inputs;
     for (std::size_t i = 0; i < plan_->inputs.size(); ++i) {
       inputs.emplace_back(plan_->inputs[i], i == 1 && !stale_.empty() ? stale_.data() : tensors_[i].data);
@@ -116,15 +123,14 @@ class OpLaunch : public SimLaunch {
       results.emplace_back(static_cast<std::size_t>(units.count * units.elements));
       meaning.evaluate({plan_->call, inputs, plan_->outputs}, o, all, results.back());
     }
-    for (std::size_t o = 0; o < results.size(); ++o) store_all(o, results[o], in_sequence);
+    for (std::size_t o = 0; o < results.size(); ++o) store_all(o, results[o], within);
   }
 
-  void store_all(std::size_t o, const std::vector<Expected>& values, bool in_sequence) const {
+  void store_all(std::size_t o, const std::vector<Expected>& values, Within within) const {
     const Tensor& tensor = tensors_[plan_->inputs.size() + o];
     std::size_t count = values.size();
     for (const Fault& fault : plan_->faults) {
-      const bool active = !fault.in_sequence_only || in_sequence;
-      if (fault.kind == FaultKind::unwritten && active && o == 0) count -= (count + 3) / 4;
+      if (fault.kind == FaultKind::unwritten && is_active(fault, within) && o == 0) count -= (count + 3) / 4;
     }
     for (std::size_t i = 0; i < count; ++i)
       store(tensor.spec.dtype, place(tensor, static_cast<std::int64_t>(i)), values[i].value);
@@ -174,6 +180,7 @@ class OpLaunch : public SimLaunch {
       case FaultKind::wrong_last:
         store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0);
         break;
+      case FaultKind::last_bit: flip_bits(c.spec.dtype, place(c, middle), 0, 1U); break;
       case FaultKind::transposed: write_transposed(c); break;
       case FaultKind::nan: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::quiet_NaN()); break;
       case FaultKind::inf: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::infinity()); break;
@@ -192,9 +199,10 @@ class OpLaunch : public SimLaunch {
 
 class SequenceLaunch : public SimLaunch {
  public:
-  explicit SequenceLaunch(std::vector<std::shared_ptr<const OpLaunch>> ops) : ops_(std::move(ops)) {}
-  void run(bool) const override {
-    for (const auto& op : ops_) op->run(true);
+  SequenceLaunch(std::vector<std::shared_ptr<const OpLaunch>> ops, LaunchMode mode)
+      : ops_(std::move(ops)), within_(mode == LaunchMode::graph ? Within::graph : Within::stream) {}
+  void run(Within) const override {
+    for (const auto& op : ops_) op->run(within_);
   }
   [[nodiscard]] double ns() const override {
     double total = 0.0;
@@ -210,6 +218,7 @@ class SequenceLaunch : public SimLaunch {
 
  private:
   std::vector<std::shared_ptr<const OpLaunch>> ops_;
+  Within within_;
 };
 
 const SimLaunch& of(const Launch& launch) { return dynamic_cast<const SimLaunch&>(*launch); }
@@ -218,7 +227,7 @@ const SimLaunch& of(const Launch& launch) { return dynamic_cast<const SimLaunch&
 
 SimBackend::SimBackend(sim::Script script) : script_(std::move(script)), hits_(script_.faults.size()) {
   device_.kind = "sim";
-  device_.name = "simulated device";
+  device_.name = script_.name;
   device_.memory_bytes = script_.memory_bytes;
   device_.available_bytes = script_.memory_bytes;
   device_.cache_bytes = script_.cache_bytes;
@@ -313,7 +322,7 @@ Launch SimBackend::bind(const Plan& plan, std::span<const Tensor> tensors, Works
   return std::make_shared<OpLaunch>(std::dynamic_pointer_cast<const SimPlan>(plan), tensors);
 }
 
-Launch SimBackend::sequence(std::span<const Launch> launches, const Schedule&) {
+Launch SimBackend::sequence(std::span<const Launch> launches, const Schedule& schedule) {
   std::vector<std::shared_ptr<const OpLaunch>> ops;
   for (const Launch& launch : launches) {
     auto op = std::dynamic_pointer_cast<const OpLaunch>(launch);
@@ -321,14 +330,14 @@ Launch SimBackend::sequence(std::span<const Launch> launches, const Schedule&) {
     if (op->plan().has(FaultKind::stale)) op = op->with_stale_input();
     ops.insert(op->plan().has(FaultKind::early) ? ops.begin() : ops.end(), op);
   }
-  return std::make_shared<SequenceLaunch>(std::move(ops));
+  return std::make_shared<SequenceLaunch>(std::move(ops), schedule.mode);
 }
 
 void SimBackend::run(const Launch& launch) {
   const SimLaunch& work = of(launch);
   events_.push_back(
       {SimEvent::What::run, work.labels(), dynamic_cast<const SequenceLaunch*>(&work) != nullptr, 0, {}, 0.0});
-  work.run(false);
+  work.run(Within::nothing);
 }
 
 RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& plan) {
@@ -337,7 +346,7 @@ RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& pla
                      static_cast<int>(copies.size()), plan, first.first_output(), traffic_});
   const std::int64_t turns = plan.samples * plan.batch;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(turns, static_cast<std::int64_t>(copies.size())); ++i) {
-    of(copies[static_cast<std::size_t>(i)]).run(false);
+    of(copies[static_cast<std::size_t>(i)]).run(Within::nothing);
   }
   RoundTimes times;
   double run_ns = script_.clock_ns == 0.0 ? 0.0 : first.ns();

@@ -11,11 +11,12 @@
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 21> fault_names{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 22> fault_names{
     {{"wrong_element", FaultKind::wrong_element},
      {"wrong_last", FaultKind::wrong_last},
      {"unwritten", FaultKind::unwritten},
      {"transposed", FaultKind::transposed},
+     {"last_bit", FaultKind::last_bit},
      {"nan", FaultKind::nan},
      {"inf", FaultKind::inf},
      {"guard", FaultKind::guard},
@@ -65,8 +66,9 @@ Fault parse_fault(std::string_view item) {
   fault.extents = cut_off(target, ':');
   fault.label = target;
   if (const std::string scope = cut_off(what, '/'); !scope.empty()) {
-    if (scope != "sequence") refuse(item);
+    if (scope != "sequence" && scope != "graph") refuse(item);
     fault.in_sequence_only = true;
+    fault.in_graph_only = scope == "graph";
   }
   for (const auto& [name, kind] : fault_names) {
     if (name != what) continue;
@@ -96,6 +98,8 @@ Script parse_script(std::string_view text) {
       script.opaque = true;
     } else if (item == "examines") {
       script.examines = true;
+    } else if (item.starts_with("name=")) {
+      script.name = item.substr(5);
     } else if (item.starts_with("clock=")) {
       script.clock_ns = static_cast<double>(value_of("clock="));
     } else if (item.starts_with("uneven=")) {

@@ -7,15 +7,17 @@
 //           | "uneven=" percent               every other round takes that much longer
 //           | "wanders"                       the clock is off by 1 to 97 permille, by the process
 //           | "memory=" bytes | "cache=" bytes
+//           | "name=" text                     the device's
 //           | "plan_ms=" ms                   each plan takes so long, by the real clock
 //           | "copy_bytes_per_s=" n           so does what crosses between host and device
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
 //           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it
-//           tunes | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
+//           tunes | fault [ "/sequence" | "/graph" ] "@" label [ ":" extents ] [ "#" n ]
 //
 // A fault hits the op with that label; `extents` ("8x16") only where its first output has that shape, `n` only the n-th
-// time this backend plans such an op. With "/sequence" it happens inside sequences only, never when the op runs alone.
+// time this backend plans such an op. With "/sequence" it happens inside sequences only, never when the op runs alone;
+// with "/graph" inside those that are graphs.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +35,7 @@ enum class FaultKind {
   wrong_last,     ///< one element of the last output is
   unwritten,      ///< the last quarter of the first output is not written
   transposed,     ///< the first output, a matrix, is written as one of as many rows as it has columns
+  last_bit,       ///< the lowest bit of one element of the first output is flipped
   nan,            ///< one element of the first output is NaN
   inf,            ///< one element of the first output is infinite
   guard,          ///< three bytes after the end of the first output are written
@@ -55,12 +58,14 @@ enum class FaultKind {
 struct Fault {
   FaultKind kind = FaultKind::wrong_element;
   bool in_sequence_only = false;
+  bool in_graph_only = false;
   std::string label;
   std::string extents;  ///< empty: any
   int nth = 0;          ///< 0: every
 };
 
 struct Script {
+  std::string name = "simulated device";
   bool opaque = false;
   bool examines = false;
   std::string fastest;

@@ -24,6 +24,21 @@ TEST(StepParts, ALayerIsTheFirstPartOfALabel) {
   }
 }
 
+TEST(StepParts, TheLayerOfAnOpIsSaidWhereThereAreSeveral) {
+  Program p;
+  const ValueId x = p.add(tensor("x", DType::f32, {4}, Role::input));
+  const auto append = [&](const char* label) {
+    const ValueId y = p.reserve(tensor(std::string("of ") + label, DType::f32, {4}, Role::activation));
+    p.append({OpKind{"copy", "x", "y"}, {}, {}, {x}, {y}, label});
+  };
+  append("block0.up");
+  append("block0.down");
+  EXPECT_EQ(in_layer(p, p.op(1)), "");
+  append("block1.up");
+  EXPECT_EQ(in_layer(p, p.op(1)), " in layer block0");
+  EXPECT_EQ(in_layer(p, p.op(2)), " in layer block1");
+}
+
 // Four ops of a step of 100 ns.
 std::vector<OpShare> ops() {
   return {{"block0.qkv", "gemm", "", 10.0, 0.10, 1000.0, 100.0},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -31,6 +32,28 @@ TEST(Poison, CoversEveryElementOfAStorageAndNothingElse) {
     for (std::size_t i = 0; i < elements; ++i) ASSERT_TRUE(is_poison(DType::bf16, content.bytes.data() + 2 * i)) << i;
     EXPECT_EQ(block.check_guards(), "");
   }
+}
+
+TEST(Poison, OfAStretchCoversItAlone) {
+  SimBackend backend(sim::parse_script(""));
+  Arena arena(backend);
+  for (const std::size_t elements : {std::size_t{1000}, std::size_t{100'001}}) {
+    std::vector<int> times(elements);
+    for (std::int64_t part = 0; part < 16; ++part) {
+      GuardedBlock block(backend, arena, "x", elements * 2);
+      block.modify([](std::span<std::byte> bytes) { std::ranges::fill(bytes, std::byte{0}); });
+      block.poison(DType::bf16, {part, 16});
+      const HostBytes content = block.read();
+      for (std::size_t i = 0; i < elements; ++i)
+        times[i] += is_poison(DType::bf16, content.bytes.data() + 2 * i) ? 1 : 0;
+      EXPECT_EQ(block.check_guards(), "");
+    }
+    // 2,000 bytes are cut into stretches of whole lines of a cache; the last has what is left.
+    EXPECT_EQ(times, std::vector<int>(elements, 1)) << elements;
+  }
+  GuardedBlock small(backend, arena, "x", 512);
+  small.poison(DType::f32, {3, 16});
+  for (std::size_t i = 0; i < 128; ++i) EXPECT_TRUE(is_poison(DType::f32, small.read().bytes.data() + 4 * i)) << i;
 }
 
 TEST(Poison, FillsBytesThatTwoElementsShare) {

@@ -24,6 +24,12 @@ PlannedCase product(std::int64_t m) {
   return plan_cases(all_suites(), selection).at(0);
 }
 
+DeterminismRecord measured(Backend& backend, const PlannedCase& planned, const RunOptions& options, int runs,
+                           bool has_graphs = false) {
+  const DeterminismEffort effort{runs, has_graphs};
+  return DeterminismProbe(backend, options, effort).measure(planned);
+}
+
 Repetition of(const DeterminismRecord& record, std::string_view way) {
   for (const Repetition& repetition : record.repetitions) {
     if (repetition.way == way) return repetition;
@@ -54,9 +60,9 @@ class Wandering final : public ForwardingBackend {
 
 TEST(Determinism, OfACorrectBackendHoldsInEveryWay) {
   SimBackend backend(parse_script(""));
-  const DeterminismRecord record = measure_determinism(backend, product(4), smoke_options(), 3);
+  const DeterminismRecord record = measured(backend, product(4), smoke_options(), 3);
   EXPECT_THAT(record.unsupported, IsEmpty());
-  for (const std::string way : {"again", "op by op", "alone in its batch"})
+  for (const std::string_view way : {way::again, way::op_by_op, way::batch})
     EXPECT_EQ(of(record, way).outcome, Sameness::same) << way << of(record, way).text;
   ASSERT_EQ(record.bits.values.size(), 1U);
   EXPECT_EQ(record.bits.values[0].elements, 32);
@@ -65,7 +71,7 @@ TEST(Determinism, OfACorrectBackendHoldsInEveryWay) {
 TEST(Determinism, NamesTheElementAndTheOpThatDifferFromRunToRun) {
   SimBackend inner(parse_script(""));
   Wandering backend(inner, nullptr);
-  const Repetition again = of(measure_determinism(backend, product(4), smoke_options(), 3), "again");
+  const Repetition again = of(measured(backend, product(4), smoke_options(), 3), "again");
   EXPECT_EQ(again.outcome, Sameness::differs);
   EXPECT_THAT(again.text, AllOf(HasSubstr("[0, 3] of op '"), HasSubstr("(gemm)")));
 }
@@ -74,9 +80,58 @@ TEST(Determinism, SeesWhatOnlyASequenceChanges) {
   const PlannedCase planned = product(4);
   const std::string label = planned.workload->build(planned.c).op(0).label;
   SimBackend backend(parse_script("wrong_element/sequence@" + label));
-  const DeterminismRecord record = measure_determinism(backend, planned, smoke_options(), 3);
+  const DeterminismRecord record = measured(backend, planned, smoke_options(), 3);
   EXPECT_EQ(of(record, "again").outcome, Sameness::same);
   EXPECT_EQ(of(record, "op by op").outcome, Sameness::differs);
+}
+
+TEST(Determinism, SeesWhatOnlyAGraphChanges) {
+  const PlannedCase planned = product(4);
+  const std::string label = planned.workload->build(planned.c).op(0).label;
+  SimBackend backend(parse_script("wrong_element/graph@" + label));
+  const DeterminismRecord record = measured(backend, planned, smoke_options(), 3, true);
+  EXPECT_EQ(of(record, way::again).outcome, Sameness::same);
+  EXPECT_EQ(of(record, way::op_by_op).outcome, Sameness::same);
+  EXPECT_EQ(of(record, way::graph).outcome, Sameness::differs);
+  EXPECT_THAT(of(record, way::graph).text, HasSubstr("of op '" + label + "'"));
+
+  PlannedCase graph = planned;  // and the stream is compared with it
+  graph.c.launch = LaunchMode::graph;
+  EXPECT_EQ(of(measured(backend, graph, smoke_options(), 3, true), way::graph).outcome, Sameness::differs);
+  EXPECT_EQ(of(measured(backend, planned, smoke_options(), 3, false), way::graph).text,
+            "the sim backend has no graphs");
+}
+
+TEST(Determinism, NamesTheLayerOfAProgramWithSeveral) {
+  Selection selection;
+  selection.tier = Tier::smoke;
+  selection.filters = {"transformer/vit_train_step/.*/f32/"};
+  const PlannedCase planned = plan_cases(all_suites(), selection).at(0);
+  SimBackend backend(parse_script("wrong_element/sequence@block1.up"));
+  EXPECT_THAT(of(measured(backend, planned, smoke_options(), 2), way::op_by_op).text,
+              HasSubstr("of op 'block1.up' (gemm) in layer block1, "));
+}
+
+TEST(Determinism, PromisesWhatTheFlagSaysAndNoMore) {
+  for (const std::string_view way : {way::again, way::op_by_op, way::graph, way::one_rank}) {
+    EXPECT_TRUE(is_promised(way, true)) << way;
+    EXPECT_FALSE(is_promised(way, false)) << way;
+  }
+  for (const bool deterministic : {false, true}) {
+    EXPECT_TRUE(is_promised(way::before, deterministic));
+    EXPECT_TRUE(is_promised(way::replicas, deterministic));
+    for (const std::string_view way : {way::batch, way::one_batch, std::string_view("1 thread")})
+      EXPECT_FALSE(is_promised(way, deterministic)) << way;
+  }
+}
+
+TEST(Determinism, OfSeveralRanksNeedsABackendThatHasThem) {
+  Selection selection;
+  selection.tier = Tier::smoke;
+  selection.filters = {"collectives/broadcast/.*/f32/"};
+  SimBackend backend(parse_script(""));
+  EXPECT_EQ(measured(backend, plan_cases(all_suites(), selection).at(0), smoke_options(), 2).unsupported,
+            "the sim backend runs on one rank only");
 }
 
 TEST(Determinism, SeesThatAnItemAloneIsNotWhatItIsInItsBatch) {
@@ -84,7 +139,7 @@ TEST(Determinism, SeesThatAnItemAloneIsNotWhatItIsInItsBatch) {
     const PlannedCase planned = product(own);
     const std::string label = planned.workload->build(planned.c).op(0).label;
     SimBackend backend(parse_script("wrong_element@" + label + ":1x8"));
-    const Repetition batch = of(measure_determinism(backend, planned, smoke_options(), 2), "alone in its batch");
+    const Repetition batch = of(measured(backend, planned, smoke_options(), 2), "alone in its batch");
     EXPECT_EQ(batch.outcome, Sameness::differs) << own;
     EXPECT_THAT(batch.text, HasSubstr("item 0 of 4: '")) << own;
   }
@@ -93,9 +148,9 @@ TEST(Determinism, SeesThatAnItemAloneIsNotWhatItIsInItsBatch) {
 TEST(Determinism, OtherDataAreOtherBits) {
   SimBackend backend(parse_script(""));
   RunOptions options = smoke_options();
-  const CaseBits one = measure_determinism(backend, product(4), options, 2).bits;
+  const CaseBits one = measured(backend, product(4), options, 2).bits;
   options.seed = 43;
-  const CaseBits other = measure_determinism(backend, product(4), options, 2).bits;
+  const CaseBits other = measured(backend, product(4), options, 2).bits;
   EXPECT_THAT(first_difference(one, other), HasSubstr("elements 0 to "));
 }
 

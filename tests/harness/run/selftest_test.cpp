@@ -22,7 +22,7 @@ SelftestResult tested(const std::string& script, const RunOptions& options = smo
   effort.clean_launches = 60;
   const StopFlag stop{0};
   return selftest(
-      backend, sim_cases(), options, effort, [](const std::string&) {}, stop);
+      backend, sim_cases(), options, effort, [](const std::string&, const SelftestResult&) {}, stop);
 }
 
 const FaultRow& row(const SelftestResult& result, std::string_view name) {

@@ -1,0 +1,147 @@
+#include "harness/cli/finding_records.h"
+
+#include "harness/report/record_io.h"
+
+namespace gpubench {
+namespace record_members {
+
+template <>
+inline constexpr bool is_part<SoakedValue> = true;
+template <>
+inline constexpr bool is_part<MemoryErrors> = true;
+template <>
+inline constexpr bool is_part<Repetition> = true;
+template <>
+inline constexpr bool is_part<ValueBits> = true;
+template <>
+inline constexpr bool is_part<CaseBits> = true;
+template <>
+inline constexpr bool is_part<FaultRow> = true;
+
+constexpr Rule may_lack{.optional = true};
+constexpr Rule may_be_empty{.empty_texts = true};
+
+template <class Archive>
+void visit(Archive& a, SoakInterval& i) {
+  a("at_s", i.at_s);
+  a("seconds", i.seconds);
+  a("device_s", i.device_s);
+  a("clearing_s", i.clearing_s);
+  a("comparing_s", i.comparing_s);
+  a("launches", i.launches);
+  a("ops", i.ops);
+  a("flop", i.flop);
+  a("telemetry", i.telemetry);
+}
+
+template <class Archive>
+void visit(Archive& a, SoakedValue& v) {
+  a("op", v.op);
+  a("kind", v.kind);
+  a("implementation", v.implementation);
+  a("tensor", v.tensor);
+  a("print", v.print);
+}
+
+template <class Archive>
+void visit(Archive& a, JudgedLaunch& l) {
+  a("epoch", l.epoch);
+  a("case", l.case_id);
+  a("values", l.values);
+}
+
+template <class Archive>
+void visit(Archive& a, MemoryErrors& e) {
+  a("corrected", e.corrected);
+  a("uncorrected", e.uncorrected);
+}
+
+template <class Archive>
+void visit(Archive& a, Divergence& d) {
+  a("at_s", d.at_s);
+  a("epoch", d.epoch);
+  a("case", d.case_id);
+  a("text", d.text);
+  a("left", d.left);
+  a("telemetry", d.telemetry);
+  a("memory_errors_before", d.errors_before);
+  a("memory_errors", d.errors_now);
+}
+
+template <class Archive>
+void visit(Archive& a, Repetition& r) {
+  a("way", r.way);
+  a("outcome", r.outcome);
+  a("text", r.text, may_lack);
+}
+
+template <class Archive>
+void visit(Archive& a, ValueBits& v) {
+  a("tensor", v.tensor);
+  a("op", v.op);
+  a("kind", v.kind);
+  a("implementation", v.implementation);
+  a("elements", v.elements);
+  a("part_elements", v.part_elements, {.least = 1});
+  a("parts", v.parts);
+}
+
+template <class Archive>
+void visit(Archive& a, CaseBits& b) {
+  a("id", b.id);
+  a("seed", b.seed);
+  a("values", b.values);
+}
+
+template <class Archive>
+void visit(Archive& a, DeterminismRecord& r) {
+  a("id", r.id);
+  a("unsupported", r.unsupported, may_lack);
+  a("repetitions", r.repetitions);
+  a("bits", r.bits);
+}
+
+template <class Archive>
+void visit(Archive& a, FaultRow& r) {
+  a("fault", r.name);
+  a("in", r.where);
+  a("rule", r.rule);
+  a("faults", r.faults);
+  a("caught", r.caught);
+  a("unseen", r.unseen);
+  a("weakest_caught", r.weakest_name, may_lack);
+  a("weakest_caught_over_bound", r.weakest);
+  a("escaped", r.escaped, may_be_empty);
+  a("hidden", r.hidden, may_be_empty);
+}
+
+template <class Archive>
+void visit(Archive& a, SelftestResult& r) {
+  a("ops", r.ops);
+  a("kinds", r.kinds);
+  a("clean_launches", r.clean_launches);
+  a("clean_cases", r.clean_cases);
+  a("clean_elements", r.clean_elements);
+  a("alarms", r.alarms, may_be_empty);
+  a("left_out", r.left_out, may_be_empty);
+  a("rows", r.rows);
+}
+
+}  // namespace record_members
+
+using record_members::Reader;
+using record_members::Writer;
+
+Json to_json(const SoakInterval& interval) { return Writer::written(interval); }
+Json to_json(const JudgedLaunch& launch) { return Writer::written(launch); }
+Json to_json(const Divergence& divergence) { return Writer::written(divergence); }
+Json to_json(const DeterminismRecord& record) { return Writer::written(record); }
+Json to_json(const SelftestResult& result) { return Writer::written(result); }
+
+SoakInterval interval_from_json(const Node& node) { return Reader::read<SoakInterval>(node); }
+JudgedLaunch judged_from_json(const Node& node) { return Reader::read<JudgedLaunch>(node); }
+Divergence divergence_from_json(const Node& node) { return Reader::read<Divergence>(node); }
+DeterminismRecord determinism_from_json(const Node& node) { return Reader::read<DeterminismRecord>(node); }
+SelftestResult selftest_from_json(const Node& node) { return Reader::read<SelftestResult>(node); }
+
+}  // namespace gpubench

@@ -1,0 +1,27 @@
+// What selftest, determinism and soak find, as JSON and back: in the pipe of a child, in a soak's journal, in the
+// documents that --json and --save write.
+#pragma once
+
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "harness/run/determinism.h"
+#include "harness/run/selftest.h"
+#include "harness/run/soak.h"
+
+namespace gpubench {
+
+[[nodiscard]] Json to_json(const SoakInterval& interval);
+[[nodiscard]] Json to_json(const JudgedLaunch& launch);
+[[nodiscard]] Json to_json(const Divergence& divergence);
+[[nodiscard]] Json to_json(const DeterminismRecord& record);
+[[nodiscard]] Json to_json(const SelftestResult& result);
+
+// Each throws ReadError for what the functions above would not have written.
+
+[[nodiscard]] SoakInterval interval_from_json(const Node& node);
+[[nodiscard]] JudgedLaunch judged_from_json(const Node& node);
+[[nodiscard]] Divergence divergence_from_json(const Node& node);
+[[nodiscard]] DeterminismRecord determinism_from_json(const Node& node);
+[[nodiscard]] SelftestResult selftest_from_json(const Node& node);
+
+}  // namespace gpubench

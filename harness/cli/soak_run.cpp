@@ -1,0 +1,188 @@
+#include "harness/cli/soak_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "harness/cli/finding_records.h"
+#include "harness/cli/flags.h"
+#include "harness/cli/processors.h"
+#include "harness/cli/run_context.h"
+#include "harness/core/error.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t most_faults_told = 5;
+
+std::vector<std::string> words_of(std::span<const SoakPlace> places) {
+  std::vector<std::string> words;
+  for (const SoakPlace& place : places) words.push_back(place.word);
+  return words;
+}
+
+std::string of_ordinal(DeviceChoice device, int ordinal) {
+  device.ordinal = ordinal;
+  return device.word();
+}
+
+}  // namespace
+
+std::vector<SoakPlace> soak_places(const Options& options, const DeviceChoice& device, const Environment& environment) {
+  if (options.devices.empty()) return {{device.word(), device.word()}};
+  if (!options.isolate) throw UsageError("--devices: each has a process of its own; leave --isolate off out");
+  const std::optional<int> count = options.devices.size() == 1 ? number<int>(options.devices.front()) : std::nullopt;
+  std::vector<SoakPlace> places;
+  if (!count) {
+    for (const std::string& name : options.devices) {
+      const DeviceChoice one = choose_device(name, environment, options.for_driver_s());
+      if (one.devices == 0)
+        throw UsageError(fmt::format("--devices: '{}' is no GPU; a number of devices shares the processors among them",
+                                     visible(name)));
+      places.push_back({one.word(), one.word()});
+    }
+    return places;
+  }
+  const int all = device.devices > 0 ? device.devices : usable_processors();
+  if (*count < 1 || *count > all)
+    throw UsageError(fmt::format("--devices: '{}'; expected a number from 1 to {}, the {} that there are",
+                                 visible(options.devices.front()), all, device.devices > 0 ? "GPUs" : "processors"));
+  for (int i = 0; i < *count; ++i) {
+    if (device.devices > 0) {
+      const std::string word = of_ordinal(device, i);
+      places.push_back({word, word});
+    } else {
+      const int each = all / *count;
+      places.push_back({device.word(),
+                        fmt::format("{} share {}, {} processor{}", device.word(), i, each, each == 1 ? "" : "s"), each,
+                        each * i});
+    }
+  }
+  return places;
+}
+
+SoakRun::SoakRun(const Options& options, const Environment& environment, std::span<const SoakPlace> places)
+    : options_(options),
+      environment_(environment),
+      words_(words_of(places)),
+      book_(words_),
+      vote_(places.size()),
+      status_(environment) {}
+
+void SoakRun::open_journal(std::uint64_t seed, std::span<const PlannedCase> cases) {
+  if (options_.journal.empty()) return;
+  Json ids = Json::array();
+  for (const PlannedCase& planned : cases) ids.push_back(planned.id());
+  try {
+    journal_.emplace(options_.journal, options_.writing, "is there already; --force replaces it");
+    journal_->append("start", {{"schema", soak_schema},
+                               {"schema_version", soak_schema_version},
+                               {"version", version()},
+                               {"devices", words_},
+                               {"seed", seed},
+                               {"seconds", options_.minutes * 60.0},
+                               {"cases", std::move(ids)}});
+  } catch (const WriteError& e) {
+    throw UsageError(fmt::format("--journal: {}", e.what()));
+  }
+}
+
+void SoakRun::take(std::size_t device, const Json& json) {
+  const WorkFinding finding = finding_of(json);
+  if (finding.kind == "error") {
+    errors_[device] = visible(finding.content.text());
+  } else if (finding.kind == "judged") {
+    tell_votes(vote_.judged(device, judged_from_json(finding.content)));
+  } else {
+    book_.take(device, finding);
+    Json content = json.begin().value();
+    content["device"] = device;
+    note_down(finding.kind, std::move(content));
+    react(device, finding);
+  }
+}
+
+void SoakRun::ended(std::size_t device, std::string trouble) {
+  const bool stopped = errors_.contains(device);  // by itself, and said why
+  if (stopped) trouble = "stopped: " + errors_.at(device);
+  if (environment_.stop != 0) trouble.clear();
+  tell_votes(vote_.ended(device));
+  if (trouble.empty()) return;
+  note_down("lost", {{"device", device}, {"text", trouble}});
+  tell(words_.size() == 1 ? fmt::format("gpubench: the soak's process {}", trouble)
+                          : fmt::format("gpubench: the process of device {} ({}) {}; the others go on", device,
+                                        visible(words_[device]), trouble));
+  book_.add_trouble(device, std::move(trouble));
+}
+
+void SoakRun::show(const std::string& now) {
+  const SoakResult all = book_.total();
+  std::string text = now;
+  if (all.launches > 0) {
+    double at_s = 0.0;
+    std::string sensors;
+    for (const SoakingDevice& device : book_.devices()) {
+      if (device.result.intervals.empty()) continue;
+      const SoakInterval& last = device.result.intervals.back();
+      at_s = std::max(at_s, last.at_s);
+      sensors += sensors_text(last.telemetry);
+    }
+    text = fmt::format("{:.0f} of {:.0f} s · {} launches{} · {} faults", at_s, options_.minutes * 60.0, all.launches,
+                       sensors, book_.faults());
+  }
+  if (text != shown_) status_.show(text);
+  shown_ = std::move(text);
+}
+
+SoakBook SoakRun::finish() {
+  book_.set_voted(vote_.voted(), vote_.not_compared());
+  Json end = book_.json();
+  end.erase("devices");  // their lines are there
+  note_down("end", std::move(end));
+  status_.erase();
+  return std::move(book_);
+}
+
+void SoakRun::react(std::size_t device, const WorkFinding& finding) {
+  const std::string where = words_.size() == 1 ? std::string() : fmt::format("device {}, ", device);
+  if (finding.kind == "opened") {
+    vote_.opened(device, book_.devices()[device].info);
+  } else if (finding.kind == "divergence") {
+    const Divergence divergence = divergence_from_json(finding.content);
+    tell_fault(fmt::format("other bits after {}{}", where, divergence_text(divergence)));
+    tell_votes(vote_.diverged(device, divergence));
+  } else if (finding.kind == "wrong") {
+    tell_fault(where + "rejected by the textbook: " + visible(finding.content.at("text").text()));
+  }
+}
+
+void SoakRun::tell_votes(const std::vector<std::string>& votes) {
+  for (const std::string& text : votes) {
+    book_.add_vote(text);
+    note_down("vote", {{"text", text}});
+    tell_fault("vote: " + visible(text));
+  }
+}
+
+// The first of them as they come; all are counted.
+void SoakRun::tell_fault(const std::string& text) {
+  if (++told_ <= most_faults_told) tell(text);
+}
+
+void SoakRun::tell(const std::string& text) {
+  status_.erase();
+  environment_.err << text << std::endl;
+}
+
+void SoakRun::note_down(const std::string& what, Json content) {
+  try {
+    if (journal_) journal_->append(what, std::move(content));
+  } catch (const WriteError& e) {  // the soak itself goes on
+    journal_.reset();
+    tell(fmt::format("gpubench: the journal ends here: {}", e.what()));
+  }
+}
+
+}  // namespace gpubench

@@ -1,0 +1,92 @@
+#include "harness/cli/verb_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/cli/estimate.h"
+#include "harness/core/error.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double times_expected = 3.0;  // as a run gives its cases
+constexpr double least_silence_s = 30.0, most_silence_s = 1800.0;
+
+}  // namespace
+
+WorkFinding finding_of(const Json& json) {
+  const Node node(json, "a child's finding");
+  const auto members = node.members();
+  if (members.size() != 1) node.refuse("expected one member");
+  return {members.front().first, members.front().second};
+}
+
+bool is_working_child(const Options& options) { return options.worker_page >= 0 && options.worker_output >= 0; }
+
+int work_as_child(const Options& options, const std::function<void(const WorkFindings&)>& work) {
+  const Teller teller(options.worker_output);
+  WorkPage page(options.worker_page);
+  try {
+    work({[&](const Json& json) { teller.answer(dump(json)); }, [&](std::string_view what) { page.say(what); },
+          [&] { page.beat(); }});
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    teller.answer(dump({{"error", std::string(e.what())}}));
+  }
+  return 0;
+}
+
+double silence_of(const Options& options, std::span<const PlannedCase> cases, const Environment& environment) {
+  if (options.deadline_s) return *options.deadline_s;
+  const Effort effort{options.tier.value_or(Tier::smoke), {}, options.run.check};
+  double longest = 0.0;
+  for (const auto& [id, one] : expected_cases(cases, effort, environment.host().usable_cpus))
+    longest = std::max(longest, one.checking_s + one.timing_s);
+  return std::clamp(times_expected * longest, least_silence_s, most_silence_s);
+}
+
+std::vector<std::string> words_of_child(std::span<const std::string> words, const std::string& device,
+                                        const Environment& environment) {
+  std::vector<std::string> argv{environment.program};
+  argv.insert(argv.end(), words.begin(), words.end());
+  argv.insert(argv.end(), {"--device", device});  // the last one counts
+  return argv;
+}
+
+std::string do_work(const Options& options, std::span<const std::string> words, const DeviceChoice& device,
+                    std::span<const PlannedCase> cases, const Environment& environment, StatusLine& status,
+                    const std::function<void(const WorkFindings&)>& work,
+                    const std::function<void(const WorkFinding&)>& found) {
+  std::string error, doing;
+  const auto take = [&](const Json& json) {
+    const WorkFinding finding = finding_of(json);
+    if (finding.kind == "error") {
+      error = visible(finding.content.text());
+    } else {
+      found(finding);
+    }
+  };
+  if (!options.isolate) {
+    work({take, [&](std::string_view what) { status.show(doing = what); }, [] {}});
+    return "";
+  }
+  prepare_for_children(device);
+  WorkingChildren children(silence_of(options, cases, environment));
+  children.start(words_of_child(words, device.word(), environment));
+  const std::string trouble =
+      children
+          .listen(environment.stop, {[&](std::size_t, const std::string& line) { take(parse_json(line, "a child")); },
+                                     [&] {
+                                       if (std::string now = children.now(0); now != doing) status.show(doing = now);
+                                     },
+                                     {}})
+          .front();
+  if (environment.stop != 0) return "";
+  if (error.empty()) return trouble;
+  return fmt::format("stopped{}: {}", doing.empty() ? "" : " in " + visible(doing), error);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,61 @@
+// The work of selftest, determinism and soak, which may crash: it is done in a child (this program with the same words)
+// that tells what it finds, an object of JSON with one member each. Its parent judges and prints.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/cli/device.h"
+#include "harness/cli/environment.h"
+#include "harness/cli/options.h"
+#include "harness/cli/verb_output.h"
+#include "harness/cli/working_children.h"
+#include "harness/plan/plan.h"
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+
+namespace gpubench {
+
+/// Where findings go: to the parent, or, with --isolate off, to whoever would have been it.
+struct WorkFindings {
+  std::function<void(const Json&)> found;
+  std::function<void(std::string_view what)> now;  ///< what is done from now on
+  std::function<void()> alive;                     ///< it goes on
+};
+
+/// What one of them is called, and what it is.
+struct WorkFinding {
+  std::string kind;
+  Node content;
+};
+/// Throws ReadError.
+[[nodiscard]] WorkFinding finding_of(const Json& json);
+
+/// Whether this process is such a child.
+[[nodiscard]] bool is_working_child(const Options& options);
+
+/// The child's side. What ends `work` becomes a finding "error". Returns its exit code.
+int work_as_child(const Options& options, const std::function<void(const WorkFindings& findings)>& work);
+
+/// How long a child may say nothing: --deadline, else three times what the longest of the cases should take in a run,
+/// 30 s to 30 min.
+[[nodiscard]] double silence_of(const Options& options, std::span<const PlannedCase> cases,
+                                const Environment& environment);
+
+/// The words of a child on `device` (DeviceChoice::word()).
+[[nodiscard]] std::vector<std::string> words_of_child(std::span<const std::string> words, const std::string& device,
+                                                      const Environment& environment);
+
+/// Does the work in a child, or here with --isolate off, and hands over what it finds; shows what it does on `status`.
+/// Returns why it came to a bad end, naming what it did: "ended by signal 11 (Segmentation fault) in a launch of X";
+/// empty where it did not. Throws CannotMeasure where there can be no child.
+[[nodiscard]] std::string do_work(const Options& options, std::span<const std::string> words,
+                                  const DeviceChoice& device, std::span<const PlannedCase> cases,
+                                  const Environment& environment, StatusLine& status,
+                                  const std::function<void(const WorkFindings& findings)>& work,
+                                  const std::function<void(const WorkFinding& finding)>& found);
+
+}  // namespace gpubench
