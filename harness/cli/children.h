@@ -65,6 +65,7 @@ class ReportFolder {
   ReportFolder(const ReportFolder&) = delete;
   ReportFolder& operator=(const ReportFolder&) = delete;
   ~ReportFolder();
+  [[nodiscard]] const std::string& path() const { return path_; }
   /// A file there, `run` counted from 1.
   [[nodiscard]] std::string report(int run) const;
 

@@ -97,6 +97,7 @@ std::vector<FlagSection> output_sections() {
            row("--worker-page", "FD", "", converted(&Options::worker_page, whole_from(0))),
            row("--worker-share", "N", "", converted(&Options::worker_share, whole_from(0))),
        }},
+      {{soak}, "", {row("--tuning-cache", "DIR", "", text(&Options::tuning_cache))}},
       {{list},
        "output",
        {

@@ -39,29 +39,47 @@ void soak_here(const Options& options, const DeviceChoice& device, std::span<con
   DeviceInfo info = backend->device();
   add_gpu_properties(info);
   findings.found({{"opened", to_json(info)}});
-  RunOptions run = run_options(options, tier, environment, device);
+  Options own = options;
+  own.run.deterministic = true;  // what choices are kept under
+  RunOptions run = run_options(own, tier, environment, device);
+  if (!options.tuning_cache) run.open_choices = nullptr;
   run.alive = findings.alive;
   (void)soak(*backend, cases, run, effort_of(options), soak_findings(findings), environment.stop);
   findings.now("the end of the soak");
 }
 
+// The first device plans first: the others have to run what it has chosen, or their bits could not be compared.
 void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const Options& options,
                         std::span<const std::string> words, std::span<const PlannedCase> cases,
                         const DeviceChoice& device, const Environment& environment) {
   prepare_for_children(device);
+  std::optional<ReportFolder> choices;
+  if (places.size() > 1) choices.emplace("", "soak");
   WorkingChildren children(silence_of(options, cases, environment));
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    std::vector<std::string> argv = words_of_child(words, places[i].device, environment);
-    argv.insert(argv.end(), {"--worker-share", std::to_string(i)});
+  std::size_t started = 0;
+  const auto start = [&] {
+    const SoakPlace& place = places[started];
+    std::vector<std::string> argv = words_of_child(words, place.device, environment);
+    argv.insert(argv.end(), {"--worker-share", std::to_string(started++)});
+    if (choices) argv.insert(argv.end(), {"--tuning-cache", choices->path()});
     std::optional<OnProcessors> share;
-    if (places[i].processors > 0) share.emplace(places[i].processors, places[i].skipped);
+    if (place.processors > 0) share.emplace(place.processors, place.skipped);
     children.start(std::move(argv));
-  }
-  (void)children.listen(
-      environment.stop,
-      {[&](std::size_t child, const std::string& line) { run.take(child, parse_json(line, "a child's finding")); },
-       [&] { run.show(children.now(0)); },
-       [&](std::size_t child, const std::string& trouble) { run.ended(child, trouble); }});
+  };
+  const auto start_others = [&] {
+    while (started < places.size() && environment.stop == 0) start();
+  };
+  start();
+  (void)children.listen(environment.stop, {[&](std::size_t child, const std::string& line) {
+                                             const Json json = parse_json(line, "a child's finding");
+                                             run.take(child, json);
+                                             if (json.contains("cases")) start_others();
+                                           },
+                                           [&] { run.show(children.now(0)); },
+                                           [&](std::size_t child, const std::string& trouble) {
+                                             run.ended(child, trouble);
+                                             start_others();
+                                           }});
 }
 
 class SoakOutputs {

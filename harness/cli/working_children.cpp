@@ -186,7 +186,7 @@ std::vector<std::string> WorkingChildren::listen(const StopFlag& stop, const Tol
     for (const auto& child : children_)
       readable.push_back({child->listened_to ? child->output.get() : -1, POLLIN, 0});  // -1: not looked at
     (void)::poll(readable.data(), readable.size(), look_again_ms);
-    for (std::size_t i = 0; i < children_.size(); ++i) {
+    for (std::size_t i = 0; i < readable.size(); ++i) {  // more may be started meanwhile
       Child& child = *children_[i];
       if (!child.listened_to) continue;
       if (asked && asked->seconds() > asked_end_s) child.kill();

@@ -63,7 +63,7 @@ class WorkingChildren {
   WorkingChildren(const WorkingChildren&) = delete;
   WorkingChildren& operator=(const WorkingChildren&) = delete;
 
-  /// Starts `argv` with --worker-output and --worker-page. Throws CannotMeasure.
+  /// Starts `argv` with --worker-output and --worker-page; also from within listen(). Throws CannotMeasure.
   void start(std::vector<std::string> argv);
   /// What the child does now, or did when it ended.
   [[nodiscard]] std::string now(std::size_t child) const;

@@ -27,6 +27,7 @@ class Soak {
         stop_(stop) {
     if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
     if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
+    if (options.open_choices) choices_ = options.open_choices(backend.device());
   }
 
   SoakResult run(std::span<const PlannedCase> cases) {
@@ -83,7 +84,8 @@ class Soak {
       } else {
         try {
           tell_now("the preparation of " + planned.id());
-          subjects_.push_back(std::make_unique<SoakedCase>(backend_, planned, options_.seed));
+          subjects_.push_back(std::make_unique<SoakedCase>(backend_, planned, options_.seed, choices_.get()));
+          if (choices_) choices_->keep(subjects_.back()->timed_choices());
           result_.cases.push_back(planned.id());
           bytes += 2 * planned.bytes;
         } catch (const Unsupported& e) {
@@ -167,6 +169,7 @@ class Soak {
   const SoakObserver& observer_;
   const StopFlag& stop_;
   std::unique_ptr<Telemetry> telemetry_;
+  std::unique_ptr<TuningCache> choices_;
   std::vector<std::unique_ptr<SoakedCase>> subjects_;
   SoakInterval now_;
   MemoryErrors errors_;  ///< when the interval began

@@ -109,7 +109,8 @@ struct SoakObserver {
 /// Runs the timed programs of `cases` in turn, by implementations that give the same bits each time, until the time is
 /// up or `stop` is raised. Each launch begins from the same state; what it leaves must have the fingerprints of what
 /// the textbook has judged. A case that the textbook has rejected waits for its next recheck. Cases that do not fit
-/// into half of the memory together are left out, as are those of several ranks.
+/// into half of the memory together are left out, as are those of several ranks. RunOptions::open_choices: of
+/// implementations that have to be timed, those that another device has chosen.
 [[nodiscard]] SoakResult soak(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
                               const SoakEffort& effort, const SoakObserver& observer, const StopFlag& stop);
 

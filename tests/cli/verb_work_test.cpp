@@ -178,6 +178,16 @@ TEST_F(VerbWork, TwoDevicesVoteAndATieSaysSo) {
   EXPECT_THAT(models.out, AllOf(HasSubstr("not compared:\n"), HasSubstr("device 1 is another model than the others")));
 }
 
+// Which of several implementations is the fastest may differ from one device to the next; bits are compared all the
+// same, since all run what the first has found.
+TEST_F(VerbWork, DevicesRunTheImplementationsThatTheFirstHasChosen) {
+  if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
+  const ChildResult result = run({"soak", "--minutes", "0.03", "--devices", "2"}, "fastest=a|fastest=b");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr(" judged launches of several devices, which left the same bits\n"),
+                                Not(HasSubstr("not compared"))));
+}
+
 TEST_F(VerbWork, ADeviceThatCrashesIsNamedAndTheOtherGoesOn) {
   if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
   const ChildResult result =
