@@ -174,7 +174,7 @@ void determinism_here(const Options& options, const DeviceChoice& device, std::s
 
 std::vector<int> numbers_of_threads(const Options& options) {
   std::vector<int> numbers = options.other_threads.empty() ? std::vector{1} : options.other_threads;
-  std::erase(numbers, 0);
+  if (std::ranges::find(numbers, 0) != numbers.end()) numbers.clear();  // as such a child is told, whatever came before
   const int usable = usable_processors();
   for (const int threads : numbers) {
     if (threads > 1 && usable > 0 && threads > usable)

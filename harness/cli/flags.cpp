@@ -35,11 +35,12 @@ constexpr std::array verb_table{
              "your own implementation of an op: a start, what a file takes, a first check (run --impl runs it)"},
     VerbInfo{Verb::selftest, "selftest", "[flags]",
              "whether the check sees what it must, here: faults of the catalogue in every op, and no false alarm"},
-    VerbInfo{Verb::determinism, "determinism", "[flags]",
-             "whether the same bits come again: run to run, op by op, in another batch, by another number of threads"},
     VerbInfo{
-        Verb::soak, "soak", "[flags]",
-        "whether the device is right all the time: launches over and over, each held against bits that were judged"},
+        Verb::determinism, "determinism", "[flags]",
+        "whether the same bits come again: run to run, op by op, as a graph, in another batch, by other numbers of "
+        "ranks and threads"},
+    VerbInfo{Verb::soak, "soak", "[flags]",
+             "whether devices are right all the time: launches over and over, each held against bits that were judged"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
@@ -108,7 +109,8 @@ std::vector<FlagSection> argument_sections() {
        {
            row("--runs", "N", "how often each case is run (default: 5)",
                converted(&Options::repetitions, whole_from(2))),
-           row("--threads", "N,...", "on the CPU, compare with what so many threads leave (default: 1); 0: don't",
+           row("--threads", "N,...",
+               "on the CPU, compare with what so many threads leave (default: 1); 0 among them: don't",
                several(Takes::list, &Options::other_threads, whole_from(0))),
            row("--save", "FILE", "keep what every case left, as hashes", text(&Options::save_bits)),
            row("--against", "FILE", "compare with hashes that were kept: of another library, driver or device",

@@ -220,13 +220,16 @@ constexpr std::string_view of_selftest = R"(  gpubench selftest
 
 constexpr std::string_view of_determinism = R"(  gpubench determinism
   gpubench determinism --deterministic --suite conv,attention
+  gpubench determinism --suite transformer --ranks 1,2,4
   gpubench determinism --save before.json      and after an update of a library or driver:
   gpubench determinism --against before.json
 )";
 
 constexpr std::string_view of_soak = R"(  gpubench soak
   gpubench soak --minutes 480 --journal night.jsonl --json night.json
+  gpubench soak --read night.jsonl --svg night.svg      what it had noted down, also where it was killed
   gpubench soak --suite gemm,attention --tier quick --minutes 60
+  gpubench soak --devices 8 --minutes 60
 )";
 
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json

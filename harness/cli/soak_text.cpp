@@ -42,7 +42,7 @@ std::string bars(const SoakResult& r) {
   std::string text;
   for (const double speed : speeds) {
     const double share = highest > 0.0 ? speed / highest : 0.0;
-    text += heights[std::min<std::size_t>(7, static_cast<std::size_t>(share * 8.0))];
+    text += heights[share > 0.0 ? static_cast<std::size_t>(std::min(7.0, share * 8.0)) : 0];  // NaN is not above 0
   }
   return text;
 }
@@ -153,7 +153,7 @@ std::string SoakBook::summary(const ConsoleStyle& style) const {
 
 std::string SoakBook::chart() const {
   chart::PlotChart plot;
-  plot.title = "Soak: speed, clocks and temperature";
+  plot.title = "Soak over time";
   plot.description =
       "Launches a second that the device ran, its clock and its temperature in each interval, as shares of those in "
       "the "

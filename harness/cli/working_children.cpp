@@ -26,8 +26,9 @@ namespace {
 constexpr std::size_t most_said = 500;  // bytes: an id has at most 200 characters
 constexpr int given_output = 3, given_page = 4;
 constexpr int look_again_ms = 20;
-constexpr double end_s = 2.0;         // for the end of a child that was killed, or that has closed its output
-constexpr double asked_end_s = 10.0;  // of one that was asked to stop: it tells what it has
+constexpr double least_start_s = 60.0;  // until it tells something: it loads libraries and opens its device
+constexpr double end_s = 2.0;           // for the end of a child that was killed, or that has closed its output
+constexpr double asked_end_s = 10.0;    // of one that was asked to stop: it tells what it has
 constexpr std::size_t longest_line = std::size_t{64} << 20U;
 
 }  // namespace
@@ -82,6 +83,7 @@ struct WorkingChildren::Child {
   std::string pending;
   std::string trouble;  ///< once it has been ended, or has ended
   bool listened_to = true;
+  bool has_told = false;
   std::uint64_t beats = 0;
   Stopwatch silence;
   std::optional<double> waited_before_s;  ///< for a processor, when half of the silence that it may have was over
@@ -132,6 +134,7 @@ bool WorkingChildren::hear(Child& child, std::size_t number, const Told& told) c
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (count <= 0 || child.pending.size() > longest_line) return false;
   child.heard();
+  child.has_told = true;
   child.pending.append(block, static_cast<std::size_t>(count));
   std::size_t begin = 0;
   for (std::size_t end = child.pending.find('\n'); end != std::string::npos; end = child.pending.find('\n', begin)) {
@@ -150,12 +153,13 @@ void WorkingChildren::look_for_silence(Child& child) const {
     return;
   }
   const double silent_s = child.silence.seconds();
-  if (silence_s_ <= 0.0 || silent_s <= silence_s_ / 2.0) return;
+  const double limit_s = child.has_told ? silence_s_ : std::max(silence_s_, least_start_s);
+  if (silence_s_ <= 0.0 || silent_s <= limit_s / 2.0) return;
   // On a busy machine, time in which it wanted a processor and had none does not count, as for the workers of a run.
   const double waited_s = waited_for_processor_s(child.end->pid());
   if (!child.waited_before_s) child.waited_before_s = waited_s;
-  if (silent_s - (waited_s - *child.waited_before_s) <= silence_s_) return;
-  child.trouble = fmt::format("said nothing for {:.3g} s", silence_s_);
+  if (silent_s - (waited_s - *child.waited_before_s) <= limit_s) return;
+  child.trouble = fmt::format("said nothing for {:.3g} s", limit_s);
   child.kill();
 }
 

@@ -57,7 +57,8 @@ class WorkingChildren {
     std::function<void(std::size_t child, const std::string& trouble)> ended;
   };
 
-  /// A child that neither tells anything nor goes on for so long is ended; 0: none is.
+  /// A child that neither tells anything nor goes on for so long is ended, one that has told nothing yet not before a
+  /// minute; 0: none is.
   explicit WorkingChildren(double silence_s);
   ~WorkingChildren();
   WorkingChildren(const WorkingChildren&) = delete;

@@ -5,7 +5,9 @@
 //   nan      one element becomes NaN
 //   element  one element is doubled, but only in outputs of a million elements or more
 //   threads  every element changes its sign, but only where OpenMP has several threads
-//   launch   one element is doubled, in one launch of CORRUPT_ONEDNN_EACH
+//   launch   one element is doubled, in every CORRUPT_ONEDNN_EACH-th launch
+//   random   any one element is doubled, in any launch with a chance of 1 in CORRUPT_ONEDNN_EACH, as
+//            CORRUPT_ONEDNN_SEED has it
 //
 // Of outputs of 100,000 f32 or bf16 elements or more: the products by which the backend proves a library before it uses
 // it are smaller, so that it does not refuse to start.
@@ -29,12 +31,26 @@ std::string_view wanted() {
   return kind == nullptr ? "" : kind;
 }
 
+std::uint64_t number_of(const char* variable, std::uint64_t usual) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
+// The next of a stream of random numbers (SplitMix64).
+std::uint64_t next_random() {
+  static std::atomic<std::uint64_t> state{number_of("CORRUPT_ONEDNN_SEED", 1) * 0xd1342543de82ef95U};
+  std::uint64_t x = state += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
 bool is_due(std::string_view kind) {
   if (kind == "threads") return omp_get_max_threads() > 1;
-  if (kind != "launch") return true;
+  if (kind != "launch" && kind != "random") return true;
+  static const std::uint64_t each = number_of("CORRUPT_ONEDNN_EACH", 1000);
   static std::atomic<std::uint64_t> launches{0};
-  const char* each = std::getenv("CORRUPT_ONEDNN_EACH");
-  return ++launches % (each == nullptr ? 1000 : std::strtoull(each, nullptr, 10)) == 0;
+  return kind == "launch" ? ++launches % each == 0 : next_random() % each == 0;
 }
 
 // A bf16 number is the upper half of an f32 one.
@@ -70,6 +86,7 @@ void corrupt(std::string_view kind, unsigned char* data, std::size_t count, std:
   if (kind == "nan") store(data + middle * bytes, bytes, std::numeric_limits<float>::quiet_NaN());
   if (kind == "element" && count >= large) multiply(middle, 2.0F);
   if (kind == "launch") multiply(middle, 2.0F);
+  if (kind == "random") multiply(next_random() % count, 2.0F);
 }
 
 void corrupt(std::string_view kind, const dnnl_exec_arg_t& argument) {

@@ -1,5 +1,6 @@
-// Fuzz target: whatever a run's journal holds, it is refused with a reason, or it is taken and can be gone on with. The
-// first byte decides whether the rest are the bytes of the file, or entries, one to a line, whose checksums are right.
+// Fuzz target: whatever a run's journal holds, it is refused with a reason, or it is taken and can be gone on with;
+// that of a soak is shown, and so are saved hashes. The first byte decides whether the rest are the bytes of the file,
+// or entries, one to a line, whose checksums are right.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -7,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "harness/cli/saved_bits.h"
+#include "harness/cli/soak_book.h"
 #include "harness/core/hash.h"
 #include "harness/report/journal.h"
 #include "harness/report/reader.h"
@@ -46,6 +49,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (again.end.lines != journal.end.lines + 1 || again.resumed != journal.resumed + 1) std::abort();
     if (again.finished.size() != journal.finished.size() || again.in_flight.size() != journal.in_flight.size())
       std::abort();
+  } catch (const ReadError&) {
+    // Refused.
+  }
+  try {
+    const SoakRead read = read_soak(path);
+    if (read.book.summary({.utf8 = true}).empty() || read.book.json().empty()) std::abort();
+    (void)read.book.chart();
+  } catch (const ReadError&) {
+    // Refused.
+  }
+  try {
+    (void)read_bits(path);
   } catch (const ReadError&) {
     // Refused.
   }

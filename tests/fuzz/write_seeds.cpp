@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "harness/cli/device.h"
+#include "harness/cli/finding_records.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/soak_book.h"
 #include "harness/compare/baseline.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/journal.h"
@@ -93,6 +95,43 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// The entries of a soak's journal, without their checksums.
+std::string soak_entries() {
+  SoakInterval interval{.at_s = 10.0, .seconds = 10.0, .device_s = 8.0, .launches = 100, .ops = 300};
+  interval.telemetry.emplace();
+  Divergence divergence{
+      .at_s = 3.5, .case_id = "suite/work/n=8/f32/x1", .text = "op 'c': 1 of 64 differ", .left = {1, 2}};
+  divergence.errors_now = {2, 0};
+  DeviceInfo device;
+  device.name = "a device";
+  const auto of_device = [](Json content) {
+    content["device"] = 0;
+    return content;
+  };
+  const std::vector<std::pair<std::string, Json>> entries{
+      {"start",
+       {{"schema", soak_schema},
+        {"schema_version", soak_schema_version},
+        {"version", "0.1.0"},
+        {"devices", {"cpu"}},
+        {"seed", 42},
+        {"seconds", 60.0},
+        {"cases", Json::array()}}},
+      {"opened", of_device(to_json(device))},
+      {"cases", of_device({{"cases", {divergence.case_id}}, {"left_out", Json::array()}})},
+      {"recheck", of_device({{"seconds", 1.5}})},
+      {"interval", of_device(to_json(interval))},
+      {"divergence", of_device(to_json(divergence))},
+      {"wrong", of_device({{"text", "rejected"}})},
+      {"vote", {{"text", "device 1 differs"}}},
+      {"lost", of_device({{"text", "ended by signal 9 (Killed)"}})},
+      {"end", {{"voted", 2}, {"not_compared", Json::array()}}}};
+  std::string text = "1";
+  for (std::size_t line = 0; line < entries.size(); ++line)
+    text += dump({{"line", line}, {entries[line].first, entries[line].second}}) + "\n";
+  return text;
+}
+
 // A case with two rounds, one that is finished; whole, torn, and as entries without their checksums.
 Texts journals() {
   const MemoryFolder folder;
@@ -121,8 +160,12 @@ Texts journals() {
     entries += text.substr(entry, end - 1 - entry) + "\n";
     at = end + 1;
   }
-  return {"0" + text, "0" + text.substr(0, text.size() - 40), entries, entries.substr(0, entries.find('\n') + 1),
-          entries.substr(0, entries.find('\n') + 1) + R"({"line":1,"resumed":true})"};
+  return {"0" + text,
+          "0" + text.substr(0, text.size() - 40),
+          entries,
+          entries.substr(0, entries.find('\n') + 1),
+          entries.substr(0, entries.find('\n') + 1) + R"({"line":1,"resumed":true})",
+          soak_entries()};
 }
 
 std::set<std::string> flags_and_values() {
@@ -237,8 +280,10 @@ int main(int argc, char** argv) {
                R"({"a":[1.5,2e3],"rounds":{"a":[{"b":"\u00e9\ud834\udd1e"}]}})", "[1e", "-", "[0.", "[01]", "[1e999]"},
               words_of({R"({"a":["\ud834\udd1e"],"rounds":0.1e-10})"}));
   const Texts journal = journals();
-  seeds.write("journal", journal, words_of({dump(to_json(sample_record())), R"({"line":0,"start":{"words":[],
-      "settings":{}, "schema":"gpubench-journal","schema_version":1},"case":{},"round":{},"resumed":true})"}));
+  seeds.write("journal", journal,
+              words_of({dump(to_json(sample_record())), R"({"line":0,"start":{"words":[],
+      "settings":{}, "schema":"gpubench-journal","schema_version":1},"case":{},"round":{},"resumed":true})",
+                        soak_entries()}));
   const std::vector<Invocation> runs = side_of({1000, 1010, 1005});
   const Noise noise = noise_of(runs, "2026-11-21T02:34:19+00:00");
   const Texts kept{dump(to_json(noise)),
