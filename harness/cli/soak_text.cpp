@@ -105,11 +105,13 @@ std::string SoakBook::device_lines(std::size_t number, const ConsoleStyle& style
     text += fmt::format("{}speed{}{}: in the second half of the time {:.3f} of that in the first interval\n", indent,
                         style.utf8 ? " " : "", style.utf8 ? bars(r) : "", r.sustained_rate() / r.burst_rate());
   if (r.rejected > 0) {
-    text += fmt::format("{}{} launches were rejected by the textbook, the first:\n", indent, r.rejected);
+    text += fmt::format("{}{} rejected by the textbook, the first:\n", indent,
+                        r.rejected == 1 ? "1 launch was" : fmt::format("{} launches were", r.rejected));
     list(text, r.wrong);
   }
   if (r.diverged > 0) {
-    text += fmt::format("{}{} launches left other bits than the one that was judged, the first:\n", indent, r.diverged);
+    text += fmt::format("{}{} left other bits than the one that was judged, the first:\n", indent,
+                        r.diverged == 1 ? "1 launch" : fmt::format("{} launches", r.diverged));
     for (std::size_t i = 0; i < std::min(r.divergences.size(), most_listed); ++i)
       text += fmt::format("  {}\n", divergence_text(r.divergences[i]));
   }
@@ -124,10 +126,10 @@ std::string SoakBook::summary(const ConsoleStyle& style) const {
   const double seconds = devices_.empty() ? 0.0 : all.seconds / static_cast<double>(devices_.size());
   const std::size_t cases = devices_.empty() ? 0 : devices_.front().result.cases.size();
   std::string text = fmt::format(
-      "{} launches of {} cases in {:.0f} s{}, each held bit for bit against one that was judged; {} in all\n"
+      "{} launches of {} case{} in {:.0f} s{}, each held bit for bit against one that was judged; {} in all\n"
       "{} ops an hour screened\n",
-      all.launches, cases, seconds, devices_.size() > 1 ? fmt::format(" on {} devices", devices_.size()) : "",
-      format_quantity(all.flop, "FLOP"),
+      all.launches, cases, cases == 1 ? "" : "s", seconds,
+      devices_.size() > 1 ? fmt::format(" on {} devices", devices_.size()) : "", format_quantity(all.flop, "FLOP"),
       format_quantity(seconds > 0.0 ? static_cast<double>(all.ops) * 3600.0 / seconds : 0.0, ""));
   for (std::size_t i = 0; i < devices_.size(); ++i) text += device_lines(i, style);
   if (devices_.size() > 1) {

@@ -123,9 +123,9 @@ TEST_F(VerbWork, ACrashEndsASoakWithTheCaseAndItsJournal) {
 }
 
 TEST_F(VerbWork, AHangIsEndedAndNamed) {
-  const ChildResult result = run({"determinism", "--deadline", "1"}, "hang@chain.down");
+  const ChildResult result = run({"determinism", "--deadline", "3"}, "hang@chain.down");
   EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("its process said nothing for 1 s in " + chain + ": first run\n"));
+  EXPECT_THAT(result.out, HasSubstr("its process said nothing for 3 s in " + chain + ": first run\n"));
 }
 
 TEST_F(VerbWork, WhatABackendThrowsIsSaidWithTheCase) {

@@ -103,6 +103,7 @@ std::string soak_entries() {
       .at_s = 3.5, .case_id = "suite/work/n=8/f32/x1", .text = "op 'c': 1 of 64 differ", .left = {1, 2}};
   divergence.errors_now = {2, 0};
   DeviceInfo device;
+  device.kind = "cpu";
   device.name = "a device";
   const auto of_device = [](Json content) {
     content["device"] = 0;
@@ -283,7 +284,9 @@ int main(int argc, char** argv) {
   seeds.write("journal", journal,
               words_of({dump(to_json(sample_record())), R"({"line":0,"start":{"words":[],
       "settings":{}, "schema":"gpubench-journal","schema_version":1},"case":{},"round":{},"resumed":true})",
-                        soak_entries()}));
+                        R"({"start":{"schema":"gpubench-soak",
+      "devices":[]},"opened":{},"cases":{"left_out":[]},"recheck":{"seconds":1},"interval":{},"divergence":{},"wrong":{"text":""},"vote":{},
+      "lost":{},"end":{"voted":1,"not_compared":[]}})"}));
   const std::vector<Invocation> runs = side_of({1000, 1010, 1005});
   const Noise noise = noise_of(runs, "2026-11-21T02:34:19+00:00");
   const Texts kept{dump(to_json(noise)),
