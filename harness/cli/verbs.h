@@ -99,15 +99,16 @@ int tune_batch_verb(const Options& options, const Environment& environment);
 int impl_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
 /// Puts faults into ops and into the device, and runs what has none: 0 where all are caught and nothing raises an
-/// alarm, else 1. Throws UsageError, CannotMeasure.
+/// alarm, else 1; 3 where its child crashed or hung. Throws UsageError, CannotMeasure.
 int selftest_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
-/// Whether cases leave the same bits again, in which ways and where not. 0; 1 where bits differ that the flags promise:
-/// run to run with --deterministic, and those of --against. Throws UsageError, CannotMeasure.
+/// Whether cases leave the same bits again, in which ways and where not. 0; 1 where bits differ that are promised
+/// (is_promised()); 3 where its child crashed or hung. Throws UsageError, CannotMeasure.
 int determinism_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
-/// Runs launches over and over and compares each with one that was judged. 0; 1 where one differed or the textbook
-/// rejected something. Throws UsageError, CannotMeasure.
+/// Runs launches over and over and compares each with one that was judged. 0; 1 where one differed, the textbook
+/// rejected something or devices voted that something is wrong; 3 where a child crashed or hung. Throws UsageError,
+/// CannotMeasure.
 int soak_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
 /// save, list, show, merge. Throws UsageError.
