@@ -13,6 +13,10 @@
 namespace gpubench {
 namespace {
 
+// As the header derives them.
+constexpr std::uint64_t disturbed_runs = 3;
+constexpr double steps_the_other_way = 9.0;  ///< elements of which an optimizer goes the other way
+
 void store_element(std::byte* base, const TensorSpec& spec, std::int64_t linear, double value) {
   store(spec.dtype, base, spec.layout.offset(spec.shape, linear), value);
 }
@@ -36,16 +40,29 @@ void TextbookMachine::fill_sources(std::string_view case_key, std::uint64_t seed
   }
 }
 
+void TextbookMachine::give(ValueId id, const TensorView& data) {
+  const Value& value = program_.value(id);
+  std::byte* base = this->data(value.storage) + value.offset_bytes;
+  for (std::int64_t e = 0; e < value.spec.shape.elements(); ++e) store_element(base, value.spec, e, data[e]);
+}
+
 void TextbookMachine::run(std::optional<std::uint64_t> disturb, const Choices& choices) {
+  run(Phase::setup, disturb, choices);
+  run(Phase::timed, disturb, choices);
+}
+
+void TextbookMachine::run(Phase phase, std::optional<std::uint64_t> disturb, const Choices& choices,
+                          const std::function<void(int op)>& after) {
   for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) {
+    if (program_.op(index).phase != phase) continue;
     run_op(index, disturb, choices);
-    if (!disturb) continue;
     for (const ValueId output : program_.op(index).outputs) {
       const std::span<const int> readers = program_.readers(output);
       const bool has_kink = std::any_of(readers.begin(), readers.end(),
                                         [&](int reader) { return program_.op(reader).kind == relu_forward_kind; });
-      if (has_kink) push_over_zero(output, *disturb);
+      if (disturb && has_kink) push_over_zero(output, (*disturb - 1) % disturbed_runs + 1);
     }
+    if (after) after(index);
   }
 }
 
@@ -77,9 +94,9 @@ bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, std
   return any;
 }
 
-/// What a run chose.
-TextbookMachine::Choices choices_of(const Program& program,
-                                    const std::function<std::optional<TensorView>(ValueId)>& run) {
+}  // namespace
+
+TextbookMachine::Choices choices_of(const Program& program, const LeftValues& run) {
   TextbookMachine::Choices choices;
   for (const OpCall& op : program.ops()) {
     if (!definition(op.kind).reads_written(op)) continue;
@@ -91,8 +108,6 @@ TextbookMachine::Choices choices_of(const Program& program,
   }
   return choices;
 }
-
-}  // namespace
 
 void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb, const Choices& choices) {
   const OpCall& op = program_.op(index);
@@ -120,10 +135,6 @@ TensorView TextbookMachine::view(ValueId id) const {
 }
 
 namespace {
-
-// As the header derives them.
-constexpr int disturbed_runs = 3;
-constexpr double steps_the_other_way = 9.0;  ///< elements of which an optimizer goes the other way
 
 double margin(std::int64_t elements) {
   return 2.0 * std::pow(10.0, 2.0 / static_cast<double>(std::max<std::int64_t>(elements, 1)));
@@ -155,42 +166,60 @@ double textbook_flop(const Program& program) {
   return flop;
 }
 
-std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key, std::uint64_t seed,
-                                       const std::function<std::optional<TensorView>(ValueId)>& real) {
-  const Program wide = widen(program);
-  const TextbookMachine::Choices choices = choices_of(program, real);
-  TextbookMachine exact(wide);
-  std::vector<TextbookMachine> disturbed(disturbed_runs, TextbookMachine(program));
+CorrectRuns::CorrectRuns(const Program& program, const Start& start, Phase first, TextbookMachine::Choices choices,
+                         std::uint64_t round)
+    : program_(program),
+      wide_(widen(program)),
+      first_(first),
+      choices_(std::move(choices)),
+      exact_(wide_),
+      before_(wide_),
+      disturbed_(disturbed_runs, TextbookMachine(program)) {
+  const auto run = [&](TextbookMachine& machine, std::optional<std::uint64_t> disturb) {
+    start(machine);
+    if (first_ == Phase::setup) machine.run(Phase::setup, disturb, choices_);
+    machine.run(Phase::timed, disturb, choices_);
+  };
   std::vector<std::future<void>> runs;  // at once: they share nothing but the program
-  for (std::uint64_t run = 0; run < disturbed_runs; ++run) {
-    runs.push_back(std::async(std::launch::async, [&, run] {
-      disturbed[run].fill_sources(case_key, seed, program);
-      disturbed[run].run(run + 1, choices);
-    }));
+  for (std::uint64_t i = 0; i < disturbed_runs; ++i)
+    runs.push_back(std::async(std::launch::async, run, std::ref(disturbed_[i]), round * disturbed_runs + i + 1));
+  run(exact_, {});
+  start(before_);
+  for (std::future<void>& one : runs) one.get();
+}
+
+bool CorrectRuns::is_given(ValueId id) const {
+  const Value& value = program_.value(id);
+  return value.source || (first_ == Phase::timed && value.producer && program_.op(*value.producer).phase == Phase::setup);
+}
+
+EndToEndResult CorrectRuns::compare(ValueId id, const TensorView& got) const {
+  const TensorSpec& spec = program_.spec(id);
+  const TensorView want = exact_.view(id);
+  double spread = 0.0;
+  for (const TextbookMachine& run : disturbed_) spread = std::max(spread, distance(run.view(id), want));
+  double allowed = margin(spec.shape.elements()) * spread;
+  if (const auto old = program_.value(id).updates; old && is_given(*old)) {
+    const double step = largest_difference(want, before_.view(*old));
+    allowed = std::hypot(allowed, 2.0 * step * std::sqrt(steps_the_other_way));
   }
-  exact.fill_sources(case_key, seed, program);
-  exact.run({}, choices);
-  for (std::future<void>& run : runs) run.get();
-  TextbookMachine before(wide);
-  before.fill_sources(case_key, seed, program);
+  return {spec.name, spec.role, norm(want), distance(got, want), allowed};
+}
+
+std::vector<EndToEndResult> CorrectRuns::compare(const LeftValues& real) const {
   std::vector<EndToEndResult> results;
-  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
+  for (int i = 0; i < static_cast<int>(program_.values().size()); ++i) {
     const ValueId id{i};
-    if (!program.survives(id) || !is_float(program.spec(id).dtype)) continue;
-    const std::optional<TensorView> got = real(id);
-    if (!got) continue;
-    const TensorSpec& spec = program.spec(id);
-    const TensorView want = exact.view(id);
-    double spread = 0.0;
-    for (const TextbookMachine& run : disturbed) spread = std::max(spread, distance(run.view(id), want));
-    double allowed = margin(spec.shape.elements()) * spread;
-    if (const auto old = program.value(id).updates; old && program.value(*old).source) {
-      const double step = largest_difference(want, before.view(*old));
-      allowed = std::hypot(allowed, 2.0 * step * std::sqrt(steps_the_other_way));
-    }
-    results.push_back({spec.name, spec.role, norm(want), distance(*got, want), allowed});
+    if (!program_.survives(id) || !is_float(program_.spec(id).dtype)) continue;
+    if (const std::optional<TensorView> got = real(id)) results.push_back(compare(id, *got));
   }
   return results;
+}
+
+std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key, std::uint64_t seed,
+                                       const LeftValues& real) {
+  const auto start = [&](TextbookMachine& machine) { machine.fill_sources(case_key, seed, program); };
+  return CorrectRuns(program, start, Phase::setup, choices_of(program, real)).compare(real);
 }
 
 }  // namespace gpubench

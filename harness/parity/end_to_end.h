@@ -42,13 +42,21 @@ class TextbookMachine {
   /// for a widened program the original one, so that both see the same inputs.
   void fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types);
 
+  /// Writes a value, each number rounded to its type. `data` has its shape.
+  void give(ValueId id, const TensorView& data);
+
   /// Runs all ops. With `disturb`, from 1 on, each element of each output is first moved by a random fraction of its
   /// bound, as a correct but imperfect backend would; the random numbers come from that seed. And what a ReLU reads has
-  /// its element that is the `disturb`-nearest to zero, not zero, on the other side of it. `choices`: integers that an
-  /// op chose in another run, and judges on what was written.
+  /// one of its three elements nearest to zero, not zero, on the other side of it: with a seed of 1 the nearest, then
+  /// the second, the third, the nearest again. `choices`: integers that an op chose in another run, and judges on what
+  /// was written.
   void run(std::optional<std::uint64_t> disturb = {}, const Choices& choices = {});
 
-  /// Runs one op of the program, which must have run up to it; see run().
+  /// The same for the ops of one phase. `after` is called with the index of each op that has run; may be empty.
+  void run(Phase phase, std::optional<std::uint64_t> disturb, const Choices& choices,
+           const std::function<void(int op)>& after = {});
+
+  /// Runs one op of the program, which must have run up to it; see run(). What a ReLU reads stays on its side of zero.
   void run_op(int index, std::optional<std::uint64_t> disturb = {}, const Choices& choices = {});
 
   [[nodiscard]] TensorView view(ValueId id) const;
@@ -73,10 +81,48 @@ struct EndToEndResult {
 /// About how many fp64 operations the textbook takes to run the program once.
 [[nodiscard]] double textbook_flop(const Program& program);
 
+/// A value as the run under test left it, in the host's memory; nothing where its memory was reused.
+using LeftValues = std::function<std::optional<TensorView>(ValueId)>;
+
+/// What a run chose: the integers that its ops judge on what was written.
+[[nodiscard]] TextbookMachine::Choices choices_of(const Program& program, const LeftValues& run);
+
+/// The four runs of a program by the textbook that a real run from the same contents is compared with.
+class CorrectRuns {
+ public:
+  /// Puts what the ops read into a machine of the program or of the widened one: what a run starts from.
+  using Start = std::function<void(TextbookMachine&)>;
+
+  /// Runs the ops from phase `first` on, each machine on a thread of its own. With Phase::timed, `start` puts there what
+  /// set-up ops have made, too. `choices`: of the real run. `round`: runs of different rounds are disturbed differently.
+  /// Throws what an op of the textbook throws. The program must outlive it.
+  CorrectRuns(const Program& program, const Start& start, Phase first, TextbookMachine::Choices choices,
+              std::uint64_t round = 0);
+  CorrectRuns(const CorrectRuns&) = delete;
+  CorrectRuns& operator=(const CorrectRuns&) = delete;
+  ~CorrectRuns() = default;
+
+  /// A value in fp64.
+  [[nodiscard]] TensorView exact(ValueId id) const { return exact_.view(id); }
+  [[nodiscard]] const TextbookMachine::Choices& choices() const { return choices_; }
+  /// One value of the real run, `got`.
+  [[nodiscard]] EndToEndResult compare(ValueId id, const TensorView& got) const;
+  /// Every float value of the real run that the program leaves and `real` gives.
+  [[nodiscard]] std::vector<EndToEndResult> compare(const LeftValues& real) const;
+
+ private:
+  [[nodiscard]] bool is_given(ValueId id) const;
+
+  const Program& program_;
+  Program wide_;
+  Phase first_;
+  TextbookMachine::Choices choices_;
+  TextbookMachine exact_, before_;
+  std::vector<TextbookMachine> disturbed_;
+};
+
 /// Compares every value that is still in memory after the program has run once from the fills of (case_key, seed).
-/// `real`: gives the host view of a value as the run under test left it; nothing where its memory was reused.
 [[nodiscard]] std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key,
-                                                     std::uint64_t seed,
-                                                     const std::function<std::optional<TensorView>(ValueId)>& real);
+                                                     std::uint64_t seed, const LeftValues& real);
 
 }  // namespace gpubench
