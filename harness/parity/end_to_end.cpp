@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
+#include <numbers>
 
 #include "harness/core/program.h"
 #include "harness/parity/fill.h"
@@ -46,12 +47,12 @@ void TextbookMachine::give(ValueId id, const TensorView& data) {
   for (std::int64_t e = 0; e < value.spec.shape.elements(); ++e) store_element(base, value.spec, e, data[e]);
 }
 
-void TextbookMachine::run(std::optional<std::uint64_t> disturb, const Choices& choices) {
+void TextbookMachine::run(std::optional<Disturbance> disturb, const Choices& choices) {
   run(Phase::setup, disturb, choices);
   run(Phase::timed, disturb, choices);
 }
 
-void TextbookMachine::run(Phase phase, std::optional<std::uint64_t> disturb, const Choices& choices,
+void TextbookMachine::run(Phase phase, std::optional<Disturbance> disturb, const Choices& choices,
                           const std::function<void(int op)>& after) {
   for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) {
     if (program_.op(index).phase != phase) continue;
@@ -60,7 +61,7 @@ void TextbookMachine::run(Phase phase, std::optional<std::uint64_t> disturb, con
       const std::span<const int> readers = program_.readers(output);
       const bool has_kink = std::any_of(readers.begin(), readers.end(),
                                         [&](int reader) { return program_.op(reader).kind == relu_forward_kind; });
-      if (disturb && has_kink) push_over_zero(output, (*disturb - 1) % disturbed_runs + 1);
+      if (disturb && disturb->kinks && has_kink) push_over_zero(output, (disturb->seed - 1) % disturbed_runs + 1);
     }
     if (after) after(index);
   }
@@ -109,7 +110,7 @@ TextbookMachine::Choices choices_of(const Program& program, const LeftValues& ru
   return choices;
 }
 
-void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb, const Choices& choices) {
+void TextbookMachine::run_op(int index, std::optional<Disturbance> disturb, const Choices& choices) {
   const OpCall& op = program_.op(index);
   std::vector<TensorView> inputs;
   for (const ValueId id : op.inputs) inputs.push_back(view(id));
@@ -124,8 +125,14 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb, co
   for (std::size_t output = 0; output < results.size(); ++output) {
     const Value& value = program_.value(op.outputs[output]);
     std::byte* base = data(value.storage) + value.offset_bytes;
-    for (std::int64_t e = 0; e < value.spec.shape.elements(); ++e)
-      store_element(base, value.spec, e, results[output].get(e));
+    const HostTensor& result = results[output];  // of that type: its bits are taken as they are
+    if (value.spec.layout.is_row_major(value.spec.shape)) {
+      std::ranges::copy(result.bytes, base);
+      continue;
+    }
+    for (std::int64_t e = 0; e < result.elements(); ++e)
+      store_bits(value.spec.dtype, base, value.spec.layout.offset(value.spec.shape, e),
+                 load_bits(value.spec.dtype, result.bytes.data(), e));
   }
 }
 
@@ -136,14 +143,52 @@ TensorView TextbookMachine::view(ValueId id) const {
 
 namespace {
 
-double margin(std::int64_t elements) {
-  return 2.0 * std::pow(10.0, 2.0 / static_cast<double>(std::max<std::int64_t>(elements, 1)));
+/// The error of a tensor: its 2-norm, and how many elements it comes from: (sum e^2)^2 / sum e^4, all of them where
+/// they are alike, 1 where one has it all.
+struct Error {
+  double norm = 0.0;
+  double elements = 1.0;
+};
+
+Error error_of(const TensorView& got, const TensorView& want) {
+  double squares = 0.0, fourths = 0.0;
+  for (std::int64_t e = 0; e < want.shape().elements(); ++e) {
+    const double square = (got[e] - want[e]) * (got[e] - want[e]);
+    squares += square;
+    fourths += square * square;
+  }
+  const bool tells = fourths > 0.0 && std::isfinite(fourths);
+  return {std::sqrt(squares), tells ? squares * squares / fourths : 1.0};
 }
 
-double distance(const TensorView& a, const TensorView& b) {
-  double sum = 0.0;
-  for (std::int64_t e = 0; e < a.shape().elements(); ++e) sum += (a[e] - b[e]) * (a[e] - b[e]);
-  return std::sqrt(sum);
+/// How many times smaller than usual a distance of so many degrees of freedom is once in a million, thrice; at most 10,
+/// as the header has it.
+double rarely_smaller(double degrees) { return std::min(10.0, std::pow(10.0, 2.0 / degrees)); }
+
+/// How runs differ from each other: two vectors that are independent where the runs are, and have nothing of what these
+/// have in common, (r1 - r2) / sqrt 2 and (r1 + r2 - 2 r3) / sqrt 6.
+struct Variation {
+  double size = 0.0;     ///< the root of the mean of their squared norms
+  double degrees = 1.0;  ///< of freedom, at least, nine times in ten
+};
+
+/// Of normal vectors u, v with d degrees of freedom, a = |u|^2, b = |v|^2, c = u v: the mean of (a - b)^2 + 4 c^2 is 8
+/// d, that of ((a + b) / 2)^2 is d^2 + d. The former is about exponential, two squares of normal numbers: one time in
+/// ten it is less than a tenth of its mean, and then d looks ten times as large as it is.
+Variation variation_of(const TensorView& r1, const TensorView& r2, const TensorView& r3) {
+  double a = 0.0, b = 0.0, c = 0.0;
+  const std::int64_t elements = r1.shape().elements();
+  for (std::int64_t e = 0; e < elements; ++e) {
+    const double u = (r1[e] - r2[e]) / std::numbers::sqrt2;
+    const double v = (r1[e] + r2[e] - 2.0 * r3[e]) / std::sqrt(6.0);
+    a += u * u;
+    b += v * v;
+    c += u * v;
+  }
+  const double apart = (a - b) * (a - b) + 4.0 * c * c;
+  const double degrees = (2.0 * (a + b) * (a + b) / apart - 1.0) / 10.0;  // as derived above
+  const auto most = static_cast<double>(std::max<std::int64_t>(elements, 1));
+  return {std::sqrt((a + b) / 2.0), degrees > 1.0 ? std::min(degrees, most) : 1.0};  // 0 / 0 is 1 as well
 }
 
 double largest_difference(const TensorView& a, const TensorView& b) {
@@ -175,7 +220,7 @@ CorrectRuns::CorrectRuns(const Program& program, const Start& start, Phase first
       exact_(wide_),
       before_(wide_),
       disturbed_(disturbed_runs, TextbookMachine(program)) {
-  const auto run = [&](TextbookMachine& machine, std::optional<std::uint64_t> disturb) {
+  const auto run = [&](TextbookMachine& machine, std::optional<Disturbance> disturb) {
     start(machine);
     if (first_ == Phase::setup) machine.run(Phase::setup, disturb, choices_);
     machine.run(Phase::timed, disturb, choices_);
@@ -190,20 +235,26 @@ CorrectRuns::CorrectRuns(const Program& program, const Start& start, Phase first
 
 bool CorrectRuns::is_given(ValueId id) const {
   const Value& value = program_.value(id);
-  return value.source || (first_ == Phase::timed && value.producer && program_.op(*value.producer).phase == Phase::setup);
+  return value.source ||
+         (first_ == Phase::timed && value.producer && program_.op(*value.producer).phase == Phase::setup);
 }
 
 EndToEndResult CorrectRuns::compare(ValueId id, const TensorView& got) const {
   const TensorSpec& spec = program_.spec(id);
   const TensorView want = exact_.view(id);
-  double spread = 0.0;
-  for (const TextbookMachine& run : disturbed_) spread = std::max(spread, distance(run.view(id), want));
-  double allowed = margin(spec.shape.elements()) * spread;
-  if (const auto old = program_.value(id).updates; old && is_given(*old)) {
+  Error worst;
+  for (const TextbookMachine& run : disturbed_) {
+    const Error error = error_of(run.view(id), want);
+    if (error.norm > worst.norm) worst = error;
+  }
+  const Variation variation = variation_of(disturbed_[0].view(id), disturbed_[1].view(id), disturbed_[2].view(id));
+  double allowed = 2.0 * std::max(rarely_smaller(worst.elements) * worst.norm,
+                                  worst.norm + (rarely_smaller(variation.degrees) - 1.0) * variation.size);
+  if (const auto old = program_.value(id).updates; spec.role == Role::parameter && old && is_given(*old)) {
     const double step = largest_difference(want, before_.view(*old));
     allowed = std::hypot(allowed, 2.0 * step * std::sqrt(steps_the_other_way));
   }
-  return {spec.name, spec.role, norm(want), distance(got, want), allowed};
+  return {spec.name, spec.role, norm(want), error_of(got, want).norm, allowed};
 }
 
 std::vector<EndToEndResult> CorrectRuns::compare(const LeftValues& real) const {

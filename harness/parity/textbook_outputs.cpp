@@ -10,7 +10,7 @@ namespace {
 
 // Uniform in [-1, 1): a signed number of 64 bits over 2^63.
 double uniform(std::uint64_t key, std::uint64_t index) {
-  return std::ldexp(static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))), -63);
+  return static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))) * 0x1p-63;  // exact
 }
 
 }  // namespace
@@ -66,14 +66,15 @@ std::vector<Expected> expected_output(const Operands& operands, int output) {
   return expected;
 }
 
-std::vector<HostTensor> textbook_outputs(const Operands& operands, std::optional<std::uint64_t> disturb) {
+std::vector<HostTensor> textbook_outputs(const Operands& operands, std::optional<Disturbance> disturb) {
   std::vector<HostTensor> outputs;
   for (int output = 0; output < static_cast<int>(operands.outputs.size()); ++output) {
     const std::vector<Expected> expected = expected_output(operands, output);
     HostTensor& tensor = outputs.emplace_back(operands.outputs[static_cast<std::size_t>(output)]);
-    const std::uint64_t key = hash(tensor.spec.name, disturb.value_or(0));
+    const std::uint64_t key = hash(tensor.spec.name, disturb ? disturb->seed : 0);
     for (std::size_t e = 0; e < expected.size(); ++e) {
-      const double moved = disturb ? expected[e].value + expected[e].bound * uniform(key, e) : expected[e].value;
+      const double moved =
+          disturb ? expected[e].value + disturb->most * expected[e].bound * uniform(key, e) : expected[e].value;
       tensor.set(static_cast<std::int64_t>(e), moved);
     }
   }

@@ -68,10 +68,18 @@ struct AxisView {
 /// All expected elements of one output.
 [[nodiscard]] std::vector<Expected> expected_output(const Operands& operands, int output);
 
-/// The outputs of the op, rounded to their types. Where one follows from another and nothing is `written`, it follows
-/// from that as it was rounded. With `disturb` each element is first moved by a random fraction of its bound, as a
-/// correct but imperfect backend would; the random numbers come from that seed.
+/// How far a correct but imperfect backend is off: each element by a random part of its bound.
+struct Disturbance {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Disturbance(std::uint64_t seed, double most = 1.0, bool kinks = true) : seed(seed), most(most), kinks(kinks) {}
+  std::uint64_t seed;  ///< of the random numbers, from 1 on
+  double most;         ///< of its bound that an element is moved by: 1 is all of it
+  bool kinks;          ///< of a program: whether an element near to where a gradient jumps is put on its other side
+};
+
+/// The outputs of the op, rounded to their types, moved first where there is something to `disturb`. Where one follows
+/// from another and nothing is `written`, it follows from that as it was rounded.
 [[nodiscard]] std::vector<HostTensor> textbook_outputs(const Operands& operands,
-                                                       std::optional<std::uint64_t> disturb = {});
+                                                       std::optional<Disturbance> disturb = {});
 
 }  // namespace gpubench
