@@ -232,6 +232,12 @@ constexpr std::string_view of_soak = R"(  gpubench soak
   gpubench soak --devices 8 --minutes 60
 )";
 
+constexpr std::string_view of_learn = R"(  gpubench learn
+  gpubench learn --quick --precision bf16
+  gpubench learn -o learn.html --svg charts --json learn.json
+  gpubench learn gpt2_train_step --steps 100           its sizes of tier smoke, in minutes
+)";
+
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
   gpubench validate results/*.json
 )";
@@ -279,6 +285,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::selftest: return of_selftest;
     case Verb::determinism: return of_determinism;
     case Verb::soak: return of_soak;
+    case Verb::learn: return of_learn;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

@@ -35,6 +35,7 @@ enum class Verb {
   selftest,
   determinism,
   soak,
+  learn,
   validate,
   export_report,
   report_page,
@@ -111,6 +112,8 @@ struct Options {
   std::string journal;               ///< likewise: file; empty: none
   std::string read_journal;          ///< likewise: of a soak that was; empty: there is to be one
   std::vector<std::string> devices;  ///< likewise: a number of devices, or several names; empty: one
+  std::optional<int> learning_steps{};  ///< of learn: steps of training by itself
+  bool brief_learning = false;          ///< likewise: one model, fewer steps
   bool trust_libraries = false;      ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};
@@ -144,8 +147,8 @@ struct Options {
   int worker_output = -1;
   int worker_page = -1;  ///< hidden: where a child of selftest, determinism or soak says what it does
   int worker_share = 0;  ///< hidden: which of several devices it is that share a processor
-  std::string subject;   ///< of list ("suites", a case), explain (an op, a case), tune-batch (a workload, a part of an
-                         ///< id) and help (a verb)
+  std::string subject;   ///< of list ("suites", a case), explain (an op, a case), tune-batch and learn (a workload, a
+                         ///< part of an id) and help (a verb)
   bool list_json = false;
   std::string html;                ///< of explain: the folder for its pages; empty: none
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
@@ -153,7 +156,7 @@ struct Options {
   std::optional<ExportFormat> export_format{};
   std::optional<Shell> shell{};  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
-  std::string svg;  ///< of report: the folder for its charts; of tune-batch and soak: the file for theirs; empty: none
+  std::string svg;  ///< of report and learn: the folder for charts; of tune-batch and soak: the file for theirs; empty: none
   double budget_s = 120.0;                    ///< of tune-batch
   std::optional<double> price_per_hour{};     ///< of report
   std::map<std::string, std::string> labels;  ///< of report: what its files are called, by their letters

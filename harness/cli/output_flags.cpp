@@ -56,7 +56,8 @@ std::vector<FlagSection> output_sections() {
            row("--force", "", "replace files that are there already",
                turn_on(in(&Options::writing, &WriteRules::replace))),
        }},
-      {{run, explain, export_report, report_page, gate, calibrate, tune_batch, baseline, selftest, determinism, soak},
+      {{run, explain, export_report, report_page, gate, calibrate, tune_batch, baseline, selftest, determinism, soak,
+        learn},
        "output",
        {
            row("--mode", "OCTAL",
@@ -134,7 +135,7 @@ std::vector<FlagSection> output_sections() {
            row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
                {Takes::each, set_label}),
        }},
-      {{run, doctor, compare, gate, tune_batch, selftest, determinism},
+      {{run, doctor, compare, gate, tune_batch, selftest, determinism, learn},
        "output",
        {
            row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
@@ -149,6 +150,14 @@ std::vector<FlagSection> output_sections() {
        "output",
        {
            row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),
+       }},
+      {{learn},
+       "output",
+       {
+           row("--json", "FILE", "steps, curves and verdicts as JSON; -: to standard output, and nothing else",
+               text(&Options::json)),
+           row("--svg", "DIR", "each chart as a file of its own", text(&Options::svg)),
+           row("-o,--output", "FILE", "a page with tables and charts", text(&Options::output)),
        }},
       {{compare, gate},
        "output",

@@ -44,7 +44,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
-      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, learn},
        "select",
        {
            row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
@@ -89,7 +89,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
                text(&Options::shapes)),
        }},
-      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, describe_device},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, learn, describe_device},
        "measure",
        {
            row("--device", "NAME",
@@ -120,7 +120,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "(default: python3, from the PATH)",
                text(&Options::python)),
        }},
-      {{run, calibrate, tune_batch, selftest, determinism, soak},
+      {{run, calibrate, tune_batch, selftest, determinism, soak, learn},
        "measure",
        {
            row("--seed", "N", "of inputs, samples and order (default: 42)",
@@ -166,7 +166,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "so, and is refused as a baseline",
                converted(in_run(&RunOptions::slowdown), slowdown_of)),
        }},
-      {{run, calibrate, tune_batch, soak},
+      {{run, calibrate, tune_batch, soak, learn},
        "measure",
        {
            row("--inject-error", "OP=KIND",

@@ -134,6 +134,27 @@ int refuse_empty(const Selection& selection, const Environment& environment) {
   return exit_codes::nothing_ran;
 }
 
+std::vector<PlannedCase> named_by(const std::string& subject, std::span<const PlannedCase> declared) {
+  std::vector<PlannedCase> by_name, by_part;
+  for (const PlannedCase& one : declared) {
+    if (subject == one.c.workload || subject == one.c.suite + "/" + one.c.workload) by_name.push_back(one);
+    if (one.id().find(subject) != std::string::npos) by_part.push_back(one);
+  }
+  return by_name.empty() ? by_part : by_name;
+}
+
+void refuse_subject(std::string_view verb, const std::string& subject, const Environment& environment) {
+  std::vector<std::string> known;
+  for (const Suite& suite : environment.suites) {
+    for (const auto& workload : suite.workloads) {
+      known.push_back(workload->info().name);
+      known.push_back(suite.name + "/" + workload->info().name);
+    }
+  }
+  throw UsageError(fmt::format("{}: no workload or case is called '{}'{}; see gpubench list suites", verb,
+                               visible(subject), did_you_mean(subject, known)));
+}
+
 std::string id_pattern(const std::string& id) {
   std::string pattern;
   for (const char c : id) pattern += c == '.' || c == '+' ? std::string("\\") + c : std::string(1, c);

@@ -51,6 +51,12 @@ void tell_suites_without_cases(const Selection& selection, std::span<const Plann
 /// Says on standard error which recipes the device has no arithmetic for, and what becomes of their cases.
 void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment);
 
+/// Those that `subject` names: by the whole name of their workload, else by a part of their ids.
+[[nodiscard]] std::vector<PlannedCase> named_by(const std::string& subject, std::span<const PlannedCase> declared);
+
+/// Throws UsageError for a subject of that verb that names none, with the nearest workload.
+[[noreturn]] void refuse_subject(std::string_view verb, const std::string& subject, const Environment& environment);
+
 /// A regular expression for one id.
 [[nodiscard]] std::string id_pattern(const std::string& id);
 

@@ -126,37 +126,15 @@ TunedCurve measured(const TunedShape& shape, std::span<const std::int64_t> wante
   return curve;
 }
 
-// The cases that the subject names: its whole name, else a part of an id.
-std::vector<PlannedCase> named(const std::string& subject, std::span<const PlannedCase> declared) {
-  std::vector<PlannedCase> by_name, by_part;
-  for (const PlannedCase& one : declared) {
-    if (subject == one.c.workload || subject == one.c.suite + "/" + one.c.workload) by_name.push_back(one);
-    if (one.id().find(subject) != std::string::npos) by_part.push_back(one);
-  }
-  return by_name.empty() ? by_part : by_name;
-}
-
-[[noreturn]] void refuse_unknown(const std::string& subject, const Environment& environment) {
-  std::vector<std::string> known;
-  for (const Suite& suite : environment.suites) {
-    for (const auto& workload : suite.workloads) {
-      known.push_back(workload->info().name);
-      known.push_back(suite.name + "/" + workload->info().name);
-    }
-  }
-  throw UsageError(fmt::format("tune-batch: no workload or case is called '{}'{}; see gpubench list suites",
-                               visible(subject), did_you_mean(subject, known)));
-}
-
 // One shape in each recipe: of several the last of the tier, which is its largest, edges aside.
 std::vector<TunedShape> shapes_of(const Options& options, const Environment& environment, Selection selection) {
   selection.batches.clear();
-  std::vector<PlannedCase> found = named(options.subject, declared_cases(environment.suites, selection));
+  std::vector<PlannedCase> found = named_by(options.subject, declared_cases(environment.suites, selection));
   if (found.empty() && !options.tier) {
     selection.tier = Tier::large;
-    found = named(options.subject, declared_cases(environment.suites, selection));
+    found = named_by(options.subject, declared_cases(environment.suites, selection));
   }
-  if (found.empty()) refuse_unknown(options.subject, environment);
+  if (found.empty()) refuse_subject("tune-batch", options.subject, environment);
   const auto is_of_a_model = [](const PlannedCase& one) { return !one.c.label.starts_with("edge"); };
   const auto chosen = std::find_if(found.rbegin(), found.rend(), is_of_a_model);
   const PlannedCase last = chosen == found.rend() ? found.back() : *chosen;

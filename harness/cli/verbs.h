@@ -111,6 +111,11 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
 /// CannotMeasure.
 int soak_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
+/// Trains small models in each recipe, judges steps one by one against fp64, and shows curves. 0; 1 where a step was
+/// rejected, the fp64 loss did not fall, or a recipe that is broken on purpose was not told apart. Throws UsageError,
+/// CannotMeasure.
+int learn_verb(const Options& options, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 

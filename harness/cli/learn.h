@@ -1,0 +1,38 @@
+// How what `gpubench learn` found is told: a table, JSON, charts, a page.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/chart/chart.h"
+#include "harness/page/page.h"
+#include "harness/report/json_parser.h"
+#include "harness/report/text_table.h"
+#include "harness/run/learning.h"
+
+namespace gpubench {
+
+/// A row for each recipe, and one for each broken recipe that was tried.
+[[nodiscard]] std::string table_of(const ModelLearning& model, const ConsoleStyle& style);
+/// What all of it comes to, and what it does not show.
+[[nodiscard]] std::string summary_of(std::span<const ModelLearning> models, const ConsoleStyle& style);
+/// The worst verdict of the models; unsupported where the device ran none of their recipes.
+[[nodiscard]] Verdict verdict_of(std::span<const ModelLearning> models);
+
+[[nodiscard]] Json json_of(const ModelLearning& model);
+
+/// A chart, and the name of its file: letters, digits and dashes.
+struct LearningChart {
+  std::string key;
+  chart::PlotChart plot;
+};
+/// Of one model: losses of training by itself, their distance from those of fp64, the steps that were judged one by
+/// one, and of each recipe the broken ones beside it. `number`: of the model among those of its workload, from 0.
+[[nodiscard]] std::vector<LearningChart> charts_of(const ModelLearning& model, std::size_t number);
+/// The charts of all models as files of their own.
+[[nodiscard]] std::vector<page::Drawing> learning_drawings(std::span<const ModelLearning> models);
+/// All of it as one document without scripts. `device`: its name; untrusted, as all text.
+[[nodiscard]] std::string learning_page(std::span<const ModelLearning> models, const std::string& device);
+
+}  // namespace gpubench

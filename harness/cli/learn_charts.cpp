@@ -1,0 +1,161 @@
+// The charts of `gpubench learn`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "harness/cli/learn.h"
+
+namespace gpubench {
+namespace {
+
+// "gpt2" of "transformer/gpt2_train_step/b=2,...".
+std::string short_name(const std::string& model) {
+  const std::size_t first = model.find('/') + 1;
+  const std::string workload = model.substr(first, model.find('/', first) - first);
+  return workload.substr(0, workload.find("_train_step"));
+}
+
+std::string called(const RecipeLearning& recipe) {
+  return recipe.lacking.empty() ? recipe.recipe : recipe.recipe + ", emulated";
+}
+
+chart::Axis step_axis() { return {.title = "step"}; }
+
+/// Losses of training by itself, with the band of others where there are some.
+struct Losses {
+  std::span<const double> of;
+  std::span<const double> low{}, high{};
+};
+
+// The mean of each step's loss and of those before it in a turn of the batches, so that all points are of the same
+// batches.
+chart::Series curve(std::string name, const Losses& losses) {
+  constexpr std::size_t turn = training_batches;
+  const auto mean_until = [](std::span<const double> all, std::size_t end) {
+    const std::span<const double> part = all.subspan(end - turn, turn);
+    return std::accumulate(part.begin(), part.end(), 0.0) / static_cast<double>(turn);
+  };
+  chart::Series series{std::move(name), chart::Mark::line, {}};
+  for (std::size_t end = turn; end <= losses.of.size(); ++end) {
+    chart::Point point;
+    point.x = static_cast<double>(end);
+    point.y = mean_until(losses.of, end);
+    if (end <= losses.low.size()) point.low = mean_until(losses.low, end);
+    if (end <= losses.high.size()) point.high = mean_until(losses.high, end);
+    point.note = fmt::format("{}, steps {} to {}: {:.5g}", series.name, end - turn + 1, end, point.y);
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+chart::PlotChart loss_plot(std::string title, std::string description) {
+  chart::PlotChart plot;
+  plot.title = std::move(title);
+  plot.description =
+      fmt::format("{} Each point is the mean of {} steps, a turn of the batches.", description, training_batches);
+  plot.x = step_axis();
+  plot.y = {.title = "loss", .unit = "nats"};
+  return plot;
+}
+
+chart::PlotChart loss_chart(const ModelLearning& model) {
+  chart::PlotChart plot =
+      loss_plot(fmt::format("{}: loss", short_name(model.model)),
+                "Loss of training by itself in each recipe and in fp64; behind each recipe the band "
+                "of three trainings that err at random within their bounds.");
+  for (const RecipeLearning& recipe : model.recipes)
+    plot.series.push_back(curve(called(recipe), {recipe.losses, recipe.low, recipe.high}));
+  plot.series.push_back(curve("fp64", {model.exact_losses}));
+  return plot;
+}
+
+chart::PlotChart distance_chart(const ModelLearning& model) {
+  chart::PlotChart plot;
+  plot.title = fmt::format("{}: distance from the fp64 loss", short_name(model.model));
+  plot.description = "How far the loss of each step of training by itself is from that of fp64, on a logarithmic axis.";
+  plot.x = step_axis();
+  plot.y = {.title = "distance", .scale = chart::Scale::log10, .unit = "nats"};
+  for (const RecipeLearning& recipe : model.recipes) {
+    chart::Series series{called(recipe), chart::Mark::line, {}};
+    for (std::size_t i = 0; i < std::min(recipe.losses.size(), model.exact_losses.size()); ++i) {
+      chart::Point point;
+      point.x = static_cast<double>(i + 1);
+      point.y = std::fabs(recipe.losses[i] - model.exact_losses[i]);
+      point.note = fmt::format("{}, step {}: {:.3g}", series.name, i + 1, point.y);
+      series.points.push_back(std::move(point));
+    }
+    plot.series.push_back(std::move(series));
+  }
+  return plot;
+}
+
+chart::Series errors(std::string name, std::span<const StepParity> steps) {
+  chart::Series series{std::move(name), chart::Mark::line, {}};
+  for (const StepParity& step : steps) {
+    chart::Point point;
+    point.x = step.step;
+    point.y = step.worst;
+    point.note =
+        fmt::format("{}, step {}: {:.3g}, in '{}'", series.name, step.step, step.worst, step.worst_tensor.tensor);
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+chart::PlotChart step_plot(std::string title, std::string description) {
+  chart::PlotChart plot;
+  plot.title = std::move(title);
+  plot.description = fmt::format(
+      "{} The largest error of each step among gradients, weights and moments as a share of what is allowed; above 1 "
+      "the "
+      "step is rejected.",
+      description);
+  plot.x = step_axis();
+  plot.y = {.title = "error / allowed", .scale = chart::Scale::log10};
+  chart::Point one;
+  one.y = 1.0;
+  plot.guides.push_back({"allowed", {one}});
+  return plot;
+}
+
+chart::PlotChart judged_chart(const ModelLearning& model) {
+  chart::PlotChart plot = step_plot(fmt::format("{}: single steps against fp64", short_name(model.model)),
+                                    "Steps from the state of training in fp64.");
+  for (const RecipeLearning& recipe : model.recipes) plot.series.push_back(errors(called(recipe), recipe.judged));
+  return plot;
+}
+
+}  // namespace
+
+std::vector<LearningChart> charts_of(const ModelLearning& model, std::size_t number) {
+  std::string key = short_name(model.model) + (number > 0 ? fmt::format("-{}", number + 1) : "");
+  std::vector<LearningChart> charts{{key + "-loss", loss_chart(model)},
+                                    {key + "-distance", distance_chart(model)},
+                                    {key + "-steps", judged_chart(model)}};
+  for (const RecipeLearning& recipe : model.recipes) {
+    const std::string what = fmt::format("{}, {} broken", short_name(model.model), recipe.recipe);
+    chart::PlotChart steps = step_plot(what + ": single steps", "The recipe, and ones that are broken on purpose.");
+    chart::PlotChart losses = loss_plot(what + ": loss",
+                                        "Loss of training by itself in the recipe, in ones that are broken on purpose, "
+                                        "and in fp64.");
+    steps.series.push_back(errors(called(recipe), recipe.judged));
+    losses.series.push_back(curve(called(recipe), {recipe.losses, recipe.low, recipe.high}));
+    for (const BrokenLearning& broken : model.broken) {
+      if (broken.recipe != recipe.recipe) continue;
+      steps.series.push_back(errors(broken.name, broken.judged));
+      losses.series.push_back(curve(broken.name, {broken.losses}));
+    }
+    if (steps.series.size() == 1) continue;
+    losses.series.push_back(curve("fp64", {model.exact_losses}));
+    charts.push_back({fmt::format("{}-{}-broken-steps", key, recipe.recipe), std::move(steps)});
+    charts.push_back({fmt::format("{}-{}-broken-loss", key, recipe.recipe), std::move(losses)});
+  }
+  for (LearningChart& chart : charts) std::ranges::replace(chart.key, '_', '-');
+  return charts;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,207 @@
+// gpubench learn: whether training really learns, step by step against fp64, in each recipe.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "harness/cli/device.h"
+#include "harness/cli/learn.h"
+#include "harness/cli/run_context.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
+#include "harness/cli/verbs.h"
+#include "harness/core/error.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int brief_steps = 16;
+
+/// A model of the suites, narrower than at tier smoke: the textbook runs each step twenty times in each recipe.
+struct SmallModel {
+  std::string_view suite, workload;
+  Dims dims;
+};
+
+const std::vector<SmallModel>& small_models() {
+  static const std::vector<SmallModel> models{
+      {"transformer", "gpt2_train_step", {{"b", 2}, {"s", 16}, {"layers", 2}, {"h", 32}, {"heads", 2}, {"vocab", 64}}},
+      {"transformer",
+       "llama_train_step",
+       {{"b", 2}, {"s", 16}, {"layers", 2}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}, {"vocab", 64}}},
+      {"transformer",
+       "vit_train_step",
+       {{"n", 8}, {"image", 8}, {"patch", 4}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"classes", 10}}},
+      {"moe",
+       "mixtral_train_step",
+       {{"b", 2},
+        {"s", 16},
+        {"layers", 1},
+        {"h", 32},
+        {"heads", 4},
+        {"kv", 2},
+        {"f", 16},
+        {"experts", 4},
+        {"k", 2},
+        {"vocab", 64}}},
+  };
+  return models;
+}
+
+// What is alike in all recipes of a model: the id without its precision, and without the mode of those in f16.
+std::string model_key(const Case& c) {
+  std::string key = fmt::format("{}/{}/{}", c.suite, c.workload, to_string(c.dims));
+  for (const std::string& mode : c.modes) {
+    if (mode != suites::loss_scaling_mode) key += "/" + mode;
+  }
+  return key;
+}
+
+bool chooses(const Options& options) {
+  const Selection& s = options.selection;
+  return !options.subject.empty() || options.tier || !s.suites.empty() || !s.filters.empty() || !s.excludes.empty() ||
+         !s.batches.empty() || !s.axes.empty();
+}
+
+// The declared cases of each small model: those of its workload's first point, in other extents.
+std::vector<PlannedCase> small_cases(const Environment& environment, Selection selection) {
+  std::vector<PlannedCase> cases;
+  for (const SmallModel& model : small_models()) {
+    selection.filters = {fmt::format("^{}/{}/", model.suite, model.workload)};
+    std::string first;
+    for (PlannedCase& planned : declared_cases(environment.suites, selection)) {
+      const std::string key = model_key(planned.c);
+      if (first.empty()) first = key;
+      if (key != first) continue;
+      planned.c.dims = model.dims;
+      planned.c.label = "a small model";
+      cases.push_back(std::move(planned));
+    }
+  }
+  return cases;
+}
+
+// In the order of falling precision.
+std::ptrdiff_t place_of(std::string_view name) {
+  return std::ranges::find(recipes(), name, &Recipe::name) - recipes().begin();
+}
+
+struct Model {
+  std::string key;
+  std::vector<PlannedCase> recipes;
+};
+
+// The training steps that were chosen, by model. Says which are left out, and why.
+std::vector<Model> models_of(const Options& options, const Selection& selection, const Environment& environment) {
+  std::vector<PlannedCase> declared;
+  if (!chooses(options)) {
+    declared = small_cases(environment, selection);
+  } else {
+    declared = declared_cases(environment.suites, selection);
+    if (!options.subject.empty()) declared = named_by(options.subject, declared);
+    if (!options.subject.empty() && declared.empty()) refuse_subject("learn", options.subject, environment);
+  }
+  std::vector<Model> models;
+  std::map<std::string, std::string> left_out;  // and why
+  for (PlannedCase& one : declared) {
+    if (one.c.ranks > 1) continue;
+    const Program program = one.workload->build(one.c);
+    if (!is_training_step(program)) continue;
+    const std::string key = model_key(one.c);
+    if (const std::string why = why_not_judged(program); !why.empty()) {
+      left_out.emplace(key, why);
+      continue;
+    }
+    auto found = std::ranges::find(models, key, &Model::key);
+    if (found == models.end()) found = models.insert(models.end(), {key, {}});
+    found->recipes.push_back(with_program(std::move(one)));
+  }
+  for (Model& model : models)
+    std::ranges::sort(model.recipes, {}, [](const PlannedCase& one) { return place_of(one.c.recipe); });
+  for (const auto& [key, why] : left_out) environment.err << fmt::format("note: {} is left out: {}\n", key, why);
+  return models;
+}
+
+void write_drawings(const Options& options, std::span<const ModelLearning> models, const std::string& device,
+                    const Environment& environment) {
+  const WriteRules rules{true, options.writing.mode};
+  const auto write = [&](const std::string& path, const std::string& text) {
+    write_atomically(path, text, rules);
+    environment.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
+  };
+  try {
+    if (!options.svg.empty()) {
+      std::error_code failed;
+      std::filesystem::create_directories(options.svg, failed);
+      if (failed) throw CannotMeasure(fmt::format("--svg: {}: {}", visible(options.svg), failed.message()));
+      for (const page::Drawing& drawing : learning_drawings(models))
+        write((std::filesystem::path(options.svg) / (drawing.name + ".svg")).string(), drawing.svg + "\n");
+    }
+    if (!options.output.empty()) write(options.output, learning_page(models, device));
+  } catch (const WriteError& e) {
+    throw CannotMeasure(e.what());
+  }
+}
+
+}  // namespace
+
+int learn_verb(const Options& options, const Environment& environment) {
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
+  Selection selection = selection_for(options, device);
+  selection.tier = options.tier.value_or(Tier::smoke);
+  selection.default_precisions.clear();  // those that the device lacks are emulated
+  std::vector<Model> models = models_of(options, selection, environment);
+  if (models.empty()) return refuse_empty(selection, environment);
+  if (options.brief_learning) models.resize(1);
+  std::vector<PlannedCase> all;
+  for (const Model& model : models) all.insert(all.end(), model.recipes.begin(), model.recipes.end());
+  announce_injections(options, all, environment);
+  const WriteRules replacing{true, options.writing.mode};
+  const ResultFile json("--json", options.json.value_or(""), replacing, environment);
+  environment.catch_signals();
+  const std::unique_ptr<Backend> backend = open_backend(device);
+  const RunOptions run = run_options(options, selection.tier, environment, device);
+  const ConsoleStyle style = console_style(options, Stream::out, environment);
+  LearningEffort effort;
+  effort.steps = options.learning_steps.value_or(options.brief_learning ? brief_steps : effort.steps);
+  effort.judged_steps = std::min(effort.judged_steps, effort.steps);
+  StatusLine status(environment);
+  std::vector<ModelLearning> found;
+  for (const Model& model : models) {
+    if (environment.stop != 0) break;
+    found.push_back(learn(
+        *backend, model.recipes, run, effort, [&](const std::string& now) { status.show(now); }, environment.stop));
+    status.erase();
+    json.prose() << table_of(found.back(), style) << "\n" << std::flush;
+    effort.broken = false;  // one model shows it
+  }
+  json.prose() << summary_of(found, style);
+  Json document = {{"schema", "gpubench-learn"},
+                   {"schema_version", 1},
+                   {"version", version()},
+                   {"device", backend->device().name},
+                   {"seed", run.seed},
+                   {"steps", effort.steps},
+                   {"batches", training_batches},
+                   {"verdict", name(verdict_of(found))},
+                   {"models", Json::array()}};
+  for (const ModelLearning& model : found) document["models"].push_back(json_of(model));
+  json.write(document);
+  write_drawings(options, found, backend->device().name, environment);
+  if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  Totals totals;
+  for (const ModelLearning& model : found) {
+    for (const RecipeLearning& recipe : model.recipes)
+      totals.by_verdict[recipe.verdict] += recipe.lacking.empty() ? 1 : 0;
+    if (model.verdict() != Verdict::pass) ++totals.by_verdict[model.verdict()];  // of emulated and broken ones as well
+  }
+  return exit_code({totals, 0, false});
+}
+
+}  // namespace gpubench
