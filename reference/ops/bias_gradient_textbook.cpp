@@ -181,6 +181,10 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
         .evaluate({sum, operands.inputs.subspan(index, 1), operands.outputs.last(1)}, 0, wanted, judged);
   }
 
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    return definition(gemm_kind).product({product_of(op.call), op.inputs, op.outputs.first(1)});
+  }
+
  private:
   static const GemmWeightBiasGradient& attributes_of(const OpCall& call) {
     return call.attributes.as<GemmWeightBiasGradient>();

@@ -59,6 +59,15 @@ class Conv2dBatchNormForwardDefinition : public OpDefinition {
 
   bool reads_written(const OpCall& /*call*/) const override { return true; }
 
+  // The convolution's; what the norm makes of it is of no interest.
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    const Parts parts(op);
+    std::optional<OpProduct> product = definition(conv2d_forward_kind).product(parts.convolution());
+    for (std::size_t input = 2; product && input < op.inputs.size(); ++input)
+      product->others.push_back({input, 1.0, 1.0});
+    return product;
+  }
+
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     if (output == 0) return judge_product(operands, wanted, judged);

@@ -28,6 +28,43 @@ struct AxisTap {
   }
 };
 
+// Where an axis of the convolution's output meets the input's through the filter's middle tap, for products seen
+// through that tap alone.
+struct MiddleTap {
+  std::int64_t tap, first, count;  // of the filter; of the output's positions that read inside the image
+  std::int64_t image;              // where the first one reads
+
+  MiddleTap(std::int64_t taps, std::int64_t stride, std::int64_t pad, std::int64_t dilation, std::int64_t image_extent,
+            std::int64_t output_extent)
+      : tap((taps - 1) / 2) {
+    const std::int64_t before = pad - tap * dilation;  // position 0 reads at -before
+    first = before > 0 ? (before + stride - 1) / stride : 0;
+    const std::int64_t last = image_extent - 1 + before < 0 ? -1 : (image_extent - 1 + before) / stride;
+    count = std::max<std::int64_t>(0, std::min(last, output_extent - 1) - first + 1);
+    image = first * stride - before;
+  }
+};
+
+// Positions of all images that the middle taps join, in the image [n, h, w, c] and in the output [n, p, q, k].
+struct MiddleTaps {
+  MiddleTap vertical, horizontal;
+  Offsets image, output;
+
+  MiddleTaps(const Conv2d& conv, const Conv2dExtents& e)
+      : vertical(e.r, conv.stride_h, conv.pad_h, conv.dilation_h, e.h, e.p),
+        horizontal(e.s, conv.stride_w, conv.pad_w, conv.dilation_w, e.w, e.q) {
+    const MiddleTap& v = vertical;
+    const MiddleTap& h = horizontal;
+    image = Offsets({{e.n, e.h * e.w * e.c}, {v.count, conv.stride_h * e.w * e.c}, {h.count, conv.stride_w * e.c}},
+                    (v.image * e.w + h.image) * e.c);
+    output = Offsets({{e.n, e.p * e.q * e.k}, {v.count, e.q * e.k}, {h.count, e.k}}, (v.first * e.q + h.first) * e.k);
+  }
+  // The middle tap's offset in one channel's filter.
+  [[nodiscard]] std::int64_t in_filter(const Conv2dExtents& e, std::int64_t channels) const {
+    return (vertical.tap * e.s + horizontal.tap) * channels;
+  }
+};
+
 Cost cost_of_conv(const CallSpecs& op, const Shape& x, const Shape& filter) {
   const Conv2d& conv = op.call.attributes.as<Conv2d>();
   const Conv2dExtents e = extents_of(conv, x, filter);
@@ -162,6 +199,23 @@ class ImageDefinition final : public OpDefinition {
                        .repeats = filter[1] * filter[2]};
   }
 
+  // Over the channels of the first group, at each position.
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    const Conv2d& conv = op.call.attributes.as<Conv2d>();
+    const Geometry g(conv, op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape);
+    const Conv2dExtents& e = g.extents;
+    const MiddleTaps taps(conv, e);
+    const std::int64_t channels = e.c / conv.groups, line = e.r * e.s * channels;
+    OpProduct product;
+    product.a_rows = forward ? taps.image : taps.output;
+    product.rows = forward ? taps.output : taps.image;
+    product.a_k = Offsets({{g.contracted, 1}});
+    product.columns = Offsets({{g.produced, 1}});
+    product.b_k = Offsets({{g.contracted, forward ? 1 : line}}, taps.in_filter(e, channels));
+    product.b_columns = Offsets({{g.produced, forward ? line : 1}});
+    return product.m() > 0 ? std::optional(product) : std::nullopt;
+  }
+
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     if (!forward) return OpDefinition::derivative(program, call, tape);
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
@@ -266,6 +320,24 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
   std::optional<Contraction> contraction(const CallSpecs& op) const override {
     const Shape& dy = op.input("dy").shape;
     return Contraction{.extent = dy[0], .repeats = dy[1] * dy[2]};
+  }
+
+  // Over all positions, of the middle tap, in the first group.
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    const Conv2d& conv = op.call.attributes.as<Conv2d>();
+    const Conv2dExtents e = extents_of(conv, op.input("x").shape, op.outputs[0].shape);
+    const MiddleTaps taps(conv, e);
+    const std::int64_t channels = e.c / conv.groups, filters = e.k / conv.groups;
+    OpProduct product;
+    product.a = 1;
+    product.b = 0;
+    product.a_rows = Offsets({{filters, 1}});
+    product.a_k = taps.output;
+    product.b_k = taps.image;
+    product.b_columns = Offsets({{channels, 1}});
+    product.rows = Offsets({{filters, e.r * e.s * channels}}, taps.in_filter(e, channels));
+    product.columns = Offsets({{channels, 1}});
+    return product.k() > 0 ? std::optional(product) : std::nullopt;
   }
 
  private:

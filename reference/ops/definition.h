@@ -17,6 +17,7 @@
 
 #include "harness/core/program.h"
 #include "harness/core/tensor.h"
+#include "reference/ops/op_product.h"
 
 namespace gpubench {
 
@@ -157,6 +158,8 @@ class OpDefinition {
   [[nodiscard]] virtual std::vector<RevealingData> revealing_data(const CallSpecs& /*op*/) const { return {}; }
   /// A fault that the check of this call is known not to see: "a mean off by ..."; empty where none is.
   [[nodiscard]] virtual std::string unseen(const CallSpecs& /*op*/) const { return {}; }
+  /// The matrix product that can be seen through the op, if there is one: for data that show how it is computed.
+  [[nodiscard]] virtual std::optional<OpProduct> product(const CallSpecs& /*op*/) const { return {}; }
   /// What the wrong elements of an output have in common, as far as the op knows: "rank 1's contribution is missing, in
   /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
   [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,

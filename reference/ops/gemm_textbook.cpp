@@ -190,6 +190,37 @@ class GemmDefinition : public OpDefinition {
                        .c_in_factor = gemm.beta};
   }
 
+  // Of the first of several batches.
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    const Gemm& gemm = op.call.attributes.as<Gemm>();
+    if (gemm.alpha == 0.0 || gemm.epilogue == Gemm::Epilogue::gelu_gradient) return {};
+    const GemmExtents e = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape);
+    OpProduct product;
+    product.output = gemm.epilogue == Gemm::Epilogue::gelu ? 1 : 0;
+    product.a_rows = Offsets({{e.m, gemm.transpose_a ? 1 : e.k}});
+    product.a_k = Offsets({{e.k, gemm.transpose_a ? e.m : 1}});
+    product.b_k = Offsets({{e.k, gemm.transpose_b ? 1 : e.n}});
+    product.b_columns = Offsets({{e.n, gemm.transpose_b ? e.k : 1}});
+    product.rows = Offsets({{e.m, e.n}});
+    product.columns = Offsets({{e.n, 1}});
+    product.factor = gemm.alpha;
+    const Named<TensorSpec> operand(op.call, op.inputs);
+    const auto fill = [&](std::string_view name, double value) {
+      if (const auto at = operand.position(name)) product.others.push_back({*at, value, value});
+    };
+    for (const std::string_view name : {"c_in", "bias"}) fill(name, 0.0);
+    for (const std::string_view name : {"scale_a", "scale_b"}) fill(name, 1.0);
+    const auto scales = [&](std::string_view name, std::int64_t lines) -> std::optional<OpProductScales> {
+      const auto at = operand.position(name);
+      if (!at) return std::nullopt;
+      const std::int64_t block = block_of_scale(op.inputs[*at].dtype);
+      return OpProductScales{*at, Offsets({{lines, op.inputs[*at].shape[1]}}), block};
+    };
+    product.a_scales = scales("blocks_a", e.m);
+    product.b_scales = scales("blocks_b", e.n);
+    return product;
+  }
+
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
 };
 

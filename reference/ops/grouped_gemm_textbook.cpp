@@ -90,6 +90,21 @@ class GroupedGemmDefinition final : public OpDefinition {
     return Contraction{.a_axis = 1, .b_axis = transpose_b ? 2 : 1, .extent = op.inputs[0].shape[1]};
   }
 
+  // All rows are in the first group.
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    const bool transpose_b = op.call.attributes.as<GroupedGemm>().transpose_b;
+    const std::int64_t m = op.inputs[0].shape[0], k = op.inputs[0].shape[1], n = op.outputs[0].shape[1];
+    OpProduct product;
+    product.a_rows = Offsets({{m, k}});
+    product.a_k = Offsets({{k, 1}});
+    product.b_k = Offsets({{k, transpose_b ? 1 : n}});
+    product.b_columns = Offsets({{n, transpose_b ? k : 1}});
+    product.rows = Offsets({{m, n}});
+    product.columns = Offsets({{n, 1}});
+    product.others = {{2, static_cast<double>(m), 0.0}};
+    return product;
+  }
+
   void derivative(Program& program, const OpCall& forward, GradientTape& tape) const override {
     const OpCall call = forward;  // appending to the program may move the original
     const auto dc = incoming_gradient(call, tape, call.outputs[0]);
@@ -163,6 +178,20 @@ class GroupedGemmBackwardWeight final : public OpDefinition {
 
   std::optional<Contraction> contraction(const CallSpecs& op) const override {
     return Contraction{.extent = op.inputs[0].shape[0], .ragged = true};
+  }
+
+  // Of the first group, which has all rows.
+  std::optional<OpProduct> product(const CallSpecs& op) const override {
+    const std::int64_t rows = op.inputs[0].shape[0], m = op.inputs[0].shape[1], n = op.inputs[1].shape[1];
+    OpProduct product;
+    product.a_rows = Offsets({{m, 1}});
+    product.a_k = Offsets({{rows, m}});
+    product.b_k = Offsets({{rows, n}});
+    product.b_columns = Offsets({{n, 1}});
+    product.rows = Offsets({{m, n}});
+    product.columns = Offsets({{n, 1}});
+    product.others = {{2, static_cast<double>(rows), 0.0}};
+    return product;
   }
 };
 

@@ -1,0 +1,73 @@
+// A matrix product seen through an op: where its operands and its output hold rows times columns, so that data made for
+// a dot product can be given to any op that computes some (harness/parity/precision_probe.h).
+//
+// With operands a and b zero everywhere else, and the other operands as `others` says,
+//     output(row, column) = factor * sum over k of a(row, k) b(k, column)
+// Places are linear logical indices, and separable: one offset for the row and one for k.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gpubench {
+
+/// Offsets that count like digits: the last axis varies fastest.
+class Offsets {
+ public:
+  struct Axis {
+    std::int64_t extent = 1, stride = 0;
+  };
+  Offsets() = default;
+  explicit Offsets(std::vector<Axis> axes, std::int64_t first = 0) : axes_(std::move(axes)), first_(first) {}
+
+  /// How many there are.
+  [[nodiscard]] std::int64_t size() const {
+    std::int64_t size = 1;
+    for (const Axis& axis : axes_) size *= axis.extent;
+    return size;
+  }
+  [[nodiscard]] std::int64_t operator[](std::int64_t index) const {
+    std::int64_t offset = first_;
+    for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+      offset += index % axis->extent * axis->stride;
+      index /= axis->extent;
+    }
+    return offset;
+  }
+
+ private:
+  std::vector<Axis> axes_;
+  std::int64_t first_ = 0;
+};
+
+/// The scales of an operand in blocks along k: of (line, k) the one at `lines[line] + k / block`.
+struct OpProductScales {
+  std::size_t input = 0;  ///< position among the call's inputs
+  Offsets lines;
+  std::int64_t block = 1;
+};
+
+struct OpProduct {
+  std::size_t a = 0, b = 1;  ///< positions among the call's inputs
+  int output = 0;
+  Offsets a_rows, a_k;     ///< element (row, k) of a
+  Offsets b_k, b_columns;  ///< element (k, column) of b
+  Offsets rows, columns;   ///< element (row, column) of the output
+  double factor = 1.0;
+  /// What all other inputs are filled with; their first element may differ from the rest.
+  struct Other {
+    std::size_t input = 0;
+    double first = 0.0, rest = 0.0;
+  };
+  std::vector<Other> others{};
+  std::optional<OpProductScales> a_scales{}, b_scales{};  ///< filled like `others`, or used to widen a range
+
+  [[nodiscard]] std::int64_t m() const { return rows.size(); }
+  [[nodiscard]] std::int64_t n() const { return columns.size(); }
+  [[nodiscard]] std::int64_t k() const { return a_k.size(); }
+};
+
+}  // namespace gpubench
