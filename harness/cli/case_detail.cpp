@@ -103,6 +103,8 @@ std::string math_text(const Math& math) {
   std::string text = fmt::format("sums in {}", name(math.accumulate));
   if (math.inputs == Math::Inputs::tf32) text += ", inputs rounded to tf32";
   if (math.inputs == Math::Inputs::emulated) text += ", inputs split (emulated)";
+  if (math.inputs == Math::Inputs::bf16) text += ", inputs rounded to bf16";
+  if (math.inputs == Math::Inputs::two_bf16) text += ", inputs split into two bf16";
   if (math.fast_accumulation) text += ", fast accumulation";
   if (math.split_k_in_output) text += ", split sums in the output's type";
   if (math.approximate_tanh) text += ", approximate tanh";

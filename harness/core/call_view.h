@@ -11,7 +11,8 @@
 namespace gpubench {
 
 template <>
-inline constexpr auto enum_names<Math::Inputs> = std::to_array<std::string_view>({"exact", "tf32", "emulated"});
+inline constexpr auto enum_names<Math::Inputs> = std::to_array<std::string_view>({"exact", "tf32", "emulated", "bf16",
+                                                                                  "bf16x2"});
 
 /// The type as DLPack codes it.
 [[nodiscard]] DLDataType dlpack_type(DType type);

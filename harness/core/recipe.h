@@ -13,7 +13,13 @@ namespace gpubench {
 /// The arithmetic an op promises. A bound is derived from this and the types of the op's tensors, never from what a
 /// backend happens to do.
 struct Math {
-  enum class Inputs { exact, tf32, emulated };
+  enum class Inputs {
+    exact,
+    tf32,
+    emulated,
+    bf16,     ///< no recipe has these two: a user may accept them (--arithmetic)
+    two_bf16  ///< f32 numbers as a sum of two in bf16
+  };
   DType accumulate = DType::f32;
   Inputs inputs = Inputs::exact;
   bool fast_accumulation = false;  ///< sums of 8-bit products kept in fewer than 24 bits from end to end

@@ -93,8 +93,35 @@ struct EndToEndTensor {
   double allowed = 0.0;  ///< what the difference may have: from the spread of correct runs
 };
 
+/// The arithmetic that a plan was seen to use, on data made to show it (harness/parity/precision_probe.h). What could
+/// not be read is left out.
+struct PlanArithmetic {
+  std::string label;  ///< of the first op with this plan
+  std::string kind;
+  std::string implementation;
+  int ops = 1;                    ///< of the case that have the same plan
+  std::string unit;               ///< "f32, one product at a time", "Hopper or Blackwell", "unknown"; may be empty
+  std::string inputs;             ///< "exact", "tf32, cut"; "a: exact, b: two bf16"
+  std::string products;           ///< "fused", "rounded before they are added"
+  std::optional<int> bits{};      ///< significant bits of a running sum
+  std::string rounding;           ///< of it: "nearest", "cut"
+  std::optional<int> at_once{};   ///< products added at once
+  std::optional<int> fraction{};  ///< bits kept behind the leading one of the largest of them
+  std::optional<std::int64_t> emptied{};  ///< products after which a narrow sum is added to an f32 one
+  std::string partial;                    ///< the type of partial sums of distant k's, where narrower: "bf16"
+  std::string store;                      ///< rounding to the output's type: "nearest even", "toward zero"
+  std::string denormals;                  ///< "kept"; "flushed: inputs, output"
+  std::string specials;                   ///< "as IEEE 754"; "NaN x 0 is not NaN", "overflow saturates"
+  std::string order;                      ///< "in order of k", "16 interleaved lanes, each in order, added in pairs"
+  std::string note;                       ///< why there is no reading
+  Verdict verdict = Verdict::pass;        ///< or downgraded
+  std::string reason;                     ///< what is below what was declared; empty on pass
+};
+
 struct Parity {
   std::vector<OpParity> ops;
+  /// Of the timed ops that are matrix products, each plan once.
+  std::optional<std::vector<PlanArithmetic>> arithmetic{};
   /// With the full check, of programs of several ops that are small enough: every final tensor.
   std::optional<std::vector<EndToEndTensor>> end_to_end{};
   double error_over_bound = 0.0;  ///< the largest of them

@@ -7,6 +7,8 @@ std::string math_text(const Math& math) {
   std::string text = "sums " + std::string(name(math.accumulate));
   if (math.inputs == Math::Inputs::tf32) text += ", tf32";
   if (math.inputs == Math::Inputs::emulated) text += ", emulated";
+  if (math.inputs == Math::Inputs::bf16) text += ", bf16 inputs";
+  if (math.inputs == Math::Inputs::two_bf16) text += ", two bf16";
   if (math.fast_accumulation) text += ", fast accumulation";
   if (math.split_k_in_output) text += ", split k in output";
   if (math.approximate_tanh) text += ", approximate tanh";

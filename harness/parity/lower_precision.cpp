@@ -20,20 +20,21 @@ constexpr double store_units = 2.0;
 
 std::vector<std::pair<std::string, Math>> arithmetic_below(const Math& declared, DType operand, DType output) {
   std::vector<std::pair<std::string, Math>> below;
-  const auto add = [&](std::string name, auto change) {
+  const auto add = [&](const LowerArithmetic& lower, auto change) {
     Math math = declared;
     change(math);
-    below.emplace_back(std::move(name), math);
+    below.emplace_back(std::string(lower.words), math);
   };
   const bool is_wide = declared.accumulate == DType::f32 || declared.accumulate == DType::f64;
   if (operand == DType::f32 && declared.inputs == Math::Inputs::exact)
-    add("tf32 inputs", [](Math& math) { math.inputs = Math::Inputs::tf32; });
+    add(lower_arithmetic::tf32, [](Math& math) { math.inputs = Math::Inputs::tf32; });
   if (bits_of(operand) == 8 && !declared.fast_accumulation)
-    add("fast accumulation", [](Math& math) { math.fast_accumulation = true; });
+    add(lower_arithmetic::fast_f8, [](Math& math) { math.fast_accumulation = true; });
   if (bits_of(output) == 16 && !declared.split_k_in_output)
-    add("partial sums rounded to the output's type", [](Math& math) { math.split_k_in_output = true; });
-  for (const DType narrow : {DType::f16, DType::bf16}) {
-    if (is_wide) add("sums in " + std::string(name(narrow)), [narrow](Math& math) { math.accumulate = narrow; });
+    add(lower_arithmetic::split_k_in_output, [](Math& math) { math.split_k_in_output = true; });
+  if (is_wide) {
+    add(lower_arithmetic::f16_sums, [](Math& math) { math.accumulate = DType::f16; });
+    add(lower_arithmetic::bf16_sums, [](Math& math) { math.accumulate = DType::bf16; });
   }
   return below;
 }
@@ -111,6 +112,33 @@ bool looks_like_bf16_inputs(const Operands& operands, int output, std::span<cons
 
 }  // namespace
 
+Program with_arithmetic(const Program& program, std::span<const std::string> names) {
+  Program lower(program.mesh());
+  (void)copy_values(program, lower, [](TensorSpec&) {});  // under the same ids
+  for (OpCall op : program.ops()) {
+    const std::vector<TensorSpec> inputs = specs_of(program, op.inputs), outputs = specs_of(program, op.outputs);
+    const bool is_product = definition(op.kind).product({op, inputs, outputs}).has_value();
+    const auto is = [](const std::string& name, const LowerArithmetic& one) { return name == one.name; };
+    for (const std::string& name : names) {
+      using Inputs = Math::Inputs;
+      const Inputs wanted = is(name, lower_arithmetic::tf32)       ? Inputs::tf32
+                            : is(name, lower_arithmetic::bf16)     ? Inputs::bf16
+                            : is(name, lower_arithmetic::two_bf16) ? Inputs::two_bf16
+                                                                   : Inputs::exact;
+      if (wanted != Inputs::exact && op.math.inputs == Inputs::exact) op.math.inputs = wanted;
+      if (!is_product) continue;
+      if (is(name, lower_arithmetic::fast_f8)) op.math.fast_accumulation = true;
+      if (is(name, lower_arithmetic::split_k_in_output)) op.math.split_k_in_output = true;
+      if (is(name, lower_arithmetic::f16_sums)) op.math.accumulate = DType::f16;
+      if (is(name, lower_arithmetic::bf16_sums)) op.math.accumulate = DType::bf16;
+    }
+    lower.begin(op.phase);
+    lower.append(std::move(op));
+  }
+  lower.begin(Phase::timed);
+  return lower;
+}
+
 std::string lower_precision(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
@@ -118,7 +146,8 @@ std::string lower_precision(const Operands& operands, int output, std::span<cons
   wrong = wrong.first(std::min(wrong.size(), most_elements));
   if (is_scaled(operands, output, wrong)) return {};
   const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
-  if (operands.inputs[0].dtype() == DType::f32 && looks_like_bf16_inputs(operands, output, wrong)) return "bf16 inputs";
+  if (operands.inputs[0].dtype() == DType::f32 && looks_like_bf16_inputs(operands, output, wrong))
+    return std::string(lower_arithmetic::bf16.words);
   for (const auto& [name, math] : arithmetic_below(operands.call.math, operands.inputs[0].dtype(), type)) {
     OpCall call = operands.call;
     call.math = math;

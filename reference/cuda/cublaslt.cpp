@@ -42,6 +42,8 @@ cublasComputeType_t compute_type(const MatmulRequest& request) {
     case Math::Inputs::exact: return CUBLAS_COMPUTE_32F_PEDANTIC;  // never TF32, whatever the environment says
     case Math::Inputs::tf32: return CUBLAS_COMPUTE_32F_FAST_TF32;
     case Math::Inputs::emulated: return CUBLAS_COMPUTE_32F_EMULATED_16BFX9;
+    case Math::Inputs::bf16:
+    case Math::Inputs::two_bf16: throw Unsupported("cublaslt: f32 operands are not multiplied in bf16 on purpose");
   }
   return CUBLAS_COMPUTE_32F_PEDANTIC;
 }

@@ -33,10 +33,11 @@ struct AxisTap {
 struct MiddleTap {
   std::int64_t tap, first, count;  // of the filter; of the output's positions that read inside the image
   std::int64_t image;              // where the first one reads
+  std::int64_t apart;              // from a position to the next that no tap joins with the same place
 
   MiddleTap(std::int64_t taps, std::int64_t stride, std::int64_t pad, std::int64_t dilation, std::int64_t image_extent,
             std::int64_t output_extent)
-      : tap((taps - 1) / 2) {
+      : tap((taps - 1) / 2), apart((taps - 1) * dilation / stride + 1) {
     const std::int64_t before = pad - tap * dilation;  // position 0 reads at -before
     first = before > 0 ? (before + stride - 1) / stride : 0;
     const std::int64_t last = image_extent - 1 + before < 0 ? -1 : (image_extent - 1 + before) / stride;
@@ -45,19 +46,24 @@ struct MiddleTap {
   }
 };
 
-// Positions of all images that the middle taps join, in the image [n, h, w, c] and in the output [n, p, q, k].
+// Positions of all images that the middle taps join, in the image [n, h, w, c] and in the output [n, p, q, k]: all of
+// them, or so far apart that they share nothing, not even times zero, which makes NaN of NaN.
 struct MiddleTaps {
   MiddleTap vertical, horizontal;
   Offsets image, output;
 
-  MiddleTaps(const Conv2d& conv, const Conv2dExtents& e)
+  MiddleTaps(const Conv2d& conv, const Conv2dExtents& e, bool apart)
       : vertical(e.r, conv.stride_h, conv.pad_h, conv.dilation_h, e.h, e.p),
         horizontal(e.s, conv.stride_w, conv.pad_w, conv.dilation_w, e.w, e.q) {
     const MiddleTap& v = vertical;
     const MiddleTap& h = horizontal;
-    image = Offsets({{e.n, e.h * e.w * e.c}, {v.count, conv.stride_h * e.w * e.c}, {h.count, conv.stride_w * e.c}},
-                    (v.image * e.w + h.image) * e.c);
-    output = Offsets({{e.n, e.p * e.q * e.k}, {v.count, e.q * e.k}, {h.count, e.k}}, (v.first * e.q + h.first) * e.k);
+    const std::int64_t down = apart ? v.apart : 1, across = apart ? h.apart : 1;
+    const std::int64_t rows = (v.count + down - 1) / down, columns = (h.count + across - 1) / across;
+    image = Offsets(
+        {{e.n, e.h * e.w * e.c}, {rows, down * conv.stride_h * e.w * e.c}, {columns, across * conv.stride_w * e.c}},
+        (v.image * e.w + h.image) * e.c);
+    output = Offsets({{e.n, e.p * e.q * e.k}, {rows, down * e.q * e.k}, {columns, across * e.k}},
+                     (v.first * e.q + h.first) * e.k);
   }
   // The middle tap's offset in one channel's filter.
   [[nodiscard]] std::int64_t in_filter(const Conv2dExtents& e, std::int64_t channels) const {
@@ -199,12 +205,12 @@ class ImageDefinition final : public OpDefinition {
                        .repeats = filter[1] * filter[2]};
   }
 
-  // Over the channels of the first group, at each position.
+  // Over the channels of the first group, at positions that share nothing.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Conv2d& conv = op.call.attributes.as<Conv2d>();
     const Geometry g(conv, op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape);
     const Conv2dExtents& e = g.extents;
-    const MiddleTaps taps(conv, e);
+    const MiddleTaps taps(conv, e, true);
     const std::int64_t channels = e.c / conv.groups, line = e.r * e.s * channels;
     OpProduct product;
     product.a_rows = forward ? taps.image : taps.output;
@@ -326,7 +332,7 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Conv2d& conv = op.call.attributes.as<Conv2d>();
     const Conv2dExtents e = extents_of(conv, op.input("x").shape, op.outputs[0].shape);
-    const MiddleTaps taps(conv, e);
+    const MiddleTaps taps(conv, e, false);
     const std::int64_t channels = e.c / conv.groups, filters = e.k / conv.groups;
     OpProduct product;
     product.a = 1;

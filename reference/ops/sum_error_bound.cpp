@@ -62,8 +62,9 @@ constexpr BlockAdder tensor_core_block_scaled_4_bit{24, 64, 35};
 // Without fast accumulation sm_90's libraries empty the 14-bit register after this many products.
 constexpr int promotion_interval = 128;
 
-// tf32 inputs keep 10 bits behind the leading one.
-constexpr double tf32_spacing = 0x1p-10;
+// tf32 inputs keep 10 bits behind the leading one, bf16 ones 7; of a sum of two bf16 numbers the second one begins at
+// the ninth bit or below.
+constexpr double tf32_spacing = 0x1p-10, bf16_spacing = 0x1p-7, two_bf16_spacing = 0x1p-15;
 
 // No library splits a sum into more parts.
 constexpr double most_splits = 32.0;
@@ -153,6 +154,9 @@ ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out, 
   if (math.inputs == Math::Inputs::tf32 && widest == 32) {
     use(rule, tensor_core_tf32);
     rule.inputs = tf32_spacing;
+  } else if ((math.inputs == Math::Inputs::bf16 || math.inputs == Math::Inputs::two_bf16) && widest == 32) {
+    use(rule, tensor_core_16_bit);
+    rule.inputs = math.inputs == Math::Inputs::bf16 ? bf16_spacing : two_bf16_spacing;
   } else if (widest == 16 || math.inputs == Math::Inputs::emulated) {
     use(rule, tensor_core_16_bit);
   } else if (blocks) {

@@ -98,8 +98,9 @@ TEST(OpProduct, OfScaledOperandsHasNeutralScales) {
   Program program;
   const ValueId a = source(program, "a", DType::f8_e4m3, {4, 32}), b = source(program, "b", DType::f8_e5m2, {32, 4});
   Gemm attributes{.scaled = true};
-  gemm(program, attributes, f32_math, "scaled", a, b,
-       {.scale_a = source(program, "scale_a", DType::f32, {1}), .scale_b = source(program, "scale_b", DType::f32, {1})});
+  gemm(
+      program, attributes, f32_math, "scaled", a, b,
+      {.scale_a = source(program, "scale_a", DType::f32, {1}), .scale_b = source(program, "scale_b", DType::f32, {1})});
   expect_product(program, 0, 4, 4, 32);
   for (const BlockScaledTypes& types : {mxfp8, mxfp4, nvfp4}) {
     const BlockScaledProgram blocks(types, {.m = 3, .n = 5, .k = 64});
@@ -113,16 +114,22 @@ TEST(OpProduct, OfConvolutionsGoesThroughTheMiddleTap) {
     Conv2d conv;
     Shape data, weights;
     std::int64_t positions;  // whose middle tap is inside the image, by hand
+    std::int64_t apart;      // of these, such that no filter joins two of them
   };
   const std::vector<Row> rows{
-      {{.pad_h = 1, .pad_w = 1}, {2, 4, 5, 3}, {6, 3, 3, 3}, 2 * 4 * 5},
-      {{}, {2, 4, 5, 3}, {6, 1, 1, 3}, 2 * 4 * 5},
-      {{.stride_h = 2, .stride_w = 2, .pad_h = 3, .pad_w = 3}, {1, 8, 8, 3}, {4, 7, 7, 3}, 4 * 4},
+      {{.pad_h = 1, .pad_w = 1}, {2, 4, 5, 3}, {6, 3, 3, 3}, 2 * 4 * 5, 2 * 2 * 2},  // rows 0 and 3, columns 0 and 3
+      {{}, {2, 4, 5, 3}, {6, 1, 1, 3}, 2 * 4 * 5, 2 * 4 * 5},
+      {{.stride_h = 2, .stride_w = 2, .pad_h = 3, .pad_w = 3},
+       {1, 8, 8, 3},
+       {4, 7, 7, 3},
+       4 * 4,
+       1},  // 0 to 3; 6 / 2 + 1 apart
       // h = 2p - 1 for p = 0..4 of an even filter's tap 0: inside for 1 to 4; w = 3q - 2 + 0 for q = 0..4: 1 to 4
       {{.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2, .dilation_h = 2, .groups = 2},
        {2, 8, 11, 4},
        {6, 2, 2, 2},
-       2 * 3 * 4},
+       2 * 3 * 4,
+       2 * 2 * 4},  // 2 / 2 + 1 and 1 / 3 + 1 apart
   };
   for (const Row& row : rows) {
     Program program;
@@ -133,8 +140,8 @@ TEST(OpProduct, OfConvolutionsGoesThroughTheMiddleTap) {
     conv2d_backward_data(program, row.conv, f64_math, "backward_data", dy, w, e.h, e.w);
     conv2d_backward_filter(program, row.conv, f64_math, "backward_filter", x, dy, e.r, e.s);
     const std::int64_t channels = e.c / row.conv.groups, filters = e.k / row.conv.groups;
-    expect_product(program, 0, row.positions, filters, channels);
-    expect_product(program, 1, row.positions, channels, filters);
+    expect_product(program, 0, row.apart, filters, channels);
+    expect_product(program, 1, row.apart, channels, filters);
     expect_product(program, 2, filters, channels, row.positions);
   }
 }
@@ -164,7 +171,7 @@ TEST(OpProduct, OfAConvolutionWithItsNormIsTheConvolutions) {
   attributes.conv.pad_h = attributes.conv.pad_w = 1;
   conv2d_batch_norm_forward(program, attributes, f64_math, "fused", x, w,
                             {channels("gamma"), channels("beta"), channels("mean"), channels("var")});
-  expect_product(program, 0, 2 * 4 * 4, 6, 3);
+  expect_product(program, 0, 2 * 2 * 2, 6, 3);
 }
 
 }  // namespace op_product_test

@@ -1,0 +1,64 @@
+// What arithmetic a plan really uses: up to three launches of the very plan that is timed, on data from whose results
+// it can be read. Realistic data within a derived bound do not show all of it: f32 products of inputs in tf32 or in two
+// bf16 halves, sums in 14 bits, partial sums in the output's type, or flushed denormals may stay inside.
+//
+//   SumProbe    bits, rounding and width of the unit that adds; what becomes of sums over distant k
+//   ValueProbe  bits of the inputs; rounding of the store; denormals, NaN, infinities
+//   OrderProbe  the order in which it adds
+//
+// Pure functions of the call, the seed and the results: no backend is seen here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/record.h"
+#include "harness/parity/arithmetic_profile.h"
+#include "harness/parity/probe_order.h"
+
+namespace gpubench {
+
+class PrecisionProbe {
+ public:
+  /// Both must outlive it. `most_ordered`: positions of k of which the order is read; fewer than 3: none.
+  PrecisionProbe(const CallSpecs& op, const OpProduct& product, std::uint64_t seed,
+                 std::int64_t most_ordered = gpubench::most_ordered);
+
+  /// The next launch, which may follow from what the last one showed; none where all is read.
+  [[nodiscard]] std::optional<ProbeLaunch> next();
+  /// What it left: `values` of its `wanted`, in order.
+  void take(std::span<const double> values);
+
+  [[nodiscard]] const SumReading& sums() const { return sums_; }
+  [[nodiscard]] const ValueReading& values() const { return values_; }
+  [[nodiscard]] const std::vector<OrderReading>& order() const { return order_; }
+  /// Everything in words, and the verdict: `downgraded` where a reading is below the declared arithmetic, unless it is
+  /// among `allowed` (names of LowerArithmetic). Label, implementation and number of ops are the caller's.
+  [[nodiscard]] PlanArithmetic arithmetic(std::span<const std::string> allowed = {}) const;
+
+ private:
+  enum class Stage { sums, values, order, done };
+
+  const CallSpecs& op_;
+  const OpProduct& product_;
+  std::uint64_t seed_;
+  std::int64_t most_ordered_;
+  Stage stage_ = Stage::sums;
+  std::optional<SumProbe> sum_probe_;
+  std::optional<ProbeData> data_;  ///< of the two below
+  std::optional<ValueProbe> value_probe_;
+  std::optional<OrderProbe> order_probe_;
+  bool has_sums_ = false;
+  SumReading sums_;
+  ValueReading values_;
+  std::vector<OrderReading> order_;
+};
+
+/// Whether a product can be read at all: its factor is a power of two, so that it moves no bits, and its types are
+/// floating-point ones of known range, the output's with 16 bits or more.
+[[nodiscard]] bool is_readable(const CallSpecs& op, const OpProduct& product);
+
+}  // namespace gpubench

@@ -1,0 +1,103 @@
+// Operands for the launches of a probe: zeros with a few numbers on lines of a matrix product that is seen through an
+// op (reference/ops/op_product.h), and the results that are read.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "harness/parity/textbook_outputs.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// Most elements of a probe's operands are alike.
+struct SparseTensor {
+  struct Element {
+    std::int64_t linear = 0;
+    double value = 0.0;
+  };
+  TensorSpec spec;
+  double rest = 0.0;
+  std::vector<Element> elements{};  ///< of one that is there twice the last one counts
+  [[nodiscard]] HostTensor dense() const;
+};
+
+/// What an op is launched on, and which elements of its output to read.
+struct ProbeLaunch {
+  std::vector<SparseTensor> inputs;  ///< all of the call's, in its order
+  int output = 0;
+  std::vector<std::int64_t> wanted;  ///< linear, ascending
+};
+
+/// p of a type whose unit roundoff is 2^-p.
+[[nodiscard]] inline int significant_bits(DType type) { return -std::ilogb(unit_roundoff(type)); }
+
+/// Of the largest and smallest normal power of two in f16, within which sums in it have to stay.
+inline constexpr int most_f16_exponent = 15, least_f16_exponent = -14;
+
+/// 2^least ... 2^most, each also times 1.5.
+struct Exponents {
+  int least = 0, most = 0;
+};
+
+/// The product has two sets of lines: the left one, rows of a, is the smaller; where a has more rows than b has
+/// columns, they change places.
+class ProbeData {
+ public:
+  /// Both must outlive it.
+  ProbeData(const CallSpecs& op, const OpProduct& product);
+
+  [[nodiscard]] std::int64_t left_lines() const { return left_.lines->size(); }
+  [[nodiscard]] std::int64_t right_lines() const { return right_.lines->size(); }
+  /// Along k: of 4-bit types, whose range is that of their blocks' scales, one in each block.
+  [[nodiscard]] std::int64_t positions() const { return product_.k() / step_; }
+  /// Elements of k from a position to the next.
+  [[nodiscard]] std::int64_t step() const { return step_; }
+  [[nodiscard]] DType left_type() const { return left_.spec->dtype; }
+  [[nodiscard]] DType right_type() const { return right_.spec->dtype; }
+  [[nodiscard]] DType output_type() const { return op_.outputs[static_cast<std::size_t>(product_.output)].dtype; }
+  /// Powers of two that the operand holds as normal numbers (scales of blocks may be denormal), far enough inside the
+  /// range that products of two are normal in f32. `denormals`: of types with few exponents those too, without the 1.5.
+  [[nodiscard]] Exponents left_range(bool denormals = false) const { return range(left_, denormals); }
+  [[nodiscard]] Exponents right_range(bool denormals = false) const { return range(right_, denormals); }
+  /// Of the product's factor, a power of two.
+  [[nodiscard]] int factor_exponent() const { return std::ilogb(product_.factor); }
+  /// Whether the left operand is the op's b.
+  [[nodiscard]] bool turned() const { return turned_; }
+
+  /// The operand must hold the value exactly: anything else throws std::logic_error.
+  void left(std::int64_t line, std::int64_t position, double value) { put(left_, line, position, value); }
+  void right(std::int64_t line, std::int64_t position, double value) { put(right_, line, position, value); }
+  void want(std::int64_t left_line, std::int64_t right_line) { wanted_.push_back(element(left_line, right_line)); }
+
+  /// The launch; nothing more may be put.
+  [[nodiscard]] ProbeLaunch launch();
+  /// What the launch left, over the product's factor. `values`: of its `wanted`, in order.
+  void take(std::span<const double> values);
+  [[nodiscard]] double result(std::int64_t left_line, std::int64_t right_line) const;
+
+ private:
+  struct Side {
+    std::size_t input = 0;
+    const TensorSpec* spec = nullptr;
+    const Offsets* lines = nullptr;
+    const Offsets* along = nullptr;  // k
+    const OpProductScales* scales = nullptr;
+  };
+  [[nodiscard]] Exponents range(const Side& side, bool denormals) const;
+  void put(const Side& side, std::int64_t line, std::int64_t position, double value);
+  [[nodiscard]] std::int64_t element(std::int64_t left_line, std::int64_t right_line) const;
+
+  const CallSpecs& op_;
+  const OpProduct& product_;
+  bool turned_;
+  Side left_, right_;
+  std::int64_t step_ = 1;
+  std::vector<SparseTensor> inputs_;
+  std::vector<std::int64_t> wanted_;
+  std::vector<double> values_;
+};
+
+}  // namespace gpubench
