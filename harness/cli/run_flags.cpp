@@ -2,6 +2,7 @@
 
 #include "harness/cli/flags.h"
 #include "harness/core/recipe.h"
+#include "harness/parity/lower_precision.h"
 
 namespace gpubench {
 namespace {
@@ -19,6 +20,12 @@ constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
   for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
+  return names;
+}
+
+std::vector<std::string> arithmetic_names() {
+  std::vector<std::string> names;
+  for (const LowerArithmetic& one : lower_arithmetic::all) names.emplace_back(one.name);
   return names;
 }
 
@@ -216,6 +223,16 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "value, bit for bit (moves, collectives, casts, sums on exact data); full: every element of everything; "
                "off: nothing is verified",
                choice<CheckMode>(in_run(&RunOptions::check))),
+           row("--arithmetic", "NAME,...",
+               fmt::format("accept this arithmetic although ops declare a higher one, instead of the verdict "
+                           "downgraded: {}; reports with and without it are not compared",
+                           fmt::join(arithmetic_names(), ", ")),
+               several(
+                   Takes::list, in_run(&RunOptions::arithmetic),
+                   [names = arithmetic_names()](const std::string& flag, const std::string& word) {
+                     return names[choose(flag, word, names)];
+                   },
+                   arithmetic_names())),
            row("--recheck", "N",
                "N more launches of each case after its rounds, each compared bit for bit with what was checked, for "
                "faults that come now and then: 1000 see one in 1 of 1,000 launches with 63%",

@@ -220,6 +220,7 @@ class Run {
     run.locked_clock_mhz = options_.run.locked_clock_mhz;
     run.check = name(options_.run.check);
     run.deterministic = options_.run.deterministic;
+    run.arithmetic = options_.run.arithmetic;
     run.env = telling_variables(environment_);
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};

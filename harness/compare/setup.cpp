@@ -68,6 +68,7 @@ Setup setup_of(const Report& report) {
   if (!run.preset.empty()) decisive("preset", run.preset);
   if (run.locked_clock_mhz > 0) decisive(locked_clock_key, fmt::format("{} MHz", run.locked_clock_mhz));
   if (run.deterministic) decisive("deterministic", *run.deterministic ? "on" : "off");
+  if (!run.arithmetic.empty()) decisive("arithmetic", joined(run.arithmetic));
   const auto of_build = [&run](std::string_view key, const char* fact, Facts& facts) {
     for (const auto& [name, value] : run.build) {
       if (name == key) facts.emplace_back(fact, value);

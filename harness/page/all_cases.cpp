@@ -21,7 +21,8 @@ std::string_view meaning_of(Verdict verdict) {
     case Verdict::pass: return "";
     case Verdict::fail: return "an element is outside the bound that its arithmetic allows";
     case Verdict::downgraded:
-      return "right within the bound of a lower precision than the one declared: that was measured";
+      return "computed in less than the declared precision: a probe read it, or the results are right within a lower "
+             "bound only";
     case Verdict::not_proven: return "nothing was compared, or the check accepted an output corrupted on purpose";
     case Verdict::unverified: return "not checked (--check off): its numbers are not results";
     case Verdict::unsupported: return "the device or its libraries lack it; the reason is theirs";

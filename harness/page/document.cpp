@@ -203,13 +203,14 @@ void add_masthead(Html& html, std::span<const Side> sides) {
   html.raw("</header>\n");
 }
 
-void add_navigation(Html& html, std::span<const Section> sections, bool failures) {
+void add_navigation(Html& html, std::span<const Section> sections, bool failures, bool arithmetic) {
   html.raw("<nav aria-label=\"Sections\"><ul>\n");
   if (failures) html.raw("<li><a href=\"#failures\">Failures</a></li>\n");
   html.raw("<li><a href=\"#cases\">All cases</a></li>\n");
   for (const Section& section : sections) {
     html.raw("<li><a href=\"#").text(section.key).raw("\">").text(section.title).raw("</a></li>\n");
   }
+  if (arithmetic) html.raw("<li><a href=\"#arithmetic\">Arithmetic</a></li>\n");
   html.raw("<li><a href=\"#environment\">Environment</a></li>\n</ul></nav>\n");
 }
 
@@ -264,11 +265,17 @@ std::string report_page(std::span<const Report> reports, const PageOptions& opti
     add_failures(html, sides);
     html.raw("</section>\n");
   }
-  add_navigation(html, sections, failures);
+  const bool arithmetic = any_arithmetic(sides);
+  add_navigation(html, sections, failures, arithmetic);
   for (const Section& section : sections) add_section(html, section);
   html.raw("<section id=\"cases\">\n<h2>All cases</h2>\n");
   add_all_cases(html, sides);
   html.raw("</section>\n");
+  if (arithmetic) {
+    html.raw("<section id=\"arithmetic\">\n<h2>Arithmetic</h2>\n");
+    add_arithmetic(html, sides);
+    html.raw("</section>\n");
+  }
   html.raw("<section id=\"environment\">\n<h2>Environment</h2>\n");
   add_environment(html, sides);
   html.raw(

@@ -52,6 +52,11 @@ void add_facts(Html& html, std::span<const Side> sides);
 void add_failures(Html& html, std::span<const Side> sides);
 [[nodiscard]] bool any_went_wrong(std::span<const Side> sides);
 
+/// Per report: what the probes read of the plans of matrix products, a row for plans of which they read the same, with
+/// the rate of the fastest case that is this op alone.
+void add_arithmetic(Html& html, std::span<const Side> sides);
+[[nodiscard]] bool any_arithmetic(std::span<const Side> sides);
+
 /// What the words mean, why cases did not run (collapsed), and every case in the order of the plan.
 void add_all_cases(Html& html, std::span<const Side> sides);
 

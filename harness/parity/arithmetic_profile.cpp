@@ -81,7 +81,8 @@ std::vector<Shortfall> shortfalls(const SumReading& sums, const ValueReading& va
   std::vector<Shortfall> all;
   using Kind = InputWidth::Kind;
   const auto look_at = [&](const std::optional<InputWidth>& width, DType type) {
-    if (!width) return;
+    // A product that is added alone is rounded to what sums keep: where inputs show as many bits, that may be all.
+    if (!width || (sums.kept && width->bits >= *sums.kept)) return;
     const bool tf32 = math.inputs == Math::Inputs::tf32 && type == DType::f32;
     std::string_view name;
     if (width->kind == Kind::tf32 && !tf32) name = lower_arithmetic::tf32.name;

@@ -34,14 +34,14 @@ struct Candidate {
 
 std::vector<Candidate> candidates_for(int bits) {
   using Kind = InputWidth::Kind;
-  std::vector<Candidate> all{{{Kind::exact, "exact"}, [](double value) { return value; }}};
+  std::vector<Candidate> all{{{Kind::exact, bits, "exact"}, [](double value) { return value; }}};
   const auto add = [&](Kind kind, std::string_view what, int width) {
     for (const Cut how : {Cut::to_even, Cut::to_away, Cut::to_zero}) {
-      all.push_back({{kind, fmt::format("{}, {}", what, words_of(how))},
+      all.push_back({{kind, width, fmt::format("{}, {}", what, words_of(how))},
                      [width, how](double value) { return narrowed(value, width, how); }});
     }
   };
-  if (bits > 2 * bf16_bits) all.push_back({{Kind::two_bf16, "two bf16"}, in_two_bf16});
+  if (bits > 2 * bf16_bits) all.push_back({{Kind::two_bf16, 2 * bf16_bits, "two bf16"}, in_two_bf16});
   if (bits > tf32_bits) add(Kind::tf32, "tf32", tf32_bits);
   if (bits > bf16_bits) add(Kind::bf16, "bf16", bf16_bits);
   for (int width = bits - 1; width > 1; --width) add(Kind::fewer_bits, fmt::format("{} bits", width), width);
@@ -86,7 +86,7 @@ InputWidth width_of(DType type, const std::vector<double>& numbers, const std::v
     for (std::size_t i = 0; i < numbers.size(); ++i) all = all && results[i] == candidate.of(numbers[i]);
     if (all) return candidate.width;
   }
-  return {InputWidth::Kind::unknown, "unknown"};
+  return {InputWidth::Kind::unknown, 0, "unknown"};
 }
 
 }  // namespace gpubench

@@ -19,6 +19,7 @@ enum class Cut { to_even, to_away, to_zero };
 struct InputWidth {
   enum class Kind { exact, tf32, bf16, two_bf16, fewer_bits, three_bf16, unknown };
   Kind kind = Kind::unknown;
+  int bits = 0;       ///< significant ones that are multiplied; of `unknown` 0
   std::string words;  ///< "exact", "tf32, cut", "two bf16", "14 bits, rounded to nearest even"
   friend bool operator==(const InputWidth&, const InputWidth&) = default;
 };

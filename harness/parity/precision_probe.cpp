@@ -9,7 +9,14 @@
 namespace gpubench {
 namespace {
 
-std::string inputs_text(const ValueReading& values) {
+// Bits that the sums lose are none of the inputs'.
+std::string inputs_text(ValueReading values, const SumReading& sums) {
+  for (std::optional<InputWidth>* one : {&values.a, &values.b}) {
+    using Kind = InputWidth::Kind;
+    const bool few = *one && (*one)->kind != Kind::exact && (*one)->kind != Kind::three_bf16;
+    if (few && sums.kept && (*one)->bits >= *sums.kept)
+      *one = InputWidth{InputWidth::Kind::unknown, 0, fmt::format("{} bits or more", *sums.kept)};
+  }
   if (!values.a || !values.b) return values.a ? "a: " + values.a->words : values.b ? "b: " + values.b->words : "";
   if (*values.a == *values.b) return values.a->words;
   return fmt::format("a: {}, b: {}", values.a->words, values.b->words);
@@ -81,8 +88,7 @@ std::optional<ProbeLaunch> PrecisionProbe::next() {
     value_probe_.emplace(*data_, seed_, sums_.bits);
     // With lines enough for both, one launch does. Results that a lost NaN spoils are no tree then, and no harm.
     const std::int64_t line = value_probe_->next_line();
-    const std::int64_t lines = std::min(data_->left_lines(), data_->right_lines()) - line;
-    if (has_sums_ && OrderProbe::suffice(*data_, lines, most_ordered_))
+    if (has_sums_ && OrderProbe::suffice(*data_, line, most_ordered_))
       order_probe_.emplace(*data_, line, sums_, false, most_ordered_);
     return data_->launch();
   }
@@ -122,7 +128,7 @@ void PrecisionProbe::take(std::span<const double> values) {
 PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) const {
   PlanArithmetic told;
   told.kind = std::string(op_.call.kind.name);
-  told.inputs = inputs_text(values_);
+  told.inputs = inputs_text(values_, sums_);
   if (values_.fused) told.products = *values_.fused ? "fused" : "rounded before they are added";
   told.store = store_text(values_.store);
   told.denormals = denormals_text(values_);

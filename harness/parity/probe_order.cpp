@@ -12,6 +12,8 @@ namespace {
 
 // Operands with numbers this far apart need no rows and columns for each pair: f64's sums keep 53 bits of 512 ones.
 constexpr int wide_exponent = 64;
+// Lines of which half show neighbours that are added at once, 32 at most in types of this range, and half all of k.
+constexpr std::int64_t many_lines = 64;
 // Positions for pairs that have rows and columns of their own.
 constexpr std::array pair_positions{0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256};
 // bf16 holds whole numbers up to here, as sums in it do.
@@ -164,9 +166,11 @@ OrderProbe::OrderProbe(ProbeData& data, std::int64_t first_line, const SumReadin
 OrderProbe::~OrderProbe() = default;
 OrderProbe::OrderProbe(OrderProbe&&) noexcept = default;
 
-bool OrderProbe::suffice(const ProbeData& data, std::int64_t lines, std::int64_t most) {
+bool OrderProbe::suffice(const ProbeData& data, std::int64_t first_line, std::int64_t most) {
   const bool wide = data.left_range().most >= wide_exponent && data.right_range().most >= wide_exponent;
-  return wide && lines >= std::min({most, data.positions(), most_ordered});
+  const std::int64_t all = std::min(data.left_lines(), data.right_lines()), left = all - first_line;
+  const std::int64_t wanted = std::min({most, data.positions(), most_ordered});
+  return wide && (left >= wanted || (all < wanted && left >= many_lines));
 }
 
 std::vector<OrderReading> OrderProbe::read() const {

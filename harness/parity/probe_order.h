@@ -40,8 +40,9 @@ class OrderProbe {
 
   /// Whether there is something to launch, and neither too few lines nor no number that is huge enough.
   [[nodiscard]] bool usable() const { return design_ != nullptr; }
-  /// Whether `lines` lines are as many as it can make use of.
-  [[nodiscard]] static bool suffice(const ProbeData& data, std::int64_t lines, std::int64_t most);
+  /// Whether lines from this one on are as good as all: as many as there are positions, or still many where all are
+  /// fewer than that.
+  [[nodiscard]] static bool suffice(const ProbeData& data, std::int64_t first_line, std::int64_t most);
   /// Call once the launch's results have been taken. All of k if it fits; else the first ones, and some of all of k.
   [[nodiscard]] std::vector<OrderReading> read() const;
 

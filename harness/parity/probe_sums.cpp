@@ -14,8 +14,9 @@ namespace {
 // The least E: below 5 bits no sum is kept anywhere, so that one of 2^3 and 1 must be exact.
 constexpr int least_exponent = 3;
 constexpr int fewest_bits = 5;
-// The most that must be tried for f32's 24 bits and what tensor cores keep beyond them.
-constexpr int fewest_exponents = 28;
+// How far is enough for f32's 24 bits and what tensor cores keep behind the largest of 8-bit products or wider ones, of
+// 4-bit ones (35 bits), and for f64's 53.
+constexpr int enough_exponents = 28, enough_of_f4 = 38, enough_of_f64 = 56;
 // The most: more than f64 keeps, and what a counter of 500 ones beside it takes.
 constexpr int most_exponent = 60;
 // Sums in f16 overflow beyond 2^15: where operands have its range, single huge numbers stay below.
@@ -40,34 +41,38 @@ struct ExponentPlan {
   [[nodiscard]] int count() const { return last - first + 1; }
 };
 
-std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int least_unit,
-                                           bool may_overflow_f16, std::int64_t most_rows, std::int64_t most_columns) {
+// Rows for one variant of columns or several, whatever shares the exponents out up to `last`; none where nothing does.
+std::optional<ExponentPlan> plan_up_to(int last, int variants, int unit, const Exponents& left, const Exponents& right,
+                                       std::int64_t most_rows) {
   ExponentPlan s;
-  const int unit = std::clamp(0, left.least + right.least, left.most + right.most);
-  const int lowest = std::max(left.least + right.least, least_unit);
-  const bool wide = left.most + right.most - unit >= most_exponent;
-  const int u = wide ? unit : lowest;
-  s.one_left = std::clamp(u / 2, std::max(left.least, u - right.most), std::min(left.most, u - right.least));
-  s.one_right = u - s.one_left;
-  for (s.last = std::min(most_exponent, left.most + right.most - u); s.last > fewest_bits; --s.last) {
-    for (s.variants = 1; s.variants <= s.count(); ++s.variants) {
-      s.rows = (s.count() + s.variants - 1) / s.variants;
-      if (s.rows > most_rows) continue;
-      // A window takes two columns of each variant; of f32's bits, and a few more, let there be three windows.
-      const std::int64_t windows = s.last > fewest_exponents ? 3 : 1;
-      if (2 * windows * s.variants > most_columns) break;
-      const int low = std::max(left.least, s.first + u + (s.variants - 1) * s.rows - right.most);
-      const int high = std::min(left.most - s.rows + 1, s.first + u - right.least);
-      if (low > high) continue;
-      s.left = std::clamp((s.first + u) / 2, low, high);
-      s.right = s.first + u - s.left;
-      s.high = may_overflow_f16 ? s.last : std::min(s.last, most_f16_exponent - u);
-      s.high_left = std::min(left.most, s.high + u - right.least);
-      s.high_right = s.high + u - s.high_left;
-      return s;
+  s.last = last;
+  s.variants = variants;
+  s.one_left = std::clamp(unit / 2, std::max(left.least, unit - right.most), std::min(left.most, unit - right.least));
+  s.one_right = unit - s.one_left;
+  s.rows = (s.count() + variants - 1) / variants;
+  const int low = std::max(left.least, s.first + unit + (variants - 1) * s.rows - right.most);
+  const int high = std::min(left.most - s.rows + 1, s.first + unit - right.least);
+  if (s.rows > most_rows || low > high) return std::nullopt;
+  s.left = std::clamp((s.first + unit) / 2, low, high);
+  s.right = s.first + unit - s.left;
+  return s;
+}
+
+// As few variants as lead up to `enough`, else as far as it goes with columns for one window.
+std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int unit, int enough,
+                                           std::int64_t most_rows, std::int64_t most_columns) {
+  const int most = std::min(most_exponent, left.most + right.most - unit);
+  std::optional<ExponentPlan> best;
+  for (int variants = 1; 2 * variants <= most_columns && variants <= most; ++variants) {
+    for (int last = most; last > fewest_bits; --last) {
+      const std::optional<ExponentPlan> plan = plan_up_to(last, variants, unit, left, right, most_rows);
+      if (!plan) continue;
+      if (!best || plan->last > best->last) best = plan;
+      break;
     }
+    if (best && best->last >= std::min(enough, most)) break;
   }
-  return std::nullopt;
+  return best;
 }
 
 // +2^E at `huge`, s at `small`, -2^E at `opposite`.
@@ -162,7 +167,8 @@ struct SumProbe::Design {
   void add_narrow(std::int64_t length) { add(0, 1, length); }
   void add_wide(std::int64_t length) { add(0, length / 2 + 1 - length / 2 % 2, length); }
 
-  void add_after() {
+  // From both ends: the order may run backwards.
+  void add_after(bool from_end) {
     if (!three_rows || last() < 4) return;
     for (const std::int64_t huge : {std::int64_t{0}, std::int64_t{1}, last() - 1, last()})
       put_left(after_row(), huge, plan.high_left);
@@ -176,18 +182,18 @@ struct SumProbe::Design {
       data.want(row, *column);
       return *column;
     };
-    for (const std::int64_t position : {1, 2}) put_left(before_row(), position, plan.high_left);
-    put_left(before_row(), 0, plan.one_left);
-    before = put(1, 2, 0, before_row());
-    for (const bool from_end : {false, true}) {
-      for (const std::int64_t distance : after_distances) {
-        if (distance > last() - 2) break;  // the last two positions are huge too
-        const std::int64_t small = from_end ? last() - distance : distance;
-        put_left(after_row(), small, plan.one_left);
-        const std::int64_t column =
-            from_end ? put(last(), last() - 1, small, after_row()) : put(0, 1, small, after_row());
-        if (column >= 0) (from_end ? before_end : after).emplace_back(distance, column);
-      }
+    if (!from_end) {
+      for (const std::int64_t position : {1, 2}) put_left(before_row(), position, plan.high_left);
+      put_left(before_row(), 0, plan.one_left);
+      before = put(1, 2, 0, before_row());
+    }
+    for (const std::int64_t distance : after_distances) {
+      if (distance > last() - 2) break;  // the last two positions are huge too
+      const std::int64_t small = from_end ? last() - distance : distance;
+      put_left(after_row(), small, plan.one_left);
+      const std::int64_t column =
+          from_end ? put(last(), last() - 1, small, after_row()) : put(0, 1, small, after_row());
+      if (column >= 0) (from_end ? before_end : after).emplace_back(distance, column);
     }
   }
 
@@ -220,25 +226,29 @@ struct SumProbe::Design {
     if (data.positions() < 3) return false;
     const bool narrow = data.left_range().most < most_exponent || data.right_range().most < most_exponent;
     const bool f4 = bits_of(data.left_type()) == 4;
-    int least_unit = narrow && !f4 ? least_f16_exponent : std::numeric_limits<int>::min();
-    if (data.output_type() == DType::f16) least_unit = least_f16_exponent - data.factor_exponent();
+    const Exponents left = data.left_range(), right = data.right_range();
+    int unit = narrow ? left.least + right.least : 0;
+    if (narrow && !f4) unit = std::max(unit, least_f16_exponent);
+    if (data.output_type() == DType::f16) unit = std::max(unit, least_f16_exponent - data.factor_exponent());
+    const int enough = f4 ? enough_of_f4 : data.left_type() == DType::f64 ? enough_of_f64 : enough_exponents;
     three_rows = data.left_lines() >= 8;
-    const std::optional<ExponentPlan> found =
-        plan_exponents(data.left_range(), data.right_range(), least_unit, !narrow || f4,
-                       three_rows ? data.left_lines() - 2 : data.left_lines(), data.right_lines());
+    const std::optional<ExponentPlan> found = plan_exponents(
+        left, right, unit, enough, three_rows ? data.left_lines() - 2 : data.left_lines(), data.right_lines());
     if (!found) return false;
     plan = *found;
+    plan.high = narrow && !f4 ? std::min(plan.last, most_f16_exponent - unit) : plan.last;
+    plan.high_left = std::min(left.most, plan.high + unit - right.least);
+    plan.high_right = plan.high + unit - plan.high_left;
     const std::int64_t all = last_even();
+    // The most telling ones first, as long as there are columns.
     add_narrow(2);
-    add_after();
-    add_wide(std::min<std::int64_t>(64, all));
     add_narrow(all);
+    add_after(false);
+    add_wide(std::min<std::int64_t>(64, all));
     add_counted();
-    for (const std::int64_t length : {16, 64, 8, 32, 4}) {
-      add_wide(length);
-      add_narrow(length);
-    }
-    add_wide(all);
+    add_wide(16);
+    for (const std::int64_t length : {64, 16, 8, 32, 4}) add_narrow(length);
+    for (const std::int64_t length : {std::int64_t{32}, std::int64_t{8}, all}) add_wide(length);
     for (std::int64_t length = 128; length < all; length *= 2) {
       // Anywhere between this power of two and the next.
       const std::int64_t more = static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(length)) %
@@ -246,6 +256,7 @@ struct SumProbe::Design {
       add_narrow(length);
       add_wide(std::min(all, length + 2 * (more / 2)));
     }
+    add_after(true);
     return !windows.empty();
   }
 

@@ -247,8 +247,8 @@ struct ValueProbe::Design {
       }
     }
     if (nearest || cut) return;
-    const InputWidth split = close ? InputWidth{InputWidth::Kind::three_bf16, "three bf16, or pieces as long"}
-                                   : InputWidth{InputWidth::Kind::unknown, "unknown"};
+    const InputWidth split = close ? InputWidth{InputWidth::Kind::three_bf16, bits, "three bf16, or pieces as long"}
+                                   : InputWidth{InputWidth::Kind::unknown, 0, "unknown"};
     reading.a = reading.b = split;
   }
 

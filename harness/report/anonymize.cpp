@@ -292,6 +292,9 @@ void Anonymizer::context(Report& report) const {
 void Anonymizer::record(CaseRecord& record) const {
   record.reason = text(record.reason);
   for (OpParity& op : record.parity.ops) op.reason = text(op.reason);
+  if (record.parity.arithmetic) {
+    for (PlanArithmetic& plan : *record.parity.arithmetic) plan.reason = text(plan.reason);
+  }
   for (RoundRecord& round : record.rounds) round.note = text(round.note);
   record.rerun = fmt::format("{}", fmt::join(command(words_of(record.rerun)), " "));
 }

@@ -64,6 +64,7 @@ class CaseConsistency {
     const Node place = node_.at("status");
     Verdict worst = record_.verdict;
     for (const OpParity& op : record_.parity.ops) worst = worse(worst, op.verdict);
+    for (const PlanArithmetic& plan : arithmetic()) worst = worse(worst, plan.verdict);
     require(worst == record_.verdict, place,
             fmt::format("is {}, but an op's is {}", name(record_.verdict), name(worst)));
     require(passed() == record_.reason.empty(), node_.at("reason"),
@@ -74,6 +75,10 @@ class CaseConsistency {
     require(record_.batch >= 1, node_.at("batch"), "is 0, although the case passed");
     require(record_.copies >= 1, node_.at("copies"), "is 0, although the case passed");
     require(!record_.rounds.empty(), node_.at("rounds"), "is empty, although the case passed");
+  }
+
+  [[nodiscard]] std::vector<PlanArithmetic> arithmetic() const {
+    return record_.parity.arithmetic.value_or(std::vector<PlanArithmetic>{});
   }
 
   void op(const OpParity& op, const Node& node) {
@@ -112,6 +117,12 @@ class CaseConsistency {
         require(!passed() || tensor.error <= tensor.allowed, node.at("end_to_end").at(i).at("error"),
                 "is more than was allowed, although the case passed");
       }
+    }
+    const std::vector<PlanArithmetic> plans = arithmetic();
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const bool pass = plans[i].verdict == Verdict::pass;
+      require(pass == plans[i].reason.empty(), node.at("arithmetic").at(i).at("status"),
+              pass ? "is pass, although there is a reason" : "is not pass, although there is no reason");
     }
     require(named, node.at("worst_op"),
             fmt::format("is \"{}\", which is no op that was judged", visible(record_.parity.worst_op)));

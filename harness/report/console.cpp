@@ -193,6 +193,10 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   }
   if (record.rewrites) add("fused " + joined(*record.rewrites));
   if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
+  for (const PlanArithmetic& plan : record.parity.arithmetic.value_or(std::vector<PlanArithmetic>{})) {
+    const std::string more = plan.ops > 1 ? fmt::format(" and {} more", plan.ops - 1) : "";
+    add(fmt::format("arithmetic of {}{} ({}): {}", plan.label, more, plan.kind, arithmetic_text(plan)));
+  }
   if (record.derived.peak)
     add((record.derived.breakdown.empty() ? "reached " : fmt::format("{}: ", utilization_name(record.c))) +
         peak_text(*record.derived.peak));

@@ -99,6 +99,31 @@ void visit(Archive& a, OpParity& p) {
 }
 
 template <class Archive>
+void visit(Archive& a, PlanArithmetic& p) {
+  constexpr Rule left_out{.optional = true};
+  a("label", p.label, {.least = 1});
+  a("kind", p.kind, {.least = 1});
+  a("implementation", p.implementation);
+  a("ops", p.ops, {.note = "of the case that have this plan", .least = 1});
+  a("unit", p.unit, {.note = "what adds up the products, where it is known, or unknown", .optional = true});
+  a("inputs", p.inputs, {.note = "what is multiplied of them: exact; tf32, cut; two bf16", .optional = true});
+  a("products", p.products, {.note = "fused, or rounded before they are added", .optional = true});
+  a("bits", p.bits, {.note = "significant bits of a running sum"});
+  a("rounding", p.rounding, {.note = "of a running sum: nearest, cut", .optional = true});
+  a("at_once", p.at_once, {.note = "products that are added at once"});
+  a("fraction", p.fraction, {.note = "bits kept behind the leading one of the largest of them"});
+  a("emptied", p.emptied, {.note = "products after which a narrow sum is added to an f32 one"});
+  a("partial", p.partial, {.note = "the type of partial sums, where they have fewer bits", .optional = true});
+  a("store", p.store, {.note = "how the sum is rounded to the output's type", .optional = true});
+  a("denormals", p.denormals, left_out);
+  a("specials", p.specials, left_out);
+  a("order", p.order, {.note = "in which products are added up", .optional = true});
+  a("note", p.note, {.note = "why nothing was read of the sums", .optional = true});
+  a("status", p.verdict);
+  a("reason", p.reason, {.note = "what is below the declared arithmetic", .optional = true});
+}
+
+template <class Archive>
 void visit(Archive& a, EndToEndTensor& t) {
   a("tensor", t.tensor, {.least = 1});
   a("role", t.role, {.least = 1});
@@ -114,6 +139,8 @@ void visit(Archive& a, Parity& p) {
   a("coverage", p.coverage);
   a("seed", p.seed);
   a("ops", p.ops);
+  a("arithmetic", p.arithmetic,
+    {.note = "since 1.12; what arithmetic the plans of matrix products were seen to use, each plan once", .least = 1});
   a("end_to_end", p.end_to_end,
     {.note = "since 1.7; with the full check: what a small program of several ops left of each tensor against the "
              "program in fp64, in 2-norms",
@@ -369,6 +396,10 @@ void visit(Archive& a, RunContext& r) {
   a("tier", r.tier, {.words = enum_names<Tier>});
   a("check", r.check, {.words = checks});
   a("deterministic", r.deterministic, {.note = "since 1.2"});
+  a("arithmetic", r.arithmetic,
+    {.note = "since 1.12; arithmetic below what ops declare that was accepted (--arithmetic), left out without",
+     .optional = true,
+     .least = 1});
   a("env", r.env);
   a("devices", r.devices, {.least = 1});
   a.time("started_at", r.started_at);
@@ -412,8 +443,8 @@ concept AnyOf = (std::is_same_v<T, Ts> || ...);
 template <class T>
 inline constexpr bool is_part =
     AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
-          CollectiveRates, MemoryPart, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext, ShapesExcept,
-          ShapesContext, ImplementationFile, WrongPlaces>;
+          CollectiveRates, MemoryPart, PlanArithmetic, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext,
+          ShapesExcept, ShapesContext, ImplementationFile, WrongPlaces>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

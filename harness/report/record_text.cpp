@@ -90,6 +90,34 @@ std::string rate_text_of(const CaseRecord& record) {
          format_quantity(record.derived.headline, record.derived.headline_unit);
 }
 
+std::string arithmetic_text(const PlanArithmetic& arithmetic) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const std::string& before, const std::string& what) {
+    if (!what.empty()) parts.push_back(before + what);
+  };
+  add("", arithmetic.unit);
+  if (arithmetic.bits) {
+    std::string sums = fmt::format("running sums of {} bits", *arithmetic.bits);
+    if (!arithmetic.rounding.empty()) sums += arithmetic.rounding == "cut" ? ", cut" : ", to " + arithmetic.rounding;
+    add("", sums);
+  }
+  if (arithmetic.at_once.value_or(1) > 1) {
+    std::string at_once = fmt::format("{} products at once", *arithmetic.at_once);
+    if (arithmetic.fraction) at_once += fmt::format(", to {} bits behind the largest", *arithmetic.fraction);
+    add("", at_once);
+  }
+  if (arithmetic.emptied) add("", fmt::format("emptied every {} products", *arithmetic.emptied));
+  add("partial sums in ", arithmetic.partial);
+  add("inputs ", arithmetic.inputs);
+  add("products ", arithmetic.products);
+  add("stored ", arithmetic.store);
+  add("denormals ", arithmetic.denormals);
+  add("NaN and infinity ", arithmetic.specials);
+  add("added ", arithmetic.order);
+  add("", arithmetic.note);
+  return joined(parts, "; ");
+}
+
 std::string share_or_unknown(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f}%", 100.0 * *share) : "unknown";
 }
@@ -104,7 +132,8 @@ std::string_view meaning_of_flag(std::string_view flag) {
 std::string_view meaning_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::downgraded:
-      return "an op's results are outside the bound of the declared precision, and right within that of a lower one";
+      return "an op computes in less than the declared precision: a probe read it, or its results are outside the "
+             "declared bound and right within a lower one's";
     case Verdict::not_proven: return "the check compared nothing, or accepted an output that was corrupted on purpose";
     case Verdict::unverified: return "not checked (--check off): no result";
     default: return "";

@@ -33,6 +33,10 @@ struct TimingCount {
 /// "21.8 GFLOP/s", of an unreliable timing "~21.8 GFLOP/s".
 [[nodiscard]] std::string rate_text_of(const CaseRecord& record);
 
+/// "f32, one product at a time; running sums of 24 bits, to nearest; inputs exact; stored to nearest even; in order of
+/// k": what a probe read of a plan, without what it could not read.
+[[nodiscard]] std::string arithmetic_text(const PlanArithmetic& arithmetic);
+
 /// "12.5%", or "unknown".
 [[nodiscard]] std::string share_or_unknown(const std::optional<double>& share);
 

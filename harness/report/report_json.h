@@ -95,6 +95,8 @@ struct RunContext {
   std::string check;
   /// Only implementations that give the same bits each time were taken; reports before 1.2 do not tell.
   std::optional<bool> deterministic = false;
+  /// Arithmetic below what ops declare that was accepted (--arithmetic); since 1.12.
+  std::vector<std::string> arithmetic;
   std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;

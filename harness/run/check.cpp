@@ -8,6 +8,7 @@
 #include "harness/parity/end_to_end.h"
 #include "harness/parity/exact_data.h"
 #include "harness/parity/sample.h"
+#include "harness/run/plan_probe.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {
@@ -101,8 +102,8 @@ void CaseCheck::end_to_end() {
   }
   if (options_.alive) options_.alive();
   StorageReader reader(prepared_);
-  const auto results = gpubench::end_to_end(program, prepared_.planned().c.id_without_ranks(), options_.seed,
-                                            [&](ValueId id) -> std::optional<TensorView> {
+  const auto results = gpubench::end_to_end(prepared_.judged_program(), prepared_.planned().c.id_without_ranks(),
+                                            options_.seed, [&](ValueId id) -> std::optional<TensorView> {
                                               const Value& value = program.value(id);
                                               if (!prepared_.memory_plan().is_left(value.storage)) return std::nullopt;
                                               return TensorView(value.spec, reader[value.storage] + value.offset_bytes);
@@ -169,7 +170,7 @@ void CaseCheck::on_special_data() {
 }
 
 void CaseCheck::on_exact_data(int op) {
-  const Program& program = prepared_.program();
+  const Program& program = prepared_.judged_program();
   const OpCall& call = program.op(op);
   const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
   const std::optional<ExactData> data = exact_data({call, inputs, outputs}, options_.seed);
@@ -186,7 +187,7 @@ void CaseCheck::on_revealing_data(int op) {
   const CallSpecs specs{call, inputs, outputs};
   const OpDefinition& meaning = definition(call.kind);
   for (const RevealingData& data : meaning.revealing_data(specs)) {
-    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.policy_for(op, "special").flop_budget))
+    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.budget(op)))
       return;
     // What shares its memory may not be there any more.
     const bool is_there = std::ranges::all_of(
@@ -385,6 +386,11 @@ void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
   blame(record_, Verdict::fail,
         fmt::format("the timed launch left other bits of '{}' than the same ops in segments, twice alike",
                     prepared_.program().storage({differing->first}).name));
+}
+
+void CaseCheck::probe() {
+  if (options_.check == CheckMode::off) return;
+  probe_plans(prepared_, options_, judge_, record_);
 }
 
 std::string CaseCheck::rounds_coverage() const {

@@ -64,11 +64,12 @@ class OpJudge {
   [[nodiscard]] OpParity judge(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                                const std::string& phase, std::span<const std::vector<std::int64_t>> suspects = {},
                                const SumsOfData& sums = {}) const;
-
-  /// How op is judged.
-  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
+  /// The fp64 work allowed for the op: its share of the case's.
+  [[nodiscard]] double budget(int op) const;
 
  private:
+  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
+
   const PreparedCase& prepared_;
   const RunOptions& options_;
   mutable std::int64_t room_for_failures_ = most_saved_bytes;
@@ -197,6 +198,8 @@ class CaseCheck {
   /// faults that usual data hide (OpDefinition::revealing_data), unless that costs more than the check of the op may.
   /// Copy 0 then holds other data than the case's.
   void on_special_data();
+  /// Probes the arithmetic of the plans (plan_probe.h). Copy 0 holds other data after that.
+  void probe();
 
   /// How often the replay paused to keep values before they were overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }

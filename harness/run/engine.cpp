@@ -245,7 +245,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
         std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available,
                                        PlanRequest{planned.c.contender.empty() ? pins_of(options_, planned.id())
                                                                                : std::map<std::string, std::string>(),
-                                                   tuning_cache_.get(), options_.deterministic});
+                                                   tuning_cache_.get(), options_.deterministic, options_.arithmetic});
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
@@ -273,6 +273,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "check");
   });
   record.check_s += watch.seconds();
+  if (record.verdict == Verdict::downgraded) launch_further(active);  // says more about the arithmetic that was found
   if (!may_go_on(record)) return finish(active, observer);
   adopt_rounds(record, options_.protocol());
   active.adopted = record.rounds.size();
@@ -363,7 +364,6 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     if (probed) active.probes->early_return(*active.prepared);
     active.check->replay();
     if (probed && record.verdict == Verdict::pass) active.probes->novelty(*active.prepared, options_.seed);
-    if (record.verdict == Verdict::pass) active.check->on_special_data();
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "recheck");
   });
   record.check_s += watch.seconds();
@@ -407,7 +407,17 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     }
     add_energy(record.derived, joules, record.summary);
   });
+  launch_further(active);
   finish(active, observer);
+}
+
+// The last of all: it leaves other data than those that were timed.
+void Engine::launch_further(Active& active) {
+  if (active.record.verdict != Verdict::pass && active.record.verdict != Verdict::downgraded) return;
+  const Stopwatch watch;
+  guarded(active.record, "probe", *telemetry_, [&] { active.check->probe(); });
+  guarded(active.record, "special data", *telemetry_, [&] { active.check->on_special_data(); });
+  active.record.check_s += watch.seconds();
 }
 
 std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observer) {

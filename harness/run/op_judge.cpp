@@ -66,12 +66,16 @@ OpJudge::OpJudge(const PreparedCase& prepared, const RunOptions& options) : prep
     total_work_ += work_of(prepared.program(), op);
 }
 
-JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
+double OpJudge::budget(int op) const {
   const double budget = options_.check_flop.value_or(budget_flop(options_.tier));
   const double share = total_work_ > 0.0 ? work_of(prepared_.program(), op) / total_work_ : 1.0;
+  return std::max(budget * share, std::min(budget, smallest_budget_flop));
+}
+
+JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
   JudgePolicy policy;
   policy.mode = options_.check;
-  policy.flop_budget = std::max(budget * share, std::min(budget, smallest_budget_flop));
+  policy.flop_budget = budget(op);
   policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
   policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return policy;
@@ -81,7 +85,7 @@ OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<
                         const std::string& phase, std::span<const std::vector<std::int64_t>> suspects,
                         const SumsOfData& sums) const {
   if (options_.alive) options_.alive();
-  const Program& program = prepared_.program();
+  const Program& program = prepared_.judged_program();
   const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
   const OpView view{input_views, output_views, suspects};

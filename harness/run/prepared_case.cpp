@@ -11,6 +11,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/parity/compare.h"
 #include "harness/parity/fill.h"
+#include "harness/parity/lower_precision.h"
 #include "harness/run/case_memory.h"
 
 namespace gpubench {
@@ -49,6 +50,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
     (program().op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
   }
+  if (!request.arithmetic.empty()) judged_ = with_arithmetic(program(), request.arithmetic);
   if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
   sort_storages();
   plan_ops(request);
@@ -114,7 +116,7 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
     } else if (request.tuning_cache != nullptr) {
       options.remembered = request.tuning_cache->recall(key);
     }
-    const CandidateJudge judge(program(), static_cast<int>(plans_.size()));
+    const CandidateJudge judge(judged_program(), static_cast<int>(plans_.size()));
     options.judge = &judge;
     plans_.push_back(backend_.plan(call, specs, options));
     if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
@@ -323,6 +325,24 @@ void PreparedCase::begin_outputs(int op) {
     const StorageId storage = program().value(output).storage;
     if (kept.insert(storage.index).second) begin_storage(0, storage);
   }
+}
+
+void PreparedCase::give(ValueId id, const SparseTensor& data) {
+  const Value& value = program().value(id);
+  const TensorSpec& spec = value.spec;
+  GuardedBlock& block = memory(0).block(value.storage);
+  if (memory_plan_.is_shared(value.storage)) block.write_guards();
+  block.modify([&](std::span<std::byte> bytes) {
+    std::byte* const to = bytes.data() + value.offset_bytes;
+    if (data.rest == 0.0 && spec.layout.is_row_major(spec.shape)) {
+      std::fill_n(to, bytes_of(spec.dtype, spec.shape.elements()), std::byte{0});
+    } else {
+      for (std::int64_t e = 0; e < spec.shape.elements(); ++e)
+        store(spec.dtype, to, spec.layout.offset(spec.shape, e), data.rest);
+    }
+    for (const SparseTensor::Element& element : data.elements)
+      store(spec.dtype, to, spec.layout.offset(spec.shape, element.linear), element.value);
+  });
 }
 
 void PreparedCase::reverse_inputs() {

@@ -14,6 +14,7 @@
 #include "harness/core/backend.h"
 #include "harness/core/program.h"
 #include "harness/core/tuning_cache.h"
+#include "harness/parity/probe_data.h"
 #include "harness/parity/textbook_outputs.h"
 #include "harness/plan/memory_plan.h"
 #include "harness/plan/plan.h"
@@ -38,6 +39,7 @@ struct PlanRequest {
   std::map<std::string, std::string> pins = {};  ///< implementations by op label
   const TuningCache* tuning_cache = nullptr;     ///< choices of earlier runs for all other ops; may be null
   bool deterministic = false;                    ///< see PlanOptions
+  std::span<const std::string> arithmetic = {};  ///< what is accepted below what ops declare (with_arithmetic())
 };
 
 class PreparedCase {
@@ -52,6 +54,8 @@ class PreparedCase {
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
   [[nodiscard]] const Program& program() const { return fused_.program; }
+  /// The same with the arithmetic that its results are judged by.
+  [[nodiscard]] const Program& judged_program() const { return judged_ ? *judged_ : program(); }
   /// The fusions, in the order of the ops; empty if the program is as declared.
   [[nodiscard]] const std::vector<std::string>& rewrites() const { return fused_.rewrites; }
   /// Indices of the ops of a phase, in order.
@@ -127,6 +131,8 @@ class PreparedCase {
   /// Writes a value of copy 0, an operand of a launch on data made for it. `data` has its shape and type. Guards of
   /// memory that storages share are written anew.
   void give(ValueId id, const HostTensor& data);
+  /// The same of data most of which are alike, at the speed of memory where they are zeros.
+  void give(ValueId id, const SparseTensor& data);
   /// Poisons and guards what an op of copy 0 writes and does not update, whatever was there before.
   void begin_outputs(int op);
 
@@ -153,6 +159,7 @@ class PreparedCase {
   Arena& arena_;
   const PlannedCase& planned_;
   Fused fused_;
+  std::optional<Program> judged_;  ///< where that is another
   std::vector<int> setup_ops_;
   std::vector<int> timed_ops_;
   std::vector<Plan> plans_;

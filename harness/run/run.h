@@ -40,6 +40,8 @@ struct RunOptions {
   std::optional<double> check_flop{};  ///< fp64 work for judging a case, in each of check and recheck; else the tier's
   /// Called with each op that was judged, with what it read and wrote; may be empty.
   std::function<void(const Program&, int op, const OpView&, const OpParity&)> judged{};
+  /// Arithmetic below what ops declare that is accepted (--arithmetic): names of LowerArithmetic.
+  std::vector<std::string> arithmetic{};
   int rechecks = 0;  ///< more launches of each case after its rounds, each compared with what was checked
   std::uint64_t seed = 42;
   /// A worker may be silent for three times what its case should take, within these limits. A floor of 0: for ever.

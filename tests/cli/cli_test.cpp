@@ -172,6 +172,7 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
       {{"--suite", "sm"}, "sim"},
       {{"--suite", "nosuch"}, "known: all, sim"},
       {{"--precision", "f31"}, "f32"},
+      {{"--arithmetic", "tf3"}, "did you mean 'tf32'?"},
       {{"--axis", "q=1"}, "q"},
       {{"--filter", "("}, "("},
       {{"--device", "sum"}, "did you mean 'sim'?"},
@@ -191,6 +192,12 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
     EXPECT_EQ(cli.out.str(), "");
   }
   EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, ArithmeticThatIsAcceptedIsInTheReportAndInRerunLines) {
+  EXPECT_EQ(run_to_stdout({"--filter", "last", "--arithmetic", "tf32,bf16_sums"}), 0);
+  EXPECT_EQ(document()["context"]["gpubench"]["arithmetic"], Json({"tf32", "bf16_sums"}));
+  EXPECT_THAT(document()["gpubench"]["cases"][0]["rerun"].get<std::string>(), HasSubstr("--arithmetic tf32,bf16_sums"));
 }
 
 TEST_F(Cli, TheEnvironmentStandsInForFlagsAndIsTold) {

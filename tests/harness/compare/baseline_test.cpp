@@ -138,6 +138,8 @@ TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
       [](Report& r) { r.run.tier = "quick"; },
       [](Report& r) { r.run.preset = "normal"; },
       [](Report& r) { r.run.deterministic = true; },
+      [](Report& r) { r.run.arithmetic = {"tf32"}; },
+      [](Report& r) { r.run.arithmetic.clear(); },
       [](Report& r) { r.run.locked_clock_mhz = 1980; },
       [](Report& r) { r.run.locked_clock_mhz = 0; },
       [](Report& r) { r.run.build[1].second = "Debug"; },

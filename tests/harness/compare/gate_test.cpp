@@ -169,7 +169,7 @@ TEST(Gate, AnotherSetupIsRefusedNamingItsKeysUnlessTheyMayDiffer) {
   EXPECT_EQ(allowed.allowed.size(), 1U);
   options.allowed_differences = {"device.onednn"};
   EXPECT_THAT(refusal(side_of(steady), candidate, options),
-              HasSubstr("no report has 'device.onednn'; they have: build_type"));
+              HasSubstr("no report has 'device.onednn'; they have: arithmetic, build_type"));
 }
 
 TEST(Gate, OneReportOfASideFromElsewhereIsRefusedToo) {

@@ -217,9 +217,33 @@ TEST(Document, FlagsVerdictsAndIdsAreExplainedWhereTheyAreShown) {
   const std::string words = page.substr(page.find("<h2>All cases"));
   EXPECT_TRUE(holds(words, "<dt>noisy</dt><dd>the 95% interval of the time is wider than ±25%"));
   EXPECT_TRUE(holds(words, "<dt>severe</dt><dd>more than 5% of the samples"));
-  EXPECT_TRUE(holds(words, "<dt>downgraded</dt><dd>right within the bound of a lower precision"));
+  EXPECT_TRUE(holds(words, "<dt>downgraded</dt><dd>computed in less than the declared precision: a probe read it"));
   EXPECT_TRUE(holds(words, "<dt>case</dt><dd>suite/workload/dimensions/precision[/modes]/xranks"));
   EXPECT_FALSE(holds(words, "<dt>drift"));  // of what does not occur nothing is said
+}
+
+TEST(Document, ArithmeticThatWasReadStandsBesideItsRate) {
+  CaseRecord slow = made_gemm(100), fast = made_gemm(200);
+  for (CaseRecord* record : {&slow, &fast}) {
+    PlanArithmetic& plan = record->parity.arithmetic.emplace().emplace_back();
+    plan.kind = "gemm";
+    plan.implementation = "a library";
+    plan.unit = "Hopper or Blackwell";
+    plan.inputs = "exact";
+    plan.bits = 24;
+    plan.rounding = "cut";
+    plan.at_once = 16;
+    plan.order = "16 at once, in order <b>";
+  }
+  fast.derived.headline = 4.0 * slow.derived.headline;
+  const std::string page = page_of(made_report({slow, fast}));
+  EXPECT_TRUE(holds(page, "<a href=\"#arithmetic\">Arithmetic</a>"));
+  const std::string table = page.substr(page.find("<h2>Arithmetic"));
+  EXPECT_TRUE(holds(table, "Arithmetic of 2 plans"));
+  for (const char* cell : {"Hopper or Blackwell", "24 bits, cut, 16 at once", "16 at once, in order &lt;b&gt;"})
+    EXPECT_TRUE(holds(table, cell)) << cell;
+  EXPECT_TRUE(holds(table, fast.key())) << "plans that read alike share a row, with the fastest case";
+  EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "#arithmetic"));
 }
 
 // Not folded: who prints the page, or blocks scripts, has the table too.

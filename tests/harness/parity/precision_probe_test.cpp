@@ -92,7 +92,7 @@ TEST(PrecisionProbe, AKnownUnitsReadingsAreThoseThatWerePublished) {
   EXPECT_EQ(told.at("split-K in bf16").partial, "bf16");
   EXPECT_EQ(told.at("split-K in f16").partial, "f16");
   EXPECT_EQ(told.at("Hopper, bf16").order,
-            "the first 64: 16 at once, in order; 64 that are 8 apart: 16 at once, in order");
+            "the first 51: 16 at once, in order; 51 that are 10 apart: 16 at once, in order");
   EXPECT_EQ(told.at("Volta").order, "16 of the first 256: 4 at once, in order") << "f16 has no room for more";
 }
 
@@ -373,6 +373,18 @@ TEST(PrecisionProbe, SmallAndLopsidedProductsAreReadAsFarAsTheyGo) {
   const PlanArithmetic small = read_of({"", f32, f32, f32, fused_f32, ""}, {.m = 8, .n = 8, .k = 8});
   EXPECT_EQ(small.bits, std::nullopt) << "all of k may be one step";
   EXPECT_EQ(small.order, "in order of k");
+}
+
+TEST(PrecisionProbe, WithLinesEnoughTwoLaunchesDo) {
+  const auto launches_of = [](DType type, const GemmExtents& e) {
+    const EmulatedGemm gemm({"", type, type, type, fused_f32, ""}, e);
+    return gemm.probed(1).second;
+  };
+  EXPECT_EQ(launches_of(bf16, usual), 2);
+  EXPECT_EQ(launches_of(f32, {.m = 256, .n = 256, .k = 128}), 2);
+  EXPECT_EQ(launches_of(f32, {.m = 128, .n = 128, .k = 128}), 3) << "all of k needs all lines";
+  EXPECT_EQ(launches_of(f32, {.m = 64, .n = 64, .k = 512}), 3) << "too few lines are left";
+  EXPECT_EQ(launches_of(f32, {.m = 64, .n = 64, .k = 2}), 1) << "no sum";
 }
 
 TEST(PrecisionProbe, TheSameSeedGivesTheSameDataAndAnotherOneOthers) {

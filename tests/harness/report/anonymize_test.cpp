@@ -76,6 +76,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/context/gpubench/argv/N", Fate::hidden},
       {"/context/gpubench/env/GPUBENCH_SUITE", Fate::text},
       {"/context/gpubench/env/.*", Fate::hidden},
+      {"/context/gpubench/arithmetic/N", Fate::kept},
       {"/context/gpubench/shapes/file", Fate::hidden},
       {"/context/gpubench/shapes/format", Fate::kept},
       {"/context/gpubench/shapes/excepts/N/reason", Fate::text},  // has words of the file
@@ -99,6 +100,8 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/parity/ops/N/reason", Fate::text},
       {"/gpubench/cases/N/parity/ops/N/worst/(tensor|nonfinite/.*)", Fate::kept},
       {"/gpubench/cases/N/parity/ops/N/places/(tensor|words)", Fate::kept},
+      {"/gpubench/cases/N/parity/arithmetic/N/reason", Fate::text},
+      {"/gpubench/cases/N/parity/arithmetic/N/[a-z_]+", Fate::kept},
       {"/gpubench/cases/N/parity/end_to_end/N/(tensor|role)", Fate::kept},
       {"/gpubench/cases/N/rounds/N/note", Fate::text},
       {"/gpubench/cases/N/rounds/N/telemetry/reasons/N", Fate::kept},

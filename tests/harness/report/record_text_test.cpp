@@ -88,6 +88,21 @@ TEST(DetailText, AStepIsToldByKindOfOpAndByLayerWithItsMemory) {
   EXPECT_THAT(text, HasSubstr("MFU: 54.6% of bf16's peak (Made Up, sourced: a page)"));
 }
 
+TEST(ArithmeticText, SaysWhatWasReadAndLeavesOutWhatWasNot) {
+  EXPECT_EQ(
+      arithmetic_text(sample_record().parity.arithmetic->front()),
+      "Hopper, 8-bit, emptied every 128 products; running sums of 14 bits, cut; 32 products at once, to 13 bits "
+      "behind the largest; emptied every 128 products; partial sums in bf16; inputs exact; products fused; stored "
+      "nearest even; denormals flushed: a, output; NaN and infinity overflow saturates; added 32 at once, in "
+      "order; a note");
+  PlanArithmetic little;
+  little.inputs = "exact";
+  EXPECT_EQ(arithmetic_text(little), "inputs exact");
+  const std::string text = result_line(sample_record(), {.verbosity = 1});
+  EXPECT_THAT(text, HasSubstr("arithmetic of gemm.forward and 2 more (gemm): Hopper, 8-bit"));
+  EXPECT_THAT(result_line(sample_record(), unadorned), Not(HasSubstr("arithmetic of")));
+}
+
 TEST(ReliabilityText, SharesThatSayNothingAreUnknownInTheDetails) {
   CaseRecord record = unsure_record(0.9);
   record.derived.remainder = -18.06;
@@ -107,7 +122,7 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
   flagged.summary.flags = {"severe", "rank 3 straggles", "noisy", "\x1b[2J"};
   const std::vector<CaseRecord> records{clean, flagged, flagged};
   const std::string text = legend_text(records, unadorned);
-  EXPECT_THAT(text, HasSubstr("\n[DOWNGRADED] an op's results are outside the bound of the declared precision"));
+  EXPECT_THAT(text, HasSubstr("\n[DOWNGRADED] an op computes in less than the declared precision: a probe read it"));
   EXPECT_THAT(text, HasSubstr("\n[severe] more than 5% of the samples"));
   EXPECT_THAT(text, HasSubstr("\n[rank 3 straggles] "));
   EXPECT_THAT(text, HasSubstr("\n[noisy] the 95% interval is wider than +-25%"));
