@@ -188,6 +188,7 @@ class Run {
                                    format_duration(expected_s), name(options_.run.check), options_.run.seed);
     if (options_.run.rechecks > 0) work += ", " + recheck_text(options_.run.rechecks);
     if (options_.run.deterministic) work += ", deterministic";
+    if (!options_.run.arithmetic.empty()) work += ", accepting " + joined(options_.run.arithmetic, " and ");
     if (options_.run.locked_clock_mhz > 0)
       work += fmt::format(", SM clock locked at {} MHz", options_.run.locked_clock_mhz);
     environment_.err << fitted(device, width, 0) << "\n";

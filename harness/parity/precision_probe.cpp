@@ -142,6 +142,8 @@ PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) 
     told.emptied = sums_.emptied_every;
     if (sums_.partial_bits) told.partial = partial_text(*sums_.partial_bits);
     told.order = order_words(order_, product_.k());
+    if (!sums_.bits && sums_.kept)
+      told.note = fmt::format("sums of few products keep {} bits; there are too few to read more", *sums_.kept);
   } else {
     told.note = has_sums_ ? "its sums are not plain sums of products" : "too few products for sums to be read";
   }

@@ -197,6 +197,7 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
 TEST_F(Cli, ArithmeticThatIsAcceptedIsInTheReportAndInRerunLines) {
   EXPECT_EQ(run_to_stdout({"--filter", "last", "--arithmetic", "tf32,bf16_sums"}), 0);
   EXPECT_EQ(document()["context"]["gpubench"]["arithmetic"], Json({"tf32", "bf16_sums"}));
+  EXPECT_THAT(cli_.err.str(), HasSubstr(", accepting tf32 and bf16_sums"));
   EXPECT_THAT(document()["gpubench"]["cases"][0]["rerun"].get<std::string>(), HasSubstr("--arithmetic tf32,bf16_sums"));
 }
 

@@ -263,11 +263,13 @@ TEST(Document, WhatIsNoDefaultIsSaid) {
   Report report = made_report({made_gemm(100)});
   report.run.seed = 7;
   report.run.deterministic = true;
+  report.run.arithmetic = {"tf32"};
   report.run.env = {{"OMP_NUM_THREADS", "2"}};
   report.run.argv = {"--suite", "gemm"};
   const std::string page = page_of(report);
   EXPECT_TRUE(holds(page, "<th scope=\"row\">seed</th><td>7, not 42</td>"));
   EXPECT_TRUE(holds(page, "<th scope=\"row\">deterministic</th>"));
+  EXPECT_TRUE(holds(page, "<th scope=\"row\">accepted arithmetic</th><td>tf32</td>"));
   EXPECT_TRUE(holds(page, "<th scope=\"row\">variable OMP_NUM_THREADS</th><td>2</td>"));
   EXPECT_TRUE(holds(page, "<th scope=\"row\">command line</th><td>--suite gemm</td>"));
   EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "Set for this run"));

@@ -372,6 +372,7 @@ TEST(PrecisionProbe, SmallAndLopsidedProductsAreReadAsFarAsTheyGo) {
   EXPECT_EQ(vector.inputs, "b: exact") << "a matrix times a vector, which is needed whole for the matrix";
   const PlanArithmetic small = read_of({"", f32, f32, f32, fused_f32, ""}, {.m = 8, .n = 8, .k = 8});
   EXPECT_EQ(small.bits, std::nullopt) << "all of k may be one step";
+  EXPECT_EQ(small.note, "sums of few products keep 24 bits; there are too few to read more");
   EXPECT_EQ(small.order, "in order of k");
 }
 

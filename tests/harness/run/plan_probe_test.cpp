@@ -193,8 +193,8 @@ TEST_P(LowArithmetic, IsADowngradeUnlessItIsDeclared) {
   }
   EXPECT_EQ(record.verdict, Verdict::downgraded);
   EXPECT_EQ(arithmetic_of(record).verdict, Verdict::downgraded);
-  EXPECT_THAT(arithmetic_of(record).reason,
-              AllOf(HasSubstr(row.seen), HasSubstr("declared: "), HasSubstr(std::string("--arithmetic ") + row.declared)));
+  EXPECT_THAT(arithmetic_of(record).reason, AllOf(HasSubstr(row.seen), HasSubstr("declared: "),
+                                                  HasSubstr(std::string("--arithmetic ") + row.declared)));
 
   RunOptions accepting = one_round();
   accepting.arithmetic = {row.declared};
