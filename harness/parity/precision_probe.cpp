@@ -142,6 +142,7 @@ PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) 
     told.emptied = sums_.emptied_every;
     if (sums_.partial_bits) told.partial = partial_text(*sums_.partial_bits);
     told.order = order_words(order_, product_.k());
+    if (sums_.more_than) told.note = fmt::format("no bit of a sum is lost: it keeps more than {}", *sums_.more_than);
     if (!sums_.bits && sums_.kept)
       told.note = fmt::format("sums of few products keep {} bits; there are too few to read more", *sums_.kept);
   } else {

@@ -3,23 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "harness/core/hash.h"
+#include "harness/parity/probe_exponents.h"
 
 namespace gpubench {
 namespace {
 
-// The least E: below 5 bits no sum is kept anywhere, so that one of 2^3 and 1 must be exact.
-constexpr int least_exponent = 3;
+// No sum keeps fewer bits: with fewer, it is no plain sum.
 constexpr int fewest_bits = 5;
 // How far is enough for f32's 24 bits and what tensor cores keep behind the largest of 8-bit products or wider ones, of
 // 4-bit ones (35 bits), and for f64's 53.
 constexpr int enough_exponents = 28, enough_of_f4 = 38, enough_of_f64 = 56;
-// The most: more than f64 keeps, and what a counter of 500 ones beside it takes.
-constexpr int most_exponent = 60;
-// Sums in f16 overflow beyond 2^15: where operands have its range, single huge numbers stay below.
 // Distances from two huge neighbours at which a small number is put. No unit adds more than 64 products at once, so
 // that of twice as many some are added in other steps.
 constexpr std::array after_distances{2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 23, 24, 31, 32, 33, 48, 63, 64, 65};
@@ -28,52 +24,6 @@ constexpr std::int64_t beyond_a_step = 128;
 constexpr std::int64_t most_counted = 250;
 // A sum of a running one and an outer one of f32: ones survive beside 2^E in the outer one up to here.
 constexpr int most_outer_exponent = 23;
-
-// The exponents of the huge number, and how the operands share them: E = left[row] + right[variant] - unit.
-struct ExponentPlan {
-  int first = least_exponent, last = 0;  // E
-  int rows = 0, variants = 0;
-  int left = 0, right = 0;  // exponents of the first row and of the first variant
-  int one_left = 0, one_right = 0;
-  int high_left = 0, high_right = 0, high = 0;  // of the rows with a single, large E
-
-  [[nodiscard]] int unit() const { return one_left + one_right; }
-  [[nodiscard]] int count() const { return last - first + 1; }
-};
-
-// Rows for one variant of columns or several, whatever shares the exponents out up to `last`; none where nothing does.
-std::optional<ExponentPlan> plan_up_to(int last, int variants, int unit, const Exponents& left, const Exponents& right,
-                                       std::int64_t most_rows) {
-  ExponentPlan s;
-  s.last = last;
-  s.variants = variants;
-  s.one_left = std::clamp(unit / 2, std::max(left.least, unit - right.most), std::min(left.most, unit - right.least));
-  s.one_right = unit - s.one_left;
-  s.rows = (s.count() + variants - 1) / variants;
-  const int low = std::max(left.least, s.first + unit + (variants - 1) * s.rows - right.most);
-  const int high = std::min(left.most - s.rows + 1, s.first + unit - right.least);
-  if (s.rows > most_rows || low > high) return std::nullopt;
-  s.left = std::clamp((s.first + unit) / 2, low, high);
-  s.right = s.first + unit - s.left;
-  return s;
-}
-
-// As few variants as lead up to `enough`, else as far as it goes with columns for one window.
-std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int unit, int enough,
-                                           std::int64_t most_rows, std::int64_t most_columns) {
-  const int most = std::min(most_exponent, left.most + right.most - unit);
-  std::optional<ExponentPlan> best;
-  for (int variants = 1; 2 * variants <= most_columns && variants <= most; ++variants) {
-    for (int last = most; last > fewest_bits; --last) {
-      const std::optional<ExponentPlan> plan = plan_up_to(last, variants, unit, left, right, most_rows);
-      if (!plan) continue;
-      if (!best || plan->last > best->last) best = plan;
-      break;
-    }
-    if (best && best->last >= std::min(enough, most)) break;
-  }
-  return best;
-}
 
 // +2^E at `huge`, s at `small`, -2^E at `opposite`.
 struct Window {
@@ -224,19 +174,18 @@ struct SumProbe::Design {
 
   bool design() {
     if (data.positions() < 3) return false;
-    const bool narrow = data.left_range().most < most_exponent || data.right_range().most < most_exponent;
     const bool f4 = bits_of(data.left_type()) == 4;
     const Exponents left = data.left_range(), right = data.right_range();
-    int unit = narrow ? left.least + right.least : 0;
-    if (narrow && !f4) unit = std::max(unit, least_f16_exponent);
-    if (data.output_type() == DType::f16) unit = std::max(unit, least_f16_exponent - data.factor_exponent());
+    const int unit = least_unit(data);
     const int enough = f4 ? enough_of_f4 : data.left_type() == DType::f64 ? enough_of_f64 : enough_exponents;
     three_rows = data.left_lines() >= 8;
     const std::optional<ExponentPlan> found = plan_exponents(
         left, right, unit, enough, three_rows ? data.left_lines() - 2 : data.left_lines(), data.right_lines());
     if (!found) return false;
     plan = *found;
-    plan.high = narrow && !f4 ? std::min(plan.last, most_f16_exponent - unit) : plan.last;
+    // Sums in f16 overflow beyond 2^15: where operands have its range, single huge numbers stay below.
+    const bool like_f16 = !f4 && left.most + right.most < most_exponent;
+    plan.high = like_f16 ? std::min(plan.last, most_f16_exponent - unit) : plan.last;
     plan.high_left = std::min(left.most, plan.high + unit - right.least);
     plan.high_right = plan.high + unit - plan.high_left;
     const std::int64_t all = last_even();

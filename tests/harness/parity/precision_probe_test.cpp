@@ -305,6 +305,17 @@ TEST(PrecisionProbe, WhatIsAmbiguousIsToldAndNotJudged) {
   EXPECT_EQ(read_of(f8, {.m = 128, .n = 128, .k = 128}).verdict, Verdict::pass) << "so few may be one chunk";
 }
 
+TEST(PrecisionProbe, SumsOfMoreBitsThanWereTriedAreTold) {
+  const auto wide = [](const Factors8& f) {
+    long double sum = 0.0L;  // 64 bits
+    for (std::size_t k = 0; k < f.a.size(); ++k) sum += static_cast<long double>(f.a[k]) * f.b[k];
+    return static_cast<double>(sum);
+  };
+  const PlanArithmetic told = read_of({"", f32, f32, f32, wide, ""});
+  EXPECT_EQ(told.note, "no bit of a sum is lost: it keeps more than 60");
+  EXPECT_EQ(told.verdict, Verdict::pass);
+}
+
 // A transform before and behind the products, as Winograd's, leaves no plain sums: nothing is read, nothing is judged.
 TEST(PrecisionProbe, SumsThatAreNotPlainAreNotRead) {
   const auto transformed = [](const Factors8& f) {
