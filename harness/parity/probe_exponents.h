@@ -1,5 +1,5 @@
-// Powers of two for sums of 2^E, s and -2^E: which E fit into the range of two operands, and how these share them, so that
-// as few lines as possible give all E.
+// Powers of two for sums of 2^E, s and -2^E: which E fit into the range of two operands, and how these share them, so
+// that as few lines as possible give all E.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,13 @@ struct ExponentPlan {
   [[nodiscard]] int count() const { return last - first + 1; }
 };
 
-/// The exponent of s that leaves most room above it: 0 where there is plenty, else the least at which s is a normal number
-/// of the operands, of the output and, but for 4-bit types, of sums in f16.
+/// The exponent of s that leaves most room above it: 0 where there is plenty, else the least at which s is a normal
+/// number of the operands, of the output and, but for 4-bit types, of sums in f16.
 [[nodiscard]] int least_unit(const ProbeData& data);
 
-/// As few variants as lead up to E = `enough`, else as far as it goes with two columns for each variant. None where no E
-/// beyond a few does.
+/// As few variants as lead up to E = `enough`, else as far as it goes with two columns for each variant. None where no
+/// E beyond a few does.
 [[nodiscard]] std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int unit,
-                                                         int enough, std::int64_t most_rows,
-                                                         std::int64_t most_columns);
+                                                         int enough, std::int64_t most_rows, std::int64_t most_columns);
 
 }  // namespace gpubench

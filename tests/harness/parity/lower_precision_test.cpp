@@ -85,6 +85,29 @@ TEST(LowerPrecision, OfTf32InputsUnderAnF32LabelIsNamed) {
   EXPECT_EQ(honest.parity().verdict, Verdict::pass) << honest.parity().reason;
 }
 
+// What a user accepts replaces a higher arithmetic, in products only where sums are meant, and adds none.
+TEST(LowerPrecision, ThatIsAcceptedIsWhatOpsAreJudgedBy) {
+  Program p = Product::build(DType::f32, {});
+  scale(p, 2.0, {}, "scaled", p.op(0).outputs[0]);
+  const auto math_of = [&](const std::vector<std::string>& names, int op) {
+    const Program lower = with_arithmetic(p, names);
+    EXPECT_EQ(lower.ops().size(), 2U);
+    EXPECT_EQ(lower.op(op).label, p.op(op).label);
+    EXPECT_EQ(lower.op(op).inputs, p.op(op).inputs);
+    return lower.op(op).math;
+  };
+  EXPECT_EQ(math_of({}, 0), Math{});
+  EXPECT_EQ(math_of({"tf32"}, 0).inputs, Math::Inputs::tf32);
+  EXPECT_EQ(math_of({"bf16"}, 0).inputs, Math::Inputs::bf16);
+  EXPECT_EQ(math_of({"bf16x2"}, 0).inputs, Math::Inputs::two_bf16);
+  EXPECT_EQ(math_of({"f16_sums"}, 0).accumulate, DType::f16);
+  EXPECT_EQ(math_of({"bf16_sums"}, 0).accumulate, DType::bf16);
+  EXPECT_TRUE(math_of({"fast_f8", "tf32"}, 0).fast_accumulation);
+  EXPECT_TRUE(math_of({"split_k_in_output"}, 0).split_k_in_output);
+  EXPECT_EQ(math_of({"fewer_sum_bits", "fewer_input_bits"}, 0), Math{}) << "these have no bound of their own";
+  EXPECT_EQ(math_of({"f16_sums", "fast_f8", "split_k_in_output"}, 1), Math{}) << "of the op that is no product";
+}
+
 TEST(LowerPrecision, OfBf16InputsUnderAnF32LabelIsNamed) {
   Product product(DType::f32);
   product.compute(sums(8, DType::f32));

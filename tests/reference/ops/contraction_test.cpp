@@ -111,6 +111,30 @@ TEST(Contraction, AcceptsTf32HoweverItsInputsAreCutOrRounded) {
   }
 }
 
+// f32 numbers of which one bf16 number is multiplied, or two: right within their own bounds only.
+TEST(Contraction, AcceptsF32InputsInOneBf16OrTwoWhereThatIsDeclared) {
+  const auto one = [](double value) { return round_to(DType::bf16, value); };
+  const auto two = [](double value) {
+    const double high = round_to(DType::bf16, value);
+    return high + round_to(DType::bf16, value - high);
+  };
+  const auto one_cut = [](double value) { return cut_bits(value, 8); };
+  const auto two_cut = [](double value) { return cut_bits(value, 16); };
+  const Math in_one{.inputs = Math::Inputs::bf16}, in_two{.inputs = Math::Inputs::two_bf16};
+  for (const std::size_t k : {1U, 64U, 4096U}) {
+    for (const TensorCore& core : {ampere_16_bit, hopper_16_bit}) {
+      EXPECT_EQ(accepted({in_one, DType::f32, DType::f32, on(core), one}, k), 1.0) << k;
+      EXPECT_EQ(accepted({in_one, DType::f32, DType::f32, on(core), one_cut}, k), 1.0) << k;
+      EXPECT_EQ(accepted({in_two, DType::f32, DType::f32, on(core), two}, k), 1.0) << k;
+      EXPECT_EQ(accepted({in_two, DType::f32, DType::f32, on(core), two_cut}, k), 1.0) << k;
+    }
+  }
+  EXPECT_LT(accepted({in_two, DType::f32, DType::f32, summed_in(DType::f32), one}, 64), 0.2);
+  EXPECT_LT(accepted({{}, DType::f32, DType::f32, summed_in(DType::f32), two}, 1), 0.6);
+  EXPECT_EQ(accepted({{}, DType::f32, DType::f32, summed_in(DType::f32), two}, 4096), 1.0)
+      << "realistic data don't show it: a probe does (harness/parity/precision_probe.h)";
+}
+
 TEST(Contraction, AcceptsEightBitSumsThatArePromotedAndThoseThatNeedNotBe) {
   for (const std::size_t k : {128U, 1000U, 8192U}) {
     for (const DType input : {DType::f8_e4m3, DType::f8_e5m2}) {
