@@ -101,20 +101,20 @@ struct Options {
   std::string device = "auto";
   bool isolate = true;
   bool dry_run = false;
-  bool turns = false;                ///< --turns
-  bool full = false;                 ///< of selftest
-  std::int64_t clean_launches = 0;   ///< of selftest; 0: as --full says
-  int repetitions = 5;               ///< of determinism
-  std::vector<int> other_threads;    ///< likewise; empty: one thread; 0: not tried
-  std::string save_bits;             ///< likewise: file; empty: none
-  std::string bits_before;           ///< likewise: a file that was saved; empty: none
-  double minutes = 5.0;              ///< of soak
-  std::string journal;               ///< likewise: file; empty: none
-  std::string read_journal;          ///< likewise: of a soak that was; empty: there is to be one
-  std::vector<std::string> devices;  ///< likewise: a number of devices, or several names; empty: one
+  bool turns = false;                   ///< --turns
+  bool full = false;                    ///< of selftest
+  std::int64_t clean_launches = 0;      ///< of selftest; 0: as --full says
+  int repetitions = 5;                  ///< of determinism
+  std::vector<int> other_threads;       ///< likewise; empty: one thread; 0: not tried
+  std::string save_bits;                ///< likewise: file; empty: none
+  std::string bits_before;              ///< likewise: a file that was saved; empty: none
+  double minutes = 5.0;                 ///< of soak
+  std::string journal;                  ///< likewise: file; empty: none
+  std::string read_journal;             ///< likewise: of a soak that was; empty: there is to be one
+  std::vector<std::string> devices;     ///< likewise: a number of devices, or several names; empty: one
   std::optional<int> learning_steps{};  ///< of learn: steps of training by itself
   bool brief_learning = false;          ///< likewise: one model, fewer steps
-  bool trust_libraries = false;      ///< --trust-libraries
+  bool trust_libraries = false;         ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};
   std::string impl_op;                                    ///< of impl new
@@ -156,7 +156,8 @@ struct Options {
   std::optional<ExportFormat> export_format{};
   std::optional<Shell> shell{};  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
-  std::string svg;  ///< of report and learn: the folder for charts; of tune-batch and soak: the file for theirs; empty: none
+  std::string
+      svg;  ///< of report and learn: the folder for charts; of tune-batch and soak: the file for theirs; empty: none
   double budget_s = 120.0;                    ///< of tune-batch
   std::optional<double> price_per_hour{};     ///< of report
   std::map<std::string, std::string> labels;  ///< of report: what its files are called, by their letters

@@ -147,7 +147,8 @@ Json SoakBook::json() const {
 SoakRead read_soak(const std::string& path) {
   SoakRead read;
   (void)read_lines(path, [&](const Node& entry, std::size_t line) {
-    const auto& [kind, content] = entry.members().back();
+    const auto members = entry.members();
+    const auto& [kind, content] = members.back();
     if (line == 0) {
       if (kind != "start" || content.at("schema").text() != soak_schema) entry.refuse("is no journal of a soak");
       (void)content.at("schema_version").integer(soak_schema_version, soak_schema_version);

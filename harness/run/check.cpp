@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "harness/core/tuning_cache.h"
 #include "harness/parity/end_to_end.h"
 #include "harness/parity/exact_data.h"
 #include "harness/parity/sample.h"
@@ -155,18 +154,22 @@ void CaseCheck::alone(int op, const LaunchKind& kind) {
   judge_op(op, inputs, outputs, kind, fault);
 }
 
-// The last op first, so that what an earlier one leaves of such data reaches no later one.
-void CaseCheck::on_special_data() {
+// Calls launch(op) for each timed op whose plan no later one has, the last first: what an earlier op leaves of such
+// data reaches no later one.
+void CaseCheck::for_each_plan(const std::function<void(int op)>& launch) {
   if (options_.check == CheckMode::off) return;
   std::set<std::string> plans;
   const std::vector<int>& ops = prepared_.ops(Phase::timed);
   for (auto op = ops.rbegin(); op != ops.rend() && record_.verdict == Verdict::pass; ++op) {
-    const OpCall& call = prepared_.program().op(*op);
-    const std::string plan = prepared_.implementation(*op) + choice_key(call, specs_of_call(prepared_.program(), call));
-    if (!plans.insert(plan).second || overlap_each_other(prepared_.program(), call.inputs)) continue;
-    on_exact_data(*op);
-    on_revealing_data(*op);
+    const bool is_first = plans.insert(prepared_.plan_key(*op)).second;
+    if (is_first && !overlap_each_other(prepared_.program(), prepared_.program().op(*op).inputs)) launch(*op);
   }
+}
+
+void CaseCheck::further_launches() {
+  for_each_plan([this](int op) { on_revealing_data(op); });
+  if (options_.check != CheckMode::off) probe_plans(prepared_, options_, judge_, record_);
+  for_each_plan([this](int op) { on_exact_data(op); });
 }
 
 void CaseCheck::on_exact_data(int op) {
@@ -187,8 +190,7 @@ void CaseCheck::on_revealing_data(int op) {
   const CallSpecs specs{call, inputs, outputs};
   const OpDefinition& meaning = definition(call.kind);
   for (const RevealingData& data : meaning.revealing_data(specs)) {
-    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.budget(op)))
-      return;
+    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.budget(op))) return;
     // What shares its memory may not be there any more.
     const bool is_there = std::ranges::all_of(
         call.inputs, [&](ValueId id) { return !prepared_.memory_plan().is_shared(program.value(id).storage); });
@@ -386,11 +388,6 @@ void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
   blame(record_, Verdict::fail,
         fmt::format("the timed launch left other bits of '{}' than the same ops in segments, twice alike",
                     prepared_.program().storage({differing->first}).name));
-}
-
-void CaseCheck::probe() {
-  if (options_.check == CheckMode::off) return;
-  probe_plans(prepared_, options_, judge_, record_);
 }
 
 std::string CaseCheck::rounds_coverage() const {

@@ -193,13 +193,14 @@ class CaseCheck {
   /// whole launch must leave, bit for bit, what its segments leave.
   void replay();
 
-  /// Runs the timed ops once more on data made for it, each plan once: those that add up products on data of which
-  /// every sum is exact, to judge every element bit for bit (harness/parity/exact_data.h); others on what reveals
-  /// faults that usual data hide (OpDefinition::revealing_data), unless that costs more than the check of the op may.
-  /// Copy 0 then holds other data than the case's.
-  void on_special_data();
-  /// Probes the arithmetic of the plans (plan_probe.h). Copy 0 holds other data after that.
-  void probe();
+  /// Runs the timed ops once more on data made for it, each plan once:
+  ///  - on what reveals faults that usual data hide (OpDefinition::revealing_data), unless that costs more than the
+  ///  check
+  ///    of the op may;
+  ///  - those that add up products on probes of their arithmetic (plan_probe.h), and then, unless that is not what it
+  ///    should be, on data of which every sum is exact, judged bit for bit (harness/parity/exact_data.h).
+  /// A record that is `downgraded` has the probes only. Copy 0 holds other data than the case's after that.
+  void further_launches();
 
   /// How often the replay paused to keep values before they were overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }
@@ -208,6 +209,7 @@ class CaseCheck {
 
  private:
   void alone(int op, const LaunchKind& kind = {});
+  void for_each_plan(const std::function<void(int op)>& launch);
   void on_exact_data(int op);
   void on_revealing_data(int op);
   void end_to_end();

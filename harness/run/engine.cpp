@@ -273,7 +273,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "check");
   });
   record.check_s += watch.seconds();
-  if (record.verdict == Verdict::downgraded) launch_further(active);  // says more about the arithmetic that was found
+  if (record.verdict == Verdict::downgraded) further_launches(active);  // says more about the arithmetic that was found
   if (!may_go_on(record)) return finish(active, observer);
   adopt_rounds(record, options_.protocol());
   active.adopted = record.rounds.size();
@@ -407,16 +407,18 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     }
     add_energy(record.derived, joules, record.summary);
   });
-  launch_further(active);
+  further_launches(active);
   finish(active, observer);
 }
 
 // The last of all: it leaves other data than those that were timed.
-void Engine::launch_further(Active& active) {
+void Engine::further_launches(Active& active) {
   if (active.record.verdict != Verdict::pass && active.record.verdict != Verdict::downgraded) return;
   const Stopwatch watch;
-  guarded(active.record, "probe", *telemetry_, [&] { active.check->probe(); });
-  guarded(active.record, "special data", *telemetry_, [&] { active.check->on_special_data(); });
+  guarded(active.record, "further launches", *telemetry_, [&] {
+    active.check->further_launches();
+    if (active.probes) active.probes->look_at_process(active.prepared->backend(), "further launches");
+  });
   active.record.check_s += watch.seconds();
 }
 

@@ -67,7 +67,7 @@ class Engine {
   /// Applies --inject-slowdown to the last round.
   void inject_slowdown(Active& active);
   void conclude(Active& active, RunObserver& observer);
-  void launch_further(Active& active);
+  void further_launches(Active& active);
   /// From the rounds or, with RunOptions::energy, from a longer window.
   [[nodiscard]] std::optional<double> joules_per_run(Active& active, RunObserver& observer);
   void finish(Active& active, RunObserver& observer);

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "harness/core/hash.h"
-#include "harness/core/tuning_cache.h"
 #include "harness/parity/precision_probe.h"
 
 namespace gpubench {
@@ -89,14 +88,11 @@ class PlanProbe {
 }  // namespace
 
 void probe_plans(PreparedCase& prepared, const RunOptions& options, const OpJudge& judge, CaseRecord& record) {
-  const Program& program = prepared.program();
   PlanProbe probe(prepared, options, judge);
   std::vector<PlanArithmetic> all;
-  std::map<std::string, std::optional<std::size_t>> probed;  // by call and implementation: which of `all`
+  std::map<std::string, std::optional<std::size_t>> probed;  // by plan: which of `all`
   for (const int op : prepared.ops(Phase::timed)) {
-    const OpCall& call = program.op(op);
-    const std::string plan = choice_key(call, specs_of_call(program, call)) + " " + prepared.implementation(op);
-    const auto [at, fresh] = probed.try_emplace(plan);
+    const auto [at, fresh] = probed.try_emplace(prepared.plan_key(op));
     if (!fresh) {
       if (at->second) ++all[*at->second].ops;
       continue;

@@ -126,6 +126,11 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
   }
 }
 
+std::string PreparedCase::plan_key(int op) const {
+  const OpCall& call = program().op(op);
+  return choice_key(call, specs_of_call(program(), call)) + " " + implementation(op);
+}
+
 std::optional<Choice> PreparedCase::choice(int op) const {
   if (pinned_ops_.contains(op)) return Choice::pinned;
   const Choice choice = plans_.at(static_cast<std::size_t>(op))->choice();

@@ -65,6 +65,8 @@ class PreparedCase {
   [[nodiscard]] std::string implementation(int op) const {
     return plans_.at(static_cast<std::size_t>(op))->implementation();
   }
+  /// Alike for ops that do the same by the same implementation: kind, constants, arithmetic, shapes and types.
+  [[nodiscard]] std::string plan_key(int op) const;
   /// How that was chosen; empty if there was no choice.
   [[nodiscard]] std::optional<Choice> choice(int op) const;
   /// PlanImpl::rejected(); empty if nothing was rejected.

@@ -89,7 +89,9 @@ class Selftest {
         prepared.refill(options_.seed);
       }
       CaseRecord record = open_record(planned, options_);
-      CaseCheck(prepared, options_, record).alone();
+      CaseCheck check(prepared, options_, record);
+      check.alone();
+      check.further_launches();
       // What no element shows: a changed input, a damaged guard.
       if (record.verdict != Verdict::pass && result_.alarms.empty())
         result_.alarms.push_back(fmt::format("{}: {}", current_, record.reason));

@@ -87,7 +87,8 @@ TEST(RevealingData, ShowsAMeanOfAPowerOfTwoOfLossesThatIsOffBy2ToTheMinus18) {
   // Summed in f32 one by one, or each divided before.
   float sum = 0.0F, mean = 0.0F;
   for (std::int64_t row = 0; row < 4096; ++row) {
-    const double one = op.left[1].get(row) - op.inputs[0].get(row * 16 + static_cast<std::int64_t>(op.inputs[1].get(row)));
+    const double one =
+        op.left[1].get(row) - op.inputs[0].get(row * 16 + static_cast<std::int64_t>(op.inputs[1].get(row)));
     sum += static_cast<float>(one);
     mean += static_cast<float>(one) / 4096.0F;
   }
@@ -133,9 +134,8 @@ TEST(RevealingData, ShowsAnOverflowThatWasNotNoticed) {
   for (const std::size_t which : {0, 1}) {
     Program p;
     const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(1024.0)));
-    const std::vector<ValueId> gradients{
-        p.add(tensor("g", DType::f16, {100}, Role::gradient, Fill::normal(1.0))),
-        p.add(tensor("h", DType::f16, {77}, Role::gradient, Fill::normal(1.0)))};
+    const std::vector<ValueId> gradients{p.add(tensor("g", DType::f16, {100}, Role::gradient, Fill::normal(1.0))),
+                                         p.add(tensor("h", DType::f16, {77}, Role::gradient, Fill::normal(1.0)))};
     unscale(p, Math{}, "unscale", scale, gradients);
     const Revealed op(std::move(p), which);
     EXPECT_EQ(op.left[0].get(0), 1.0);
@@ -171,7 +171,9 @@ TEST(RevealingData, ShowsAStepThatIsTakenThoughItIsToBeSkipped) {
 Program attention(DType type, bool causal) {
   Program p;
   const Shape shape{1, 64, 2, 32};
-  const auto add = [&](const char* name) { return p.add(tensor(name, type, shape, Role::activation, Fill::normal(1.0))); };
+  const auto add = [&](const char* name) {
+    return p.add(tensor(name, type, shape, Role::activation, Fill::normal(1.0)));
+  };
   Attention attributes;
   attributes.causal = causal;
   attributes.scale = 0.125;

@@ -35,7 +35,12 @@ class EmulatingBackend final : public ForwardingBackend {
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     if (dynamic_cast<const EmulatedPlan*>(plan.get()) == nullptr) return inner().bind(plan, tensors, workspace);
-    return inner().launch_of([this, a = tensors[0], b = tensors[1], c = tensors.back()](void*) { multiply(a, b, c); });
+    const std::vector<Tensor> scales(tensors.begin() + 2, tensors.end() - 1);
+    return inner().launch_of([this, a = tensors[0], b = tensors[1], scales, c = tensors.back()](void*) {
+      double factor = 1.0;
+      for (const Tensor& scale : scales) factor *= load(scale.spec.dtype, scale.data, 0);
+      multiply(a, b, factor, c);
+    });
   }
 
   int launches = 0;
@@ -45,7 +50,7 @@ class EmulatingBackend final : public ForwardingBackend {
     [[nodiscard]] std::string implementation() const override { return "emulated"; }
   };
 
-  void multiply(const Tensor& a, const Tensor& b, const Tensor& c) {
+  void multiply(const Tensor& a, const Tensor& b, double factor, const Tensor& c) {
     ++launches;
     const std::int64_t m = c.spec.shape[0], n = c.spec.shape[1], k = a.spec.shape[1];
     std::vector<double> rows(static_cast<std::size_t>(m * k)), columns(static_cast<std::size_t>(n * k));
@@ -59,7 +64,7 @@ class EmulatingBackend final : public ForwardingBackend {
       for (std::int64_t j = 0; j < n; ++j) {
         const double sum = dot_(std::span(rows).subspan(static_cast<std::size_t>(i) * length, length),
                                 std::span(columns).subspan(static_cast<std::size_t>(j) * length, length));
-        store(c.spec.dtype, c.data, i * n + j, sum);
+        store(c.spec.dtype, c.data, i * n + j, factor * sum);
       }
     }
     const bool huge = std::any_of(rows.begin(), rows.end(), [](double value) { return std::fabs(value) > 0x1p20; });
