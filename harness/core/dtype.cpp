@@ -137,15 +137,30 @@ unsigned half_of(std::byte both, std::int64_t index) {
   return (std::to_integer<unsigned>(both) >> (index % 2 == 0 ? 0U : 4U)) & 0xFU;
 }
 
-template <class T, class Convert>
-void convert_run(const std::byte* base, std::int64_t stride, std::int64_t count, double* out, Convert convert) {
-  const auto size = static_cast<std::int64_t>(sizeof(T));
-  if (stride == 1) {  // a vector loop
-    for (std::int64_t i = 0; i < count; ++i) out[i] = convert(read_as<T>(base + i * size));
-    return;
+// out[i] = element place(i) of `count`.
+template <class Place>
+void load_at(DType type, const std::byte* base, std::int64_t count, double* out, const Place& place) {
+  static const auto e4m3 = table_of<256>(format_of(DType::f8_e4m3));
+  static const auto e5m2 = table_of<256>(format_of(DType::f8_e5m2));
+  static const auto e2m1 = table_of<16>(format_of(DType::f4_e2m1));
+  const auto each = [&]<class T>(T, const auto& convert) {
+    for (std::int64_t i = 0; i < count; ++i)
+      out[i] = convert(read_as<T>(base + place(i) * static_cast<std::int64_t>(sizeof(T))));
+  };
+  const auto widen = [](auto v) { return static_cast<double>(v); };
+  switch (type) {
+    case DType::f64: return each(double{}, widen);
+    case DType::f32: return each(float{}, widen);
+    case DType::f16: return each(std::uint16_t{}, half_to_double);
+    case DType::bf16: return each(std::uint16_t{}, bf16_to_double);
+    case DType::f8_e4m3: return each(std::uint8_t{}, [](auto b) { return e4m3[b]; });
+    case DType::f8_e5m2: return each(std::uint8_t{}, [](auto b) { return e5m2[b]; });
+    case DType::f4_e2m1:
+      for (std::int64_t i = 0; i < count; ++i) out[i] = e2m1[half_of(base[place(i) / 2], place(i))];
+      return;
+    case DType::i32: return each(std::int32_t{}, widen);
+    case DType::u8: return each(std::uint8_t{}, widen);
   }
-  const std::int64_t step = stride * size;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = convert(read_as<T>(base + i * step));
 }
 
 }  // namespace
@@ -211,26 +226,16 @@ void store(DType type, std::byte* base, std::int64_t index, double value) {
 
 void load_run(DType type, const std::byte* base, std::int64_t first, std::int64_t stride, std::int64_t count,
               double* out) {
-  static const auto e4m3 = table_of<256>(format_of(DType::f8_e4m3));
-  static const auto e5m2 = table_of<256>(format_of(DType::f8_e5m2));
-  static const auto e2m1 = table_of<16>(format_of(DType::f4_e2m1));
-  const auto widen = [](auto v) { return static_cast<double>(v); };
-  if (type == DType::f4_e2m1) {
-    for (std::int64_t i = 0; i < count; ++i, first += stride) out[i] = e2m1[half_of(base[first / 2], first)];
-    return;
+  if (stride == 1) {  // a vector loop
+    load_at(type, base, count, out, [first](std::int64_t i) { return first + i; });
+  } else {
+    load_at(type, base, count, out, [first, stride](std::int64_t i) { return first + i * stride; });
   }
-  base += bytes_of(type, first);
-  switch (type) {
-    case DType::f64: convert_run<double>(base, stride, count, out, widen); break;
-    case DType::f32: convert_run<float>(base, stride, count, out, widen); break;
-    case DType::f16: convert_run<std::uint16_t>(base, stride, count, out, half_to_double); break;
-    case DType::bf16: convert_run<std::uint16_t>(base, stride, count, out, bf16_to_double); break;
-    case DType::f8_e4m3: convert_run<std::uint8_t>(base, stride, count, out, [](auto b) { return e4m3[b]; }); break;
-    case DType::f8_e5m2: convert_run<std::uint8_t>(base, stride, count, out, [](auto b) { return e5m2[b]; }); break;
-    case DType::f4_e2m1: break;  // above
-    case DType::i32: convert_run<std::int32_t>(base, stride, count, out, widen); break;
-    case DType::u8: convert_run<std::uint8_t>(base, stride, count, out, widen); break;
-  }
+}
+
+void load_each(DType type, const std::byte* base, std::span<const std::int64_t> elements, double* out) {
+  load_at(type, base, std::ssize(elements), out,
+          [elements](std::int64_t i) { return elements[static_cast<std::size_t>(i)]; });
 }
 
 // Little-endian: the low bytes come first.

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "harness/core/enum_names.h"
@@ -58,6 +59,9 @@ inline void store(DType type, std::byte* element, double value) { store(type, el
 /// `count` elements from `first`, `stride` elements apart, as fp64: the textbook's way to read a row or a column.
 void load_run(DType type, const std::byte* base, std::int64_t first, std::int64_t stride, std::int64_t count,
               double* out);
+
+/// Each of these elements.
+void load_each(DType type, const std::byte* base, std::span<const std::int64_t> elements, double* out);
 
 /// The stored bits of an element, as an unsigned number.
 [[nodiscard]] std::uint64_t load_bits(DType type, const std::byte* base, std::int64_t index = 0);

@@ -217,6 +217,11 @@ void TensorView::gather(std::span<const std::int64_t> firsts, std::int64_t run, 
     gather_bits(firsts, run, bits.data());
     return load_run(spec_->dtype, bits.data(), 0, 1, count, out.data());
   }
+  if (run == 1 && row_major_ && !firsts.empty()) {
+    expect_inside(firsts.front());
+    expect_inside(firsts.back());
+    return load_each(spec_->dtype, data_, firsts, out.data());
+  }
   const auto length = static_cast<std::size_t>(run);
   for (std::size_t i = 0; i < firsts.size();) {
     std::size_t last = i + 1;  // those next to each other are read together

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "harness/core/hash.h"
@@ -55,24 +56,36 @@ std::optional<PairPlan> plan_of(const CallSpecs& op, const Contraction& sums, st
   return plan;
 }
 
-/// Whole numbers of a tensor by their index in [-3, -1, 1, 3], in units.
-class Palette {
+/// [-3, -1, 1, 3], by which index elements are drawn, in units: as stored.
+std::array<std::uint64_t, 4> palette_of(DType type, double unit) {
+  std::array<std::uint64_t, 4> bits{};
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    std::array<std::byte, sizeof(double)> stored{};
+    store(type, stored.data(), unit * (2.0 * static_cast<double>(i) - 3.0));
+    bits[i] = load_bits(type, stored.data());
+  }
+  return bits;
+}
+constexpr unsigned negative(unsigned index) { return 3U - index; }
+
+/// Random indices of elements, 32 from each hash.
+class Draw {
  public:
-  Palette(DType type, double unit) : type_(type) {
-    for (std::size_t i = 0; i < bits_.size(); ++i) {
-      std::array<std::byte, sizeof(double)> stored{};
-      store(type, stored.data(), unit * (2.0 * static_cast<double>(i) - 3.0));
-      bits_[i] = load_bits(type, stored.data());
+  Draw(std::uint64_t key, std::int64_t amplitude) : key_(key), amplitude_(amplitude) {}
+  [[nodiscard]] unsigned at(std::int64_t element) {
+    if (element >> 5U != block_) {
+      block_ = element >> 5U;
+      bits_ = hash_at(key_, static_cast<std::uint64_t>(block_));
     }
+    const unsigned index = (bits_ >> (2U * (static_cast<unsigned>(element) & 31U))) & 3U;
+    return amplitude_ == 1 ? 1U + (index & 1U) : index;
   }
-  void write(HostTensor& to, std::int64_t at, unsigned index) const {
-    store_bits(type_, to.bytes.data(), at, bits_[index]);
-  }
-  [[nodiscard]] static unsigned negative(unsigned index) { return 3U - index; }
 
  private:
-  DType type_;
-  std::array<std::uint64_t, 4> bits_{};
+  std::uint64_t key_;
+  std::int64_t amplitude_;
+  std::int64_t block_ = -1;
+  std::uint64_t bits_ = 0;
 };
 
 class Maker {
@@ -88,27 +101,8 @@ class Maker {
         signs_(mix(seed + 2)),
         marks_(mix(seed + 3)) {}
 
-  [[nodiscard]] HostTensor a() const {
-    return products(op_.inputs[sums_.a], sums_.a_axis, 1.0,
-                    [this](std::int64_t at, std::int64_t pair, bool second, std::int64_t) {
-                      const unsigned index = drawn(of_a_, at);
-                      return second && sign_of(pair) ? Palette::negative(index) : index;
-                    });
-  }
-
-  [[nodiscard]] HostTensor b() const {
-    const std::int64_t step = plan_.marked > 0 ? (sums_.extent / 2 + plan_.marked - 1) / plan_.marked : 0;
-    return products(op_.inputs[sums_.b], sums_.b_axis, unit_,
-                    [=, this](std::int64_t at, std::int64_t pair, bool second, std::int64_t column) {
-                      const unsigned index = drawn(of_b_, at);
-                      if (!second) return index;
-                      const std::uint64_t of_column = hash_at(marks_, static_cast<std::uint64_t>(column));
-                      const bool marked =
-                          step > 0 && (pair + static_cast<std::int64_t>(of_column >> 1U) % step) % step == 0;
-                      const unsigned partner = marked ? moved(index, (of_column & 1U) != 0) : Palette::negative(index);
-                      return sign_of(pair) ? Palette::negative(partner) : partner;
-                    });
-  }
+  [[nodiscard]] HostTensor a() const { return products(op_.inputs[sums_.a], sums_.a_axis, 1.0, of_a_, false); }
+  [[nodiscard]] HostTensor b() const { return products(op_.inputs[sums_.b], sums_.b_axis, unit_, of_b_, true); }
 
   /// Whole numbers from -most to most, in units.
   [[nodiscard]] HostTensor added(std::size_t input, std::int64_t most, double unit) const {
@@ -149,41 +143,98 @@ class Maker {
   }
 
  private:
-  /// Each element's index in the palette by index_of(the first of its pair, its pair, whether it is the second, its
-  /// column); one without a partner is a first.
-  template <class IndexOf>
-  HostTensor products(const TensorSpec& spec, int axis, double unit, IndexOf index_of) const {
+  /// What is the same for all elements at one place along the summed axis; one without a partner is a first.
+  struct Place {
+    std::int64_t back_to_first = 0;  ///< from the second of a pair
+    bool is_second = false;
+    bool is_opposite = false;  ///< the pair's sign, of a second
+    std::int64_t mark = 0;     ///< of columns whose marks have this offset the pair is marked
+  };
+  struct Column {
+    std::int64_t offset = 0;  ///< of its marks, below their step
+    bool is_up = false;       ///< d = 2
+  };
+
+  [[nodiscard]] std::int64_t step_of_marks() const {
+    return plan_.marked > 0 ? (sums_.extent / 2 + plan_.marked - 1) / plan_.marked : 0;
+  }
+
+  [[nodiscard]] std::vector<Place> places() const {
+    const std::int64_t step = step_of_marks();
+    std::vector<Place> places(static_cast<std::size_t>(sums_.extent));
+    for (std::int64_t place = 0; place < sums_.extent; ++place) {
+      const std::int64_t partner = sums_.ragged ? (place ^ 1) : sums_.extent - 1 - place;
+      const std::int64_t pair = sums_.ragged ? place / 2 : std::min(place, partner);
+      Place& at = places[static_cast<std::size_t>(place)];
+      at.is_second = partner < place;
+      if (!at.is_second) continue;
+      at.back_to_first = place - partner;
+      at.is_opposite = (hash_at(signs_, static_cast<std::uint64_t>(pair)) & 1U) != 0;
+      if (step > 0) at.mark = (step - pair % step) % step;
+    }
+    return places;
+  }
+
+  [[nodiscard]] Column column(std::int64_t number) const {
+    const std::uint64_t drawn = hash_at(marks_, static_cast<std::uint64_t>(number));
+    const std::int64_t step = step_of_marks();
+    return {step > 0 ? static_cast<std::int64_t>(drawn >> 1U) % step : -1, (drawn & 1U) != 0};
+  }
+
+  /// A factor; of b some pairs of each column are marked.
+  [[nodiscard]] HostTensor products(const TensorSpec& spec, int axis, double unit, std::uint64_t key,
+                                    bool has_marks) const {
     HostTensor tensor(spec);
-    const Palette palette(spec.dtype, unit);
-    const AxisView along(spec.shape, axis);
-    for (std::int64_t o = 0; o < along.outer; ++o) {
-      for (std::int64_t at = 0; at < along.extent; ++at) {
-        const std::int64_t place = at % sums_.extent;
-        const std::int64_t partner = sums_.ragged ? (place ^ 1) : sums_.extent - 1 - place;
-        const bool second = partner < place;
-        const std::int64_t first = second ? at - place + partner : at;
-        const std::int64_t pair = sums_.ragged ? place / 2 : std::min(place, partner);
-        const std::int64_t group = at / sums_.extent;
-        for (std::int64_t i = 0; i < along.inner; ++i) {
-          palette.write(
-              tensor, along.element(o, at, i),
-              index_of(along.element(o, first, i), pair, second, (o * along.extent + group) * along.inner + i));
-        }
-      }
+    const auto palette = palette_of(spec.dtype, unit);
+    std::byte* const bytes = tensor.bytes.data();
+    const auto as = [&]<class Bits>(Bits) {
+      draw_products(spec, axis, key, has_marks, [&](std::int64_t at, unsigned index) {
+        const auto bits = static_cast<Bits>(palette[index]);
+        std::memcpy(bytes + at * static_cast<std::int64_t>(sizeof bits), &bits, sizeof bits);
+      });
+    };
+    switch (bits_of(spec.dtype)) {
+      case 8: as(std::uint8_t{}); break;
+      case 16: as(std::uint16_t{}); break;
+      case 32: as(std::uint32_t{}); break;
+      case 64: as(std::uint64_t{}); break;
+      default:
+        draw_products(spec, axis, key, has_marks,
+                      [&](std::int64_t at, unsigned index) { store_bits(spec.dtype, bytes, at, palette[index]); });
     }
     return tensor;
   }
 
-  [[nodiscard]] unsigned drawn(std::uint64_t key, std::int64_t at) const {
-    const std::uint64_t bits = hash_at(key, static_cast<std::uint64_t>(at));
-    return static_cast<unsigned>(plan_.amplitude == 1 ? 1 + (bits & 1U) : bits & 3U);
+  /// Calls write(element, its index in the palette).
+  template <class Write>
+  void draw_products(const TensorSpec& spec, int axis, std::uint64_t key, bool has_marks, const Write& write) const {
+    const AxisView along(spec.shape, axis);
+    const std::vector<Place> places = this->places();
+    std::vector<Column> columns(static_cast<std::size_t>(along.inner), Column{-1, false});
+    Draw draw(key, plan_.amplitude);
+    for (std::int64_t o = 0; o < along.outer; ++o) {
+      for (std::int64_t at = 0; at < along.extent; ++at) {
+        const Place& place = places[static_cast<std::size_t>(at % sums_.extent)];
+        if (has_marks && at % sums_.extent == 0) {
+          const std::int64_t first = (o * along.extent + at / sums_.extent) * along.inner;
+          for (std::int64_t i = 0; i < along.inner; ++i) columns[static_cast<std::size_t>(i)] = column(first + i);
+        }
+        const std::int64_t to = along.element(o, at, 0), from = along.element(o, at - place.back_to_first, 0);
+        for (std::int64_t i = 0; i < along.inner; ++i) {
+          unsigned index = draw.at(from + i);
+          if (place.is_second && has_marks) {
+            const Column& of = columns[static_cast<std::size_t>(i)];
+            index = of.offset == place.mark ? moved(index, of.is_up) : negative(index);
+          }
+          write(to + i, place.is_opposite ? negative(index) : index);
+        }
+      }
+    }
   }
-  [[nodiscard]] bool sign_of(std::int64_t pair) const {
-    return (hash_at(signs_, static_cast<std::uint64_t>(pair)) & 1U) != 0;
-  }
+
   /// d - b: 2 more or less than -b, and among the numbers that b may be.
   [[nodiscard]] unsigned moved(unsigned b, bool up) const {
-    const unsigned opposite = Palette::negative(b);
+    const unsigned opposite = negative(b);
     const unsigned lowest = plan_.amplitude == 1 ? 1 : 0, highest = 3 - lowest;
     return opposite == highest || (opposite > lowest && !up) ? opposite - 1 : opposite + 1;
   }

@@ -228,13 +228,14 @@ class Judge {
   void judge_more(Output& output, const UnitChoice& choice) const {
     if (output.everything) return;
     const std::vector<std::int64_t> before = std::move(output.sampled);
-    output.sampled.clear();
     output.everything = choice.everything();
-    if (before.empty() && choice.everything()) return judge_units(output, choice);
-    const std::vector<std::int64_t> chosen = choice.slice(0, choice.size());
+    output.sampled = choice.slice(0, output.everything && before.empty() ? 0 : choice.size());
+    if (before.empty()) return judge_units(output, choice);
     std::vector<std::int64_t> fresh;
-    std::set_difference(chosen.begin(), chosen.end(), before.begin(), before.end(), std::back_inserter(fresh));
-    std::set_union(chosen.begin(), chosen.end(), before.begin(), before.end(), std::back_inserter(output.sampled));
+    std::set_difference(output.sampled.begin(), output.sampled.end(), before.begin(), before.end(),
+                        std::back_inserter(fresh));
+    const auto old = output.sampled.insert(output.sampled.end(), before.begin(), before.end());
+    std::inplace_merge(output.sampled.begin(), old, output.sampled.end());
     judge_units(output, UnitChoice::some(std::move(fresh)));
   }
 

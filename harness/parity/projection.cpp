@@ -44,17 +44,17 @@ struct Folded {
   }
 };
 
-/// What elements are multiplied with: odd whole numbers up to a limit, with random signs.
-struct Factors {
-  std::uint64_t key = 0;
-  std::uint64_t numbers = 1;  ///< 1, 3, ...: how many of them
-
-  [[nodiscard]] double at(std::int64_t place) const {
-    const std::uint64_t drawn = mix(key ^ static_cast<std::uint64_t>(place));
-    const double size = numbers == 1 ? 1.0 : static_cast<double>(2 * ((drawn >> 1U) % numbers) + 1);
-    return (drawn & 1U) != 0 ? size : -size;
+/// What elements along an axis are multiplied with: odd whole numbers 1, 3, ... of which there are `numbers`, with
+/// random signs.
+std::vector<double> random_factors(std::int64_t extent, std::uint64_t numbers, std::uint64_t key) {
+  std::vector<double> factors(static_cast<std::size_t>(extent));
+  for (std::size_t place = 0; place < factors.size(); ++place) {
+    const std::uint64_t drawn = mix(key ^ place);
+    const auto size = static_cast<double>(2 * ((drawn >> 1U) % numbers) + 1);
+    factors[place] = (drawn & 1U) != 0 ? size : -size;
   }
-};
+  return factors;
+}
 
 /// Calls add(sum, element along the axis, value) for every element; two threads never have the same sum.
 template <class Add>
@@ -106,28 +106,28 @@ struct Reduced {
   std::vector<double> sums;
 };
 
-Reduced reduce(const TensorView& view, int axis, std::int64_t groups, const Factors& factors,
+Reduced reduce(const TensorView& view, int axis, std::int64_t groups, std::span<const double> factors,
                const Parallel& parallel) {
   const Folded folded(view.shape(), axis, groups);
   Reduced result{reduced(view.spec(), axis, groups, DType::f64), {}};
   result.sums.resize(static_cast<std::size_t>(folded.sums()));
   for_each_element(view, folded, parallel, [&](std::int64_t sum, std::int64_t at, double value) {
-    result.sums[static_cast<std::size_t>(sum)] += factors.at(at) * value;
+    result.sums[static_cast<std::size_t>(sum)] += factors[static_cast<std::size_t>(at)] * value;
   });
   return result;
 }
 
 class Projector {
  public:
-  /// Adds up along all of the axes, in `groups` parts of the first.
+  /// Adds up along all of the axes, in `groups` parts of the first, with factors of so many sizes.
   Projector(const Operands& operands, const TensorView& output, int index, std::span<const LinearAxis> axes,
-            std::int64_t groups, const Factors& factors, double multiple_of, const Parallel& parallel)
+            std::int64_t groups, std::uint64_t numbers, std::uint64_t key, double multiple_of, const Parallel& parallel)
       : operands_(operands), output_(output), axes_(axes), multiple_of_(multiple_of), parallel_(parallel) {
     for (const TensorSpec& spec : operands.outputs) output_specs_.push_back(spec);
     Shape shape = output.shape();
     for (const LinearAxis& axis : axes) {
       const std::int64_t cut_into = folds_.empty() ? groups : 1;
-      factors_.push_back({hash_at(factors.key, folds_.size()), factors.numbers});
+      factors_.push_back(random_factors(shape[axis.output_axis], numbers, hash_at(key, folds_.size())));
       folds_.emplace_back(shape, axis.output_axis, cut_into);
       for (TensorSpec& spec : output_specs_) spec = reduced(spec, axis.output_axis, cut_into, spec.dtype);
       shape = output_specs_.front().shape;
@@ -198,15 +198,17 @@ class Projector {
     squares_.resize(sums_.size());
     const HalfUlp half(output_.dtype());
     const double multiples = multiple_of_ > 0.0 ? 1.0 / multiple_of_ : 0.0;  // a power of two
+    constexpr double whole = 0x1.8p52;  // added, it leaves whole numbers: fast, where nearbyint() is a call
+    const std::span<const double> factors = factors_.front();
     std::vector<double> magnitudes(sums_.size());
     std::mutex mutex;
     for_each_element(output_, folded, parallel_, [&](std::int64_t sum, std::int64_t at, double value) {
-      if (std::nearbyint(value * multiples) != value * multiples) {
+      if ((value * multiples + whole) - whole != value * multiples) {
         const std::lock_guard lock(mutex);
         odd_.push_back(folded.element(sum, at));
       }
       const double h = half(value);
-      sums_[static_cast<std::size_t>(sum)] += factors_.front().at(at) * value;
+      sums_[static_cast<std::size_t>(sum)] += factors[static_cast<std::size_t>(at)] * value;
       squares_[static_cast<std::size_t>(sum)] += h * h;
       magnitudes[static_cast<std::size_t>(sum)] += value * value;
     });
@@ -218,7 +220,7 @@ class Projector {
       squares_.assign(sums_.size(), 0.0);
       for (std::size_t e = 0; e < sums.size(); ++e) {
         const auto [sum, at] = folds_[i].place_of(static_cast<std::int64_t>(e));
-        sums_[static_cast<std::size_t>(sum)] += factors_[i].at(at) * sums[e];
+        sums_[static_cast<std::size_t>(sum)] += factors_[i][static_cast<std::size_t>(at)] * sums[e];
         squares_[static_cast<std::size_t>(sum)] += squares[e];
       }
     }
@@ -259,8 +261,8 @@ class Projector {
   const Operands& operands_;
   const TensorView& output_;
   std::span<const LinearAxis> axes_;
-  std::vector<Folded> folds_;     // by axis, each of the shape that the one before leaves
-  std::vector<Factors> factors_;  // by axis
+  std::vector<Folded> folds_;                 // by axis, each of the shape that the one before leaves
+  std::vector<std::vector<double>> factors_;  // by axis
   double multiple_of_;
   const Parallel& parallel_;
   std::vector<TensorSpec> output_specs_;
@@ -298,7 +300,7 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
     extents *= static_cast<double>(extent);
     const double affordable = (flop_budget - reading) / std::max(of_a_group, 1.0);
     if (!(affordable >= 1.0) || (!exact && extent < 2 * narrowest_group)) continue;
-    Factors factors{key};
+    std::uint64_t numbers = 1;
     const std::int64_t most = count == 1 ? std::max<std::int64_t>(1, extent / narrowest_group) : 1;
     std::int64_t groups = affordable < static_cast<double>(most) ? static_cast<std::int64_t>(affordable) : most;
     if (exact) {
@@ -306,11 +308,11 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
       // blocks' scales and what is added).
       const double room = 0x1p53 / (64.0 * extents * units.flop_per_unit);
       if (!(room >= 1.0)) return std::nullopt;
-      factors.numbers = static_cast<std::uint64_t>(
+      numbers = static_cast<std::uint64_t>(
           std::clamp(0.5 * std::pow(room, 1.0 / static_cast<double>(count)), 1.0, most_factors));
       groups = 1;
     }
-    return Projector(operands, output, index, std::span(axes).first(count), groups, factors, multiple_of, parallel)
+    return Projector(operands, output, index, std::span(axes).first(count), groups, numbers, key, multiple_of, parallel)
         .result(judged, most_suspects);
   }
   return std::nullopt;

@@ -264,15 +264,15 @@ void Engine::prepare(Active& active, RunObserver& observer) {
 
   observer.phase(record.key(), "check");
   const Stopwatch watch;
+  guarded(record, "check", *telemetry_, [&] { active.check->alone(); });
+  record.check_s += watch.seconds();
   guarded(record, "check", *telemetry_, [&] {
-    active.check->alone();
     if (!may_go_on(record)) return;
     active.prepared->make_copies(available_bytes(active.prepared->backend()));
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "check");
   });
-  record.check_s += watch.seconds();
   if (record.verdict == Verdict::downgraded) further_launches(active);  // says more about the arithmetic that was found
   if (!may_go_on(record)) return finish(active, observer);
   adopt_rounds(record, options_.protocol());

@@ -23,7 +23,7 @@ double work_of(const Program& program, int op) {
 double budget_flop(Tier tier) {
   switch (tier) {
     case Tier::smoke: return 20e6;
-    case Tier::quick: return 120e6;
+    case Tier::quick: return 60e6;
     case Tier::standard:
     case Tier::large: return 500e6;
   }

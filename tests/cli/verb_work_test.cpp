@@ -69,7 +69,7 @@ TEST(WorkingChildren, AStopIsPassedOnAndWhatTheyTellThenIsHeard) {
       troubles_of({"trap 'printf \"Alast\\n\" >&3; exit 0' TERM; while :; do sleep 0.01; done"}, found, 60.0, stopped)
           .size(),
       1U);  // a shell that had not set its trap yet is ended by the signal
-  if (!found.empty()) EXPECT_THAT(found, ElementsAre("0:last"));
+  EXPECT_THAT(found, ::testing::AnyOf(::testing::IsEmpty(), ElementsAre("0:last")));
 }
 
 class VerbWork : public ScratchFolder {

@@ -178,6 +178,19 @@ TEST(DType, ARunReadsEveryStrideThElement) {
   EXPECT_EQ(out, (std::array<double, 3>{1, 3, 5}));
 }
 
+TEST(DType, ElementsAreReadInAnyOrderAsOneByOne) {
+  std::array<std::byte, 64> stored{};
+  for (std::size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<std::byte>(37 * i + 11);
+  const std::array<std::int64_t, 4> wanted{0, 3, 2, 7};
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2,
+                           DType::f4_e2m1, DType::i32, DType::u8}) {
+    std::array<double, 4> out{};
+    load_each(type, stored.data(), wanted, out.data());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_EQ(out[i], load(type, stored.data(), wanted[i])) << name(type) << " " << wanted[i];
+  }
+}
+
 TEST(DType, PoisonIsANaNThatNoStoreProduces) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     std::array<std::byte, 8> element{};

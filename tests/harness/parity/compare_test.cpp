@@ -173,6 +173,51 @@ std::vector<CheckedElement> panel_of(std::initializer_list<Expected> judged, DTy
   return panel;
 }
 
+// compare() passes most elements by without a closer look.
+TEST(Compare, CountsAndFindsWhatALookAtEachElementDoes) {
+  for (const DType type : every_type) {
+    std::vector<Expected> judged;
+    std::vector<double> got;
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      const std::uint64_t drawn = hash_at(7, i);
+      const double value = drawn % 16 == 0 ? 0.0 : std::ldexp(static_cast<double>(drawn % 4001) - 2000.0, -7);
+      const double bound = i % 5 == 0 ? 0.0 : std::ldexp(1.0 + static_cast<double>(drawn % 7), -4);
+      const double off = i % 1000 < 990 ? 0.9 : 3.0;
+      const double at = value + off * bound * std::sin(static_cast<double>(i));
+      judged.push_back({value, i % 97 == 0 ? not_a_number : bound, i % 3 == 0});
+      got.push_back(i % 331 == 0 ? not_a_number : i % 7 == 0 ? -round_to(type, at) : round_to(type, at));
+    }
+    Tally tally;
+    compare(0, judged, type, got, tally);
+    std::int64_t bad = 0;
+    double worst = 0.0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      bad += accepts(judged[i], type, got[i]) ? 0 : 1;
+      worst = std::max(worst, error_over_bound(judged[i], type, got[i]));
+    }
+    EXPECT_EQ(tally.bad, bad) << name(type);
+    EXPECT_EQ(static_cast<std::int64_t>(tally.wrong.size()), bad) << name(type);
+    EXPECT_EQ(tally.error_over_bound, worst) << name(type);
+  }
+}
+
+TEST(Compare, FindsTheWorstOfWhatIsWithinTheBounds) {
+  std::vector<Expected> judged;
+  std::vector<double> got;
+  double worst = 0.0;
+  for (std::uint64_t i = 0; i < 5'000; ++i) {
+    const double value = 1.0 + static_cast<double>(hash_at(9, i) % 1000);
+    judged.push_back({value, 0x1p-10 * value});
+    got.push_back(round_to(DType::f32, value + 0x1p-10 * value * std::sin(static_cast<double>(hash_at(8, i) % 4096))));
+    worst = std::max(worst, error_over_bound(judged.back(), DType::f32, got.back()));
+  }
+  Tally tally;
+  compare(0, judged, DType::f32, got, tally);
+  EXPECT_EQ(tally.bad, 0);
+  EXPECT_EQ(tally.error_over_bound, worst);
+  EXPECT_GT(worst, 0.99);
+}
+
 TEST(Mutations, EveryOneIsRejectedWhereBoundsAreTight) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
     const MutationReport report = mutate(panel_of({{1.5, 1e-3}, {-0.25, 1e-4}, {0.0, 0.0}}, type), type);

@@ -155,8 +155,11 @@ TEST(RevealingData, ShowsAStepThatIsTakenThoughItIsToBeSkipped) {
   const auto f32 = [&](const char* name, Role role, const Fill& how) {
     return p.add(tensor(name, DType::f32, {50}, role, how));
   };
-  AdamWTensor weight{f32("w", Role::parameter, Fill::normal(1.0)), f32("g", Role::gradient, Fill::normal(1.0)),
-                     f32("m", Role::state, Fill::normal(1.0)), f32("v", Role::state, Fill::positive(1.0))};
+  AdamWTensor weight{f32("w", Role::parameter, Fill::normal(1.0)),
+                     f32("g", Role::gradient, Fill::normal(1.0)),
+                     f32("m", Role::state, Fill::normal(1.0)),
+                     f32("v", Role::state, Fill::positive(1.0)),
+                     {}};
   const std::vector<AdamWTensor> tensors{weight};
   adamw(p, {}, Math{}, "adamw", lr, step, tensors, found);
   const Revealed op(std::move(p));
