@@ -306,19 +306,34 @@ void PreparedCase::refill(std::uint64_t seed) {
   reset(0);
 }
 
-void PreparedCase::give(ValueId id, const HostTensor& data) {
+void PreparedCase::write(ValueId id, const std::function<void(const TensorSpec& spec, std::byte* to)>& elements) {
   const Value& value = program().value(id);
-  const TensorSpec& spec = value.spec;
   GuardedBlock& block = memory(0).block(value.storage);
   if (memory_plan_.is_shared(value.storage)) block.write_guards();
-  block.modify([&](std::span<std::byte> bytes) {
-    std::byte* const to = bytes.data() + value.offset_bytes;
+  block.modify([&](std::span<std::byte> bytes) { elements(value.spec, bytes.data() + value.offset_bytes); });
+}
+
+void PreparedCase::give(ValueId id, const HostTensor& data) {
+  write(id, [&](const TensorSpec& spec, std::byte* to) {
     if (spec.layout.is_row_major(spec.shape)) {
       std::ranges::copy(data.bytes, to);
       return;
     }
     for (std::int64_t e = 0; e < data.elements(); ++e)
       store_bits(spec.dtype, to, spec.layout.offset(spec.shape, e), load_bits(spec.dtype, data.bytes.data(), e));
+  });
+}
+
+void PreparedCase::give(ValueId id, const SparseTensor& data) {
+  write(id, [&](const TensorSpec& spec, std::byte* to) {
+    if (data.rest == 0.0 && spec.layout.is_row_major(spec.shape)) {
+      std::fill_n(to, bytes_of(spec.dtype, spec.shape.elements()), std::byte{0});
+    } else {
+      for (std::int64_t e = 0; e < spec.shape.elements(); ++e)
+        store(spec.dtype, to, spec.layout.offset(spec.shape, e), data.rest);
+    }
+    for (const SparseTensor::Element& element : data.elements)
+      store(spec.dtype, to, spec.layout.offset(spec.shape, element.linear), element.value);
   });
 }
 
@@ -330,24 +345,6 @@ void PreparedCase::begin_outputs(int op) {
     const StorageId storage = program().value(output).storage;
     if (kept.insert(storage.index).second) begin_storage(0, storage);
   }
-}
-
-void PreparedCase::give(ValueId id, const SparseTensor& data) {
-  const Value& value = program().value(id);
-  const TensorSpec& spec = value.spec;
-  GuardedBlock& block = memory(0).block(value.storage);
-  if (memory_plan_.is_shared(value.storage)) block.write_guards();
-  block.modify([&](std::span<std::byte> bytes) {
-    std::byte* const to = bytes.data() + value.offset_bytes;
-    if (data.rest == 0.0 && spec.layout.is_row_major(spec.shape)) {
-      std::fill_n(to, bytes_of(spec.dtype, spec.shape.elements()), std::byte{0});
-    } else {
-      for (std::int64_t e = 0; e < spec.shape.elements(); ++e)
-        store(spec.dtype, to, spec.layout.offset(spec.shape, e), data.rest);
-    }
-    for (const SparseTensor::Element& element : data.elements)
-      store(spec.dtype, to, spec.layout.offset(spec.shape, element.linear), element.value);
-  });
 }
 
 void PreparedCase::reverse_inputs() {

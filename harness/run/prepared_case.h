@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -139,6 +140,7 @@ class PreparedCase {
   void begin_outputs(int op);
 
  private:
+  void write(ValueId id, const std::function<void(const TensorSpec& spec, std::byte* to)>& elements);
   struct Copy {
     std::unique_ptr<CaseMemory> memory;
     std::vector<Launch> ops;
