@@ -95,6 +95,7 @@ class Maker {
         sums_(sums),
         plan_(plan),
         unit_(unit),
+        step_(plan.marked > 0 ? (sums.extent / 2 + plan.marked - 1) / plan.marked : 0),
         seed_(seed),
         of_a_(mix(seed)),
         of_b_(mix(seed + 1)),
@@ -155,12 +156,7 @@ class Maker {
     bool is_up = false;       ///< d = 2
   };
 
-  [[nodiscard]] std::int64_t step_of_marks() const {
-    return plan_.marked > 0 ? (sums_.extent / 2 + plan_.marked - 1) / plan_.marked : 0;
-  }
-
   [[nodiscard]] std::vector<Place> places() const {
-    const std::int64_t step = step_of_marks();
     std::vector<Place> places(static_cast<std::size_t>(sums_.extent));
     for (std::int64_t place = 0; place < sums_.extent; ++place) {
       const std::int64_t partner = sums_.ragged ? (place ^ 1) : sums_.extent - 1 - place;
@@ -170,15 +166,14 @@ class Maker {
       if (!at.is_second) continue;
       at.back_to_first = place - partner;
       at.is_opposite = (hash_at(signs_, static_cast<std::uint64_t>(pair)) & 1U) != 0;
-      if (step > 0) at.mark = (step - pair % step) % step;
+      if (step_ > 0) at.mark = (step_ - pair % step_) % step_;
     }
     return places;
   }
 
   [[nodiscard]] Column column(std::int64_t number) const {
     const std::uint64_t drawn = hash_at(marks_, static_cast<std::uint64_t>(number));
-    const std::int64_t step = step_of_marks();
-    return {step > 0 ? static_cast<std::int64_t>(drawn >> 1U) % step : -1, (drawn & 1U) != 0};
+    return {step_ > 0 ? static_cast<std::int64_t>(drawn >> 1U) % step_ : -1, (drawn & 1U) != 0};
   }
 
   /// A factor; of b some pairs of each column are marked.
@@ -243,6 +238,7 @@ class Maker {
   const Contraction& sums_;
   const PairPlan& plan_;
   double unit_;
+  std::int64_t step_;  ///< from one marked pair of a column to the next; 0: none is
   std::uint64_t seed_, of_a_, of_b_, signs_, marks_;
 };
 

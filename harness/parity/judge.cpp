@@ -229,13 +229,15 @@ class Judge {
     if (output.everything) return;
     const std::vector<std::int64_t> before = std::move(output.sampled);
     output.everything = choice.everything();
-    output.sampled = choice.slice(0, output.everything && before.empty() ? 0 : choice.size());
-    if (before.empty()) return judge_units(output, choice);
+    if (before.empty()) {
+      if (!output.everything) output.sampled = choice.slice(0, choice.size());
+      return judge_units(output, choice);
+    }
+    output.sampled.clear();
+    const std::vector<std::int64_t> chosen = choice.slice(0, choice.size());
     std::vector<std::int64_t> fresh;
-    std::set_difference(output.sampled.begin(), output.sampled.end(), before.begin(), before.end(),
-                        std::back_inserter(fresh));
-    const auto old = output.sampled.insert(output.sampled.end(), before.begin(), before.end());
-    std::inplace_merge(output.sampled.begin(), old, output.sampled.end());
+    std::set_difference(chosen.begin(), chosen.end(), before.begin(), before.end(), std::back_inserter(fresh));
+    std::set_union(chosen.begin(), chosen.end(), before.begin(), before.end(), std::back_inserter(output.sampled));
     judge_units(output, UnitChoice::some(std::move(fresh)));
   }
 

@@ -157,7 +157,6 @@ void CaseCheck::alone(int op, const LaunchKind& kind) {
 // Calls launch(op) for each timed op whose plan no later one has, the last first: what an earlier op leaves of such
 // data reaches no later one.
 void CaseCheck::for_each_plan(const std::function<void(int op)>& launch) {
-  if (options_.check == CheckMode::off) return;
   std::set<std::string> plans;
   const std::vector<int>& ops = prepared_.ops(Phase::timed);
   for (auto op = ops.rbegin(); op != ops.rend() && record_.verdict == Verdict::pass; ++op) {
@@ -167,8 +166,9 @@ void CaseCheck::for_each_plan(const std::function<void(int op)>& launch) {
 }
 
 void CaseCheck::further_launches() {
+  if (options_.check == CheckMode::off) return;
   for_each_plan([this](int op) { on_revealing_data(op); });
-  if (options_.check != CheckMode::off) probe_plans(prepared_, options_, judge_, record_);
+  probe_plans(prepared_, options_, judge_, record_);
   for_each_plan([this](int op) { on_exact_data(op); });
 }
 

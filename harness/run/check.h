@@ -194,9 +194,7 @@ class CaseCheck {
   void replay();
 
   /// Runs the timed ops once more on data made for it, each plan once:
-  ///  - on what reveals faults that usual data hide (OpDefinition::revealing_data), unless that costs more than the
-  ///  check
-  ///    of the op may;
+  ///  - on what reveals faults that usual data hide (OpDefinition::revealing_data), unless that is too expensive;
   ///  - those that add up products on probes of their arithmetic (plan_probe.h), and then, unless that is not what it
   ///    should be, on data of which every sum is exact, judged bit for bit (harness/parity/exact_data.h).
   /// A record that is `downgraded` has the probes only. Copy 0 holds other data than the case's after that.

@@ -140,12 +140,13 @@ class PreparedCase {
   void begin_outputs(int op);
 
  private:
-  void write(ValueId id, const std::function<void(const TensorSpec& spec, std::byte* to)>& elements);
   struct Copy {
     std::unique_ptr<CaseMemory> memory;
     std::vector<Launch> ops;
     Launch timed;
   };
+
+  void write(ValueId id, const std::function<void(const TensorSpec& spec, std::byte* to)>& elements);
   void plan_ops(const PlanRequest& request);
   void sort_storages();
   /// Chooses a memory plan that fits into `available_bytes` together with `other_bytes`.
