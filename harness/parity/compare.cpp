@@ -137,7 +137,7 @@ double unexplained(double value, const HalfUlp& half_ulp, double got) {
 }
 
 double ratio_of(const Expected& judged, const HalfUlp& half_ulp, double got, bool accepted) {
-  if (std::isnan(judged.bound)) return infinity;
+  if (std::isnan(judged.bound)) return accepted ? 0.0 : infinity;
   const bool exact = !(judged.bound > 0.0);
   // An exact op has nothing to be measured in but the spacing of its type.
   const double ratio = exact ? std::fabs(got - judged.value) / half_ulp(judged.value)

@@ -134,8 +134,9 @@ double with_bits(int bits, double value) {
 
 class Injector {
  public:
-  Injector(const Program& program, int op, const OpView& clean, const JudgePolicy& policy)
-      : program_(program), op_(op), call_(program.op(op)), policy_(policy) {
+  Injector(const Program& program, int op, const OpView& clean, const JudgePolicy& policy,
+           const std::function<void()>& alive)
+      : program_(program), op_(op), call_(program.op(op)), policy_(policy), alive_(alive) {
     for (const TensorView& input : clean.inputs) inputs_.emplace_back(input);
     for (const TensorView& output : clean.outputs) {
       outputs_.emplace_back(output);
@@ -417,12 +418,16 @@ class Injector {
   std::vector<FaultTrial> try_all() const {
     std::vector<std::optional<FaultTrial>> trials(faults_.size());
     std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-      for (std::size_t i = next++; i < faults_.size(); i = next++) trials[i] = try_one(faults_[i]);
+    const auto work = [&](const std::function<void()>& alive) {
+      for (std::size_t i = next++; i < faults_.size(); i = next++) {
+        if (alive) alive();
+        trials[i] = try_one(faults_[i]);
+      }
     };
     std::vector<std::future<void>> helpers;
-    for (int i = 1; i < policy_.threads; ++i) helpers.push_back(std::async(std::launch::async, work));
-    work();
+    for (int i = 1; i < policy_.threads; ++i)
+      helpers.push_back(std::async(std::launch::async, work, std::function<void()>{}));
+    work(alive_);
     for (std::future<void>& helper : helpers) helper.get();
     std::vector<FaultTrial> tried;
     for (std::optional<FaultTrial>& trial : trials) {
@@ -494,6 +499,7 @@ class Injector {
   int op_;
   const OpCall& call_;
   const JudgePolicy& policy_;
+  const std::function<void()>& alive_;
   std::vector<HostTensor> inputs_, outputs_;
   std::vector<TensorSpec> output_specs_;
   std::vector<std::vector<Expected>> truth_;
@@ -509,7 +515,7 @@ namespace {
 /// What a fault is, on whatever data.
 bool is_same_fault(const FaultTrial& a, const FaultTrial& b) { return a.family == b.family && a.name == b.name; }
 
-/// A launch on other data than the case's, which every run has too (CaseCheck::on_special_data).
+/// A launch on other data than the case's, which every run has too (CaseCheck::further_launches).
 struct OtherLaunch {
   std::string_view data;
   std::vector<HostTensor> inputs;
@@ -530,8 +536,9 @@ std::vector<OtherLaunch> other_launches(const CallSpecs& op, std::span<const Hos
 
 }  // namespace
 
-FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy) {
-  FaultReport report{Injector(program, op, clean, policy).run(), {}};
+FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy,
+                          const std::function<void()>& alive) {
+  FaultReport report{Injector(program, op, clean, policy, alive).run(), {}};
   const std::vector<HostTensor> inputs(clean.inputs.begin(), clean.inputs.end());
   const OpCall& call = program.op(op);
   const std::vector<TensorSpec> input_specs = specs_of(program, call.inputs),
@@ -541,7 +548,7 @@ FaultReport inject_faults(const Program& program, int op, const OpView& clean, c
     JudgePolicy on_these = policy;
     on_these.sums = launch.sums;
     const std::vector<TensorView> given = views_of(launch.inputs), left = views_of(right);
-    Injector injector(program, op, {given, left}, on_these);
+    Injector injector(program, op, {given, left}, on_these, alive);
     if (const std::string alarm = injector.alarm(); !alarm.empty())
       report.alarms.push_back(fmt::format("{}: {}", launch.data, alarm));
     for (FaultTrial& trial : injector.run()) {
@@ -556,7 +563,7 @@ FaultReport inject_faults(const Program& program, int op, const OpView& clean, c
   }
   for (const SpecialData& data : special_data(program.op(op), inputs, specs_of(program, program.op(op).outputs))) {
     const std::vector<TensorView> special = views_of(data.inputs), right = views_of(data.right);
-    Injector injector(program, op, {special, right}, policy);
+    Injector injector(program, op, {special, right}, policy, alive);
     if (const std::string alarm = injector.alarm(); !alarm.empty())
       report.alarms.push_back(
           fmt::format("{}{}{}: {}", name(data.kind), data.name.empty() ? "" : " in ", data.name, alarm));

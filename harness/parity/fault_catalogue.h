@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,7 +64,9 @@ struct FaultReport {
 
 /// Puts every fault of the catalogue that applies into an op that was run, and judges what it leaves; those that change
 /// no number are left out. `clean`: what the op read and wrote; it must pass. What it makes of special data is the
-/// textbook's. Runs on policy.threads threads. Throws ProgramError for an unknown op.
-[[nodiscard]] FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy);
+/// textbook's. Runs on policy.threads threads; the calling one calls `alive`, which may be empty, before each fault.
+/// Throws ProgramError for an unknown op.
+[[nodiscard]] FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy,
+                                        const std::function<void()>& alive = {});
 
 }  // namespace gpubench

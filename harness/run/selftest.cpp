@@ -130,7 +130,7 @@ class Selftest {
     policy.mode = CheckMode::full;
     policy.seed = options_.seed;
     policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const FaultReport report = inject_faults(program, op, view, policy);
+    const FaultReport report = inject_faults(program, op, view, policy, options_.alive);
     for (const FaultTrial& trial : report.trials) add(trial, what);
     for (const std::string& alarm : report.alarms) result_.alarms.push_back(fmt::format("{}: {}", what, alarm));
   }

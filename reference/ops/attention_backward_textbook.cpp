@@ -76,15 +76,15 @@ struct Pair {
 };
 
 // Relative error of exp(score - lse) beside that of the score.
-double exponential_error(double score, double lse, double u) {
+double rounding(double score, double lse, double u) {
   return u * (3.0 * std::fabs(score) + 4.0 * std::fabs(lse) + 10.0);
 }
 
 Pair probability(const QueryRow& row, std::span<const double> k, const Attention& attention,
                  const Arithmetic& arithmetic) {
   const Score score = score_of(row.q, k, attention, arithmetic.products, arithmetic.u);
-  return {std::exp(score.value - row.lse), score.bound + exponential_error(score.value, row.lse, arithmetic.u),
-          score.slope, score.slope_bound};
+  const auto [p, error] = exponential(score.value, row.lse, score.bound + rounding(score.value, row.lse, arithmetic.u));
+  return {p, error, score.slope, score.slope_bound};
 }
 
 Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const double> v,
@@ -221,9 +221,8 @@ void judge_sinks(const Operands& operands, const AttentionExtents& e, std::span<
     for (std::int64_t batch = 0; batch < e.b; ++batch) {
       for (std::int64_t i = 0; i < e.s; ++i) {
         row.read({batch, wanted[h], i}, u);
-        const double p = std::exp(sink - row.lse);
-        const double error =
-            p * ((exponential_error(sink, row.lse, u) + u) * std::fabs(row.correction) + row.correction_bound);
+        const auto [p, p_error] = exponential(sink, row.lse, rounding(sink, row.lse, u));
+        const double error = p * ((p_error + u) * std::fabs(row.correction) + row.correction_bound);
         sum.add(-p * row.correction);
         worst += error;
         variance += error * error / 3.0;

@@ -35,14 +35,15 @@ class AttentionWeights {
     }
     double sum = 0.0;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      delta[j] += rounding(p[j], largest, u);
-      p[j] = std::exp(p[j] - largest);
+      const Exponential weight = exponential(p[j], largest, delta[j] + rounding(p[j], largest, u));
+      p[j] = weight.value;
+      delta[j] = weight.error;
       sum += p[j];
     }
-    sink_p = sink ? std::exp(*sink - largest) : 0.0;
-    sink_delta = sink ? rounding(*sink, largest, u) : 0.0;
-    sum += sink_p;
-    sink_p /= sum;
+    const Exponential of_sink = sink ? exponential(*sink, largest, rounding(*sink, largest, u)) : Exponential{};
+    sum += of_sink.value;
+    sink_p = of_sink.value / sum;
+    sink_delta = of_sink.error;
     double shift = sink_p * sink_delta;
     for (std::size_t j = 0; j < p.size(); ++j) {
       p[j] /= sum;

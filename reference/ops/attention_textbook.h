@@ -115,6 +115,7 @@ struct Score {
                                     const ContractionRule& products, double u) {
   const ProductSum sum = dot(q, k);
   Score score{attention.scale * sum.value, std::fabs(attention.scale) * products.bound(sum)};
+  if (std::isinf(score.value)) score.bound = 0.0;  // in any arithmetic; softcap makes it finite
   if (attention.softcap == 0.0) return score;
   const double t = std::tanh(score.value / attention.softcap);
   score.value = attention.softcap * t;
@@ -122,6 +123,16 @@ struct Score {
   score.slope = 1.0 - t * t;
   score.slope_bound = 2.0 * std::fabs(t) * score.bound / attention.softcap + 3.0 * u;
   return score;
+}
+
+/// exp(score - shift), and its relative error. One of 0 has none: a score of minus infinity, or a shift of infinity,
+/// would make it infinite.
+struct Exponential {
+  double value = 0.0, error = 0.0;
+};
+[[nodiscard]] inline Exponential exponential(double score, double shift, double error) {
+  const double value = std::exp(score - shift);
+  return {value, value == 0.0 ? 0.0 : error};
 }
 
 /// The rule of all matrix products of an attention op on tensors of type `data`: scores, weighted means, gradients.

@@ -144,6 +144,8 @@ TEST(ErrorOverBound, IsTheErrorInUnitsOfWhatWasAllowed) {
 }
 
 TEST(ErrorOverBound, IsInfiniteWhereClassesDiffer) {
+  EXPECT_EQ(error_over_bound({not_a_number, not_a_number}, DType::f32, not_a_number), 0.0);
+  EXPECT_EQ(error_over_bound({1.0, not_a_number}, DType::f32, 1.0), infinity);
   EXPECT_EQ(error_over_bound({1.0, 0.25}, DType::f32, not_a_number), infinity);
   EXPECT_EQ(error_over_bound({1.0, 0.25}, DType::f32, infinity), infinity);
   EXPECT_EQ(error_over_bound({not_a_number, 0.25}, DType::f32, 1.0), infinity);

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "harness/core/error.h"
 #include "harness/parity/end_to_end.h"
@@ -36,14 +38,14 @@ Program product(DType type, const Math& math = {}) {
   return p;
 }
 
-std::vector<FaultTrial> faults_in(const Program& program) {
+std::vector<FaultTrial> faults_in(const Program& program, const std::function<void()>& alive = {}) {
   TextbookMachine machine(program);
   machine.fill_sources("test/case", 42, program);
   std::vector<TensorView> inputs, outputs;
   for (const ValueId id : program.op(0).inputs) inputs.push_back(machine.view(id));
   machine.run();
   for (const ValueId id : program.op(0).outputs) outputs.push_back(machine.view(id));
-  const FaultReport report = inject_faults(program, 0, {inputs, outputs}, {CheckMode::full, 1e6, 7, 2});
+  const FaultReport report = inject_faults(program, 0, {inputs, outputs}, {CheckMode::full, 1e6, 7, 2}, alive);
   EXPECT_THAT(report.alarms, IsEmpty());
   return report.trials;
 }
@@ -67,6 +69,17 @@ TEST(FaultCatalogue, EveryFaultOutsideItsBoundIsCaughtByItsRuleAndNoOther) {
       EXPECT_TRUE(is_outside || !fault_families()[trial.family].certain) << trial.name;
     }
   }
+}
+
+// Whoever waits for it hears from it: one thread of two tells of its faults.
+TEST(FaultCatalogue, TheCallersThreadTellsThatItGoesOn) {
+  int told = 0;
+  const std::thread::id caller = std::this_thread::get_id();
+  faults_in(product(DType::f32), [&] {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    ++told;
+  });
+  EXPECT_GT(told, 0);
 }
 
 // A copy in fewer bits is judged on the weight that was written. What was in its memory before is not read, so faults

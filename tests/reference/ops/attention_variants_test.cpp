@@ -165,6 +165,48 @@ TEST(AttentionVariants, BackwardAgreesWithCentralDifferencesOfTheForward) {
   }
 }
 
+// A score of minus infinity is a key without weight, and a log-sum-exp of infinity a row of them: what else a row sums
+// is finite, and judged.
+TEST(AttentionVariants, AnInfinityAnywhereLeavesFiniteBoundsWhereResultsAreFinite) {
+  const AttentionExtents e{1, 4, 2, 1, 3, 4};
+  int finite = 0;
+  for (const Attention& attention : {Attention{.scale = 0.7}, Attention{.causal = false, .softcap = 0.8}}) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      Example x(attention, type, e, true);
+      const ValueId d_o = source(x.program, "do", type, {1, 4, 2, 3});
+      attention_backward(x.program, attention, f32_math, "backward", d_o, x.q, x.k, x.v, x.out.o, x.out.lse, x.options);
+      TextbookRun run(x.program);
+      std::uint64_t seed = 1;
+      for (const ValueId id : {x.q, x.k, x.v, d_o, *x.options.sinks})
+        run.set(id, spread(x.program.spec(id).shape.elements(), seed++));
+      run.run(0);
+      for (int op = 0; op < 2; ++op) {
+        const OpCall& call = x.program.op(op);
+        for (const ValueId input : call.inputs) {
+          const std::vector<double> usual = run.get(input);
+          for (std::size_t i = 0; i < usual.size(); ++i) {
+            for (const double value : {HUGE_VAL, -HUGE_VAL}) {
+              std::vector<double> special = usual;
+              special[i] = value;
+              run.set(input, special);
+              for (int output = 0; output < static_cast<int>(call.outputs.size()); ++output) {
+                for (const Expected& one : run.judge(op, output)) {
+                  if (!std::isfinite(one.value)) continue;
+                  ++finite;
+                  ASSERT_TRUE(std::isfinite(one.bound)) << call.label << " output " << output << ", element " << i
+                                                        << " of " << x.program.spec(input).to_string() << ": " << value;
+                }
+              }
+            }
+          }
+          run.set(input, usual);
+        }
+      }
+    }
+  }
+  EXPECT_GT(finite, 10'000);
+}
+
 // How many elements of o and lse, out of 96 rows of 16 elements, would be rejected had they been computed as `other`.
 struct Rejected {
   int o = 0, lse = 0;
