@@ -28,18 +28,28 @@ class Records final : public RunObserver {
   std::vector<CaseRecord> all;
 };
 
-// The call without its place in a program: kind, constants and the types of its tensors, for people each type once.
-std::string signature(const Program& program, const OpCall& call, bool for_people) {
-  std::vector<std::string_view> types;
-  for (const std::vector<ValueId>* ids : {&call.inputs, &call.outputs}) {
-    for (const ValueId id : *ids) {
-      const std::string_view type = name(program.spec(id).dtype);
-      const auto told = for_people || types.empty() ? types.begin() : types.end() - 1;
-      if (std::find(told, types.end(), type) == types.end()) types.push_back(type);
-    }
-  }
+// The call without its place in a program: its kind, constants and these types.
+std::string text_of(const OpCall& call, std::span<const std::string_view> types) {
   const std::string constants = call.attributes.to_string();
   return fmt::format("{}{}{} ({})", call.kind.name, constants.empty() ? "" : ", ", constants, fmt::join(types, " "));
+}
+
+// The types of its tensors, without repetitions: lists of tensors may be long.
+std::vector<std::string_view> types_of(const Program& program, const OpCall& call) {
+  std::vector<std::string_view> types;
+  for (const std::vector<ValueId>* ids : {&call.inputs, &call.outputs}) {
+    for (const ValueId id : *ids) types.push_back(name(program.spec(id).dtype));
+  }
+  types.erase(std::unique(types.begin(), types.end()), types.end());
+  return types;
+}
+
+std::vector<std::string_view> each_once(std::span<const std::string_view> types) {
+  std::vector<std::string_view> once;
+  for (const std::string_view type : types) {
+    if (std::ranges::find(once, type) == once.end()) once.push_back(type);
+  }
+  return once;
 }
 
 class Selftest {
@@ -123,9 +133,11 @@ class Selftest {
       return;
     }
     const OpCall& call = program.op(op);
-    const std::string distinct = signature(program, call, false), what = signature(program, call, true);
-    if (seen_.contains(distinct) || textbook_flop(program, call) > effort_.most_fault_flop) return;
-    seen_.insert(distinct);
+    const std::vector<std::string_view> types = types_of(program, call);
+    const std::string signature = text_of(call, types);
+    if (seen_.contains(signature) || textbook_flop(program, call) > effort_.most_fault_flop) return;
+    seen_.insert(signature);
+    const std::string what = text_of(call, each_once(types));
     kinds_.insert(std::string(call.kind.name));
     result_.ops = static_cast<std::int64_t>(seen_.size());
     result_.kinds = static_cast<std::int64_t>(kinds_.size());

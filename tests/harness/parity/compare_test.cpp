@@ -143,9 +143,14 @@ TEST(ErrorOverBound, IsTheErrorInUnitsOfWhatWasAllowed) {
   EXPECT_EQ(error_over_bound({1.0, 0.0}, DType::bf16, 1.0078125), 2.0);  // one ulp off is twice half an ulp
 }
 
-TEST(ErrorOverBound, IsInfiniteWhereClassesDiffer) {
+TEST(ErrorOverBound, WithABoundOfNaNIsNothingOnlyForTheNaNOrInfinityThatIsRight) {
   EXPECT_EQ(error_over_bound({not_a_number, not_a_number}, DType::f32, not_a_number), 0.0);
+  EXPECT_EQ(error_over_bound({infinity, not_a_number}, DType::f32, infinity), 0.0);
+  EXPECT_EQ(error_over_bound({infinity, not_a_number}, DType::f32, -infinity), infinity);
   EXPECT_EQ(error_over_bound({1.0, not_a_number}, DType::f32, 1.0), infinity);
+}
+
+TEST(ErrorOverBound, IsInfiniteWhereClassesDiffer) {
   EXPECT_EQ(error_over_bound({1.0, 0.25}, DType::f32, not_a_number), infinity);
   EXPECT_EQ(error_over_bound({1.0, 0.25}, DType::f32, infinity), infinity);
   EXPECT_EQ(error_over_bound({not_a_number, 0.25}, DType::f32, 1.0), infinity);
