@@ -89,13 +89,26 @@ void corrupt(std::string_view kind, unsigned char* data, std::size_t count, std:
   if (kind == "random") multiply(next_random() % count, 2.0F);
 }
 
+#if DNNL_VERSION_MAJOR >= 3
+using Layout = const_dnnl_memory_desc_t;
+dnnl_data_type_t type_of(Layout layout) {
+  dnnl_data_type_t type = dnnl_data_type_undef;
+  if (dnnl_memory_desc_query(layout, dnnl_query_data_type, &type) != dnnl_success) std::abort();
+  return type;
+}
+#else
+using Layout = const dnnl_memory_desc_t*;
+dnnl_data_type_t type_of(Layout layout) { return layout->data_type; }
+#endif
+
 void corrupt(std::string_view kind, const dnnl_exec_arg_t& argument) {
   void* data = nullptr;
-  const dnnl_memory_desc_t* layout = nullptr;
+  Layout layout = nullptr;
   if (dnnl_memory_get_data_handle(argument.memory, &data) != dnnl_success ||
       dnnl_memory_get_memory_desc(argument.memory, &layout) != dnnl_success)
     std::abort();
-  const std::size_t bytes = layout->data_type == dnnl_f32 ? 4 : layout->data_type == dnnl_bf16 ? 2 : 0;
+  const dnnl_data_type_t type = type_of(layout);
+  const std::size_t bytes = type == dnnl_f32 ? 4 : type == dnnl_bf16 ? 2 : 0;
   if (bytes == 0 || data == nullptr) return;
   corrupt(kind, static_cast<unsigned char*>(data), dnnl_memory_desc_get_size(layout) / bytes, bytes);
 }
