@@ -237,11 +237,12 @@ TEST(BinomialOfTrials, HasTheValuesOfItsDefinition) {
   EXPECT_NEAR(interval_of(10, 10).first, std::pow(0.025, 0.1), 1e-9);
 }
 
+// Of the usual seed's launches the 91st and the 148th are hit: a busy machine has 400 in these three seconds.
 TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
-  const ChildResult result = run_child(
-      {GPUBENCH_PROGRAM, "soak", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/", "--axis",
-       "m=320", "--axis", "n=320", "--axis", "k=32", "--minutes", "0.05"},
-      {{"LD_PRELOAD", GPUBENCH_CORRUPT_ONEDNN}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "500"}});
+  const ChildResult result =
+      run_child({GPUBENCH_PROGRAM, "soak", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
+                 "--axis", "m=320", "--axis", "n=320", "--axis", "k=32", "--minutes", "0.05"},
+                {{"LD_PRELOAD", GPUBENCH_CORRUPT_ONEDNN}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "50"}});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("launches left other bits than the one that was judged, the first:\n"),
