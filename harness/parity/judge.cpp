@@ -194,11 +194,12 @@ class Judge {
   }
 
   [[nodiscard]] Operands operands() const {
-    return {call_, view_.inputs, output_specs_, view_.outputs, policy_.sums.exact};
+    return {call_, view_.inputs, output_specs_, view_.outputs, policy_.sums.exact, policy_.sums.sparse};
   }
 
   [[nodiscard]] UnitChoice choose(const Output& output, double share) const {
-    return policy_.mode == CheckMode::full ? UnitChoice::all(output.units.count) : sample_of(output, share);
+    const bool everything = policy_.mode == CheckMode::full || policy_.sums.sparse;
+    return everything ? UnitChoice::all(output.units.count) : sample_of(output, share);
   }
 
   [[nodiscard]] UnitChoice sample_of(const Output& output, double share) const {

@@ -26,6 +26,7 @@ struct SumsOfData {
   bool exact = false;  ///< no order of adding up rounds one
   /// What results are whole multiples of, where the output's type holds each exactly; 0 where they may be rounded.
   double multiple_of = 0.0;
+  bool sparse = false;  ///< RevealingData::sparse: everything is judged
 };
 
 struct JudgePolicy {

@@ -190,18 +190,18 @@ void CaseCheck::on_revealing_data(int op) {
   const CallSpecs specs{call, inputs, outputs};
   const OpDefinition& meaning = definition(call.kind);
   for (const RevealingData& data : meaning.revealing_data(specs)) {
-    if (options_.check == CheckMode::sample && !is_affordable(specs, judge_.budget(op))) return;
+    if (options_.check == CheckMode::sample && !data.sparse && !is_affordable(specs, judge_.budget(op))) continue;
     // What shares its memory may not be there any more.
     const bool is_there = std::ranges::all_of(
         call.inputs, [&](ValueId id) { return !prepared_.memory_plan().is_shared(program.value(id).storage); });
-    if (!is_there && data.inputs.size() < inputs.size()) return;
+    if (!is_there && data.inputs.size() < inputs.size()) continue;
     for (const RevealingData::Input& input : data.inputs) {
       HostTensor tensor(inputs[input.index]);
       fill(tensor, input.value);
       prepared_.give(call.inputs[input.index], tensor);
     }
     prepared_.begin_outputs(op);
-    alone(op, {"special", data.name, {data.exact_sums}});
+    alone(op, {"special", data.name, {data.exact_sums, 0.0, data.sparse}});
   }
 }
 

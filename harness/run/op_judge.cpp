@@ -91,7 +91,7 @@ OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<
   const OpView view{input_views, output_views, suspects};
   JudgePolicy policy = policy_for(op, phase);
   policy.sums = sums;
-  policy.affordable_only = phase == "special" && policy.mode == CheckMode::sample;
+  policy.affordable_only = phase == "special" && policy.mode == CheckMode::sample && !sums.sparse;
   OpParity parity = gpubench::judge(program, op, view, policy, phase);
   if (options_.judged) options_.judged(program, op, view, parity);
   if (is_rejected(parity.verdict) && !options_.save_failures.empty())

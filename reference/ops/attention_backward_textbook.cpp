@@ -302,16 +302,22 @@ class AttentionBackwardDefinition : public OpDefinition {
     const AttentionExtents e = attention_extents(operands);
     if (output == output_dsinks) return judge_sinks(operands, e, wanted, judged);
     const bool queries = output == output_dq;
-    const std::int64_t heads = queries ? e.hq : e.hkv;
-    for (const HeadRows& head :
-         by_kv_head(wanted, queries ? e.s : e.t, heads, queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head)) {
+    std::vector<HeadRows> heads = by_kv_head(wanted, queries ? e.s : e.t, queries ? e.hq : e.hkv,
+                                             queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head);
+    if (operands.sparse && queries) heads = each_by_itself(std::move(heads));
+    for (const HeadRows& head : heads) {
       if (queries) {
         judge_queries(operands, e, head, judged);
       } else {
         judge_keys(operands, e, head, output == output_dv, judged);
       }
     }
+    if (operands.sparse) {
+      for (Expected& one : judged) one.bound += left_out_of_sums(queries ? e.t : e.s * (e.hq / e.hkv));
+    }
   }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return one_key_data(op); }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -163,20 +164,25 @@ class AttentionForwardDefinition : public OpDefinition {
                 std::span<Expected> judged) const override {
     const AttentionExtents e = attention_extents(operands);
     const UnitOrder order = output == 0 ? UnitOrder::row_then_head : UnitOrder::head_then_row;
-    for (const HeadRows& head : by_kv_head(wanted, e.s, e.hq, e.hq / e.hkv, order)) {
-      evaluate_head(operands, e, head, output == 0, judged);
+    std::vector<HeadRows> heads = by_kv_head(wanted, e.s, e.hq, e.hq / e.hkv, order);
+    if (operands.sparse) heads = each_by_itself(std::move(heads));
+    for (const HeadRows& head : heads) evaluate_head(operands, e, head, output == 0, judged);
+    if (operands.sparse) {
+      for (Expected& one : judged) one.bound += left_out_of_sums(e.t);
     }
   }
 
-  // All scores are 0, and values are odd numbers: a row of n keys has 1/n of a whole number.
+  // Equal: all scores are 0, and values are odd numbers, so that a row of n keys has 1/n of a whole number.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     const auto input = [&](std::string_view name) {
       return *position_of(op.call.kind.inputs, op.call.attributes, name);
     };
-    return {
+    std::vector<RevealingData> all{
         {"equal scores",
          {{input("q"), [](std::int64_t) { return 0.0; }}, {input("v"), [](std::int64_t e) { return odd_number(e); }}},
          true}};
+    std::ranges::move(one_key_data(op), std::back_inserter(all));
+    return all;
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
@@ -273,8 +279,16 @@ std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int6
   return result;
 }
 
+std::vector<HeadRows> each_by_itself(std::vector<HeadRows> heads) {
+  std::vector<HeadRows> all;
+  for (const HeadRows& head : heads) {
+    for (const WantedRow& row : head.rows) all.push_back({head.batch, head.kv_head, {row}});
+  }
+  return all;
+}
+
 SeenKeys::SeenKeys(const Operands& operands, const AttentionExtents& e, std::int64_t batch)
-    : attention_(operands.call.attributes.as<Attention>()), keys_(e.t), offset_(e.t - e.s) {
+    : attention_(operands.call.attributes.as<Attention>()), extents_(e), batch_(batch), sparse_(operands.sparse) {
   if (!attention_.documents) return;
   const TensorView& documents = operands.input("documents");
   boundaries_.resize(static_cast<std::size_t>(documents.shape()[1]));
@@ -283,9 +297,11 @@ SeenKeys::SeenKeys(const Operands& operands, const AttentionExtents& e, std::int
 }
 
 KeyRange SeenKeys::of(std::int64_t query) const {
-  KeyRange seen{0, keys_};
-  if (attention_.causal) seen.end = query + offset_ + 1;
-  if (attention_.window > 0) seen.first = std::max<std::int64_t>(0, seen.end - attention_.window);
+  if (sparse_) {
+    const std::int64_t key = one_key(attention_, extents_, batch_, query);
+    return {key, key + 1};
+  }
+  KeyRange seen = keys_before(attention_, extents_, query);
   const auto next = std::upper_bound(boundaries_.begin(), boundaries_.end(), static_cast<double>(query));
   if (next != boundaries_.begin()) seen.first = std::max(seen.first, static_cast<std::int64_t>(*(next - 1)));
   if (next != boundaries_.end()) seen.end = std::min(seen.end, static_cast<std::int64_t>(*next));
@@ -293,7 +309,7 @@ KeyRange SeenKeys::of(std::int64_t query) const {
 }
 
 KeyRange SeenKeys::of(std::span<const WantedRow> rows) const {
-  KeyRange all{keys_, 0};
+  KeyRange all{extents_.t, 0};
   for (const WantedRow& wanted : rows) {
     const KeyRange seen = of(wanted.at.row);
     all = {std::min(all.first, seen.first), std::max(all.end, seen.end)};

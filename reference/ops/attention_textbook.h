@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/attention_one_key.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/sum_error_bound.h"
 
@@ -48,19 +49,16 @@ enum class UnitOrder { row_then_head, head_then_row };
 [[nodiscard]] std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int64_t s, std::int64_t heads,
                                                std::int64_t group, UnitOrder order);
 
+/// For rows of queries on sparse data: each by itself, since it needs one row of keys and values, from anywhere.
+[[nodiscard]] std::vector<HeadRows> each_by_itself(std::vector<HeadRows> heads);
+
 /// Units where bugs tend to show: the first rows, both sides of tile edges, the last row; of the first and the last
 /// head.
 [[nodiscard]] std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
                                                             std::span<const std::int64_t> rows, UnitOrder order);
 
-/// Keys [first, end).
-struct KeyRange {
-  std::int64_t first = 0, end = 0;
-  [[nodiscard]] bool contains(std::int64_t key) const { return first <= key && key < end; }
-};
-
 /// The keys that each query of one batch entry sees: at least one, of a later query none before those of an earlier
-/// one.
+/// one. On sparse data (one_key()): the key that it attends to.
 class SeenKeys {
  public:
   SeenKeys(const Operands& operands, const AttentionExtents& e, std::int64_t batch);
@@ -70,7 +68,9 @@ class SeenKeys {
 
  private:
   Attention attention_;
-  std::int64_t keys_, offset_;        // of the last key that a causal query sees
+  AttentionExtents extents_;
+  std::int64_t batch_;
+  bool sparse_;
   std::vector<double> boundaries_{};  // of documents, ascending
 };
 

@@ -87,6 +87,7 @@ struct Operands {
   std::span<const TensorView> written{};
   /// The data are such that sums are exact in any order (Contraction, RevealingData): bounds have no part for them.
   bool exact_sums = false;
+  bool sparse = false;  ///< RevealingData::sparse
 
   /// Throws ProgramError where the call lacks it.
   [[nodiscard]] const TensorView& input(std::string_view name) const { return Named<TensorView>(call, inputs)[name]; }
@@ -106,15 +107,16 @@ struct LinearAxis {
   std::vector<std::pair<std::size_t, int>> operands;
 };
 
-/// What an op adds up: products of two inputs, element by element along an axis of each. Data can be made on which
-/// these sums are exact (harness/parity/exact_data.h).
+/// What the first output of an op adds up: products of two inputs, element by element along an axis of each. Data can
+/// be made on which these sums are exact (harness/parity/exact_data.h).
 struct Contraction {
   std::size_t a = 0, b = 1;  ///< inputs
   int a_axis = 0, b_axis = 0;
   std::int64_t extent = 0;   ///< elements along it that one sum takes; an axis may have several times as many (groups)
   std::int64_t repeats = 1;  ///< times that a sum does so: the taps of a filter
   bool ragged = false;       ///< sums take runs of other lengths, from anywhere
-  double factor = 1.0;       ///< of the sum, and of what is added to it, if anything is: alpha and beta
+  std::size_t inputs = SIZE_MAX;  ///< so many reach the sums, the first output; the others may hold anything
+  double factor = 1.0;            ///< of the sum, and of what is added to it, if anything is: alpha and beta
   double c_in_factor = 0.0;
 };
 
@@ -127,6 +129,9 @@ struct RevealingData {
   std::string_view name;      ///< "an infinite gradient"
   std::vector<Input> inputs;  ///< the others stay as they are
   bool exact_sums = false;    ///< Operands::exact_sums
+  /// Few terms of the sums are not 0, and the textbook adds up these alone: everything is judged, at about the cost of
+  /// making the data.
+  bool sparse = false;
 };
 
 class OpDefinition {
@@ -147,7 +152,7 @@ class OpDefinition {
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
   [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
   /// For checking a whole output by few sums (harness/parity/projection.h): none, or some of which any may be added up
-  /// along, the cheapest first. All outputs have the axes.
+  /// along, the cheapest first. Outputs that evaluate() needs for this one have the axes too.
   [[nodiscard]] virtual std::vector<LinearAxis> linear_axes(const CallSpecs& /*op*/, int /*output*/) const {
     return {};
   }

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "harness/parity/judge.h"
 #include "harness/parity/textbook_outputs.h"
 #include "reference/ops/attention.h"
+#include "reference/ops/attention_one_key.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
@@ -30,18 +33,28 @@ class Revealed {
     const std::vector<RevealingData> all = definition(call().kind).revealing_data({call(), specs_, outputs_});
     const RevealingData& data = all.at(which);
     for (const RevealingData::Input& input : data.inputs) fill(inputs[input.index], input.value);
-    exact_ = data.exact_sums;
+    sums_ = {data.exact_sums, 0.0, data.sparse};
     left = textbook_outputs({call(), views_of(inputs), outputs_});
   }
   [[nodiscard]] const OpCall& call() const { return program_.op(0); }
-  [[nodiscard]] bool is_exact() const { return exact_; }
+  [[nodiscard]] bool is_exact() const { return sums_.exact; }
+  /// What the textbook expects of an output, from all terms of the sums or, on sparse data, from the few alone.
+  [[nodiscard]] std::vector<Expected> expected(int output, bool sparse) const {
+    const std::vector<TensorView> given = views_of(inputs);
+    const CheckUnits units = definition(call().kind).units({call(), specs_, outputs_}, output);
+    std::vector<std::int64_t> wanted(static_cast<std::size_t>(units.count));
+    std::iota(wanted.begin(), wanted.end(), 0);
+    std::vector<Expected> all(static_cast<std::size_t>(units.count * units.elements));
+    definition(call().kind).evaluate({call(), given, outputs_, {}, false, sparse}, output, wanted, all);
+    return all;
+  }
   /// `left` as the op would leave it on other inputs.
   [[nodiscard]] std::vector<HostTensor> with(const std::vector<HostTensor>& other) const {
     return textbook_outputs({call(), views_of(other), outputs_});
   }
   [[nodiscard]] Verdict judged(std::vector<HostTensor> outputs) const {
-    return judge(program_, 0, {views_of(inputs), views_of(outputs)}, {CheckMode::full, 0, 1, 2, {exact_}}, "special")
-        .verdict;
+    const CheckMode mode = sums_.sparse ? CheckMode::sample : CheckMode::full;
+    return judge(program_, 0, {views_of(inputs), views_of(outputs)}, {mode, 0, 1, 2, sums_}, "special").verdict;
   }
   [[nodiscard]] Verdict judged(const std::function<void(std::vector<HostTensor>&)>& change) const {
     std::vector<HostTensor> outputs = left;
@@ -60,7 +73,7 @@ class Revealed {
  private:
   Program program_;
   std::vector<TensorSpec> specs_, outputs_;
-  bool exact_ = false;
+  SumsOfData sums_;
 };
 
 Program loss(DType type, std::int64_t rows, std::int64_t classes) {
@@ -214,6 +227,119 @@ TEST(RevealingData, AcceptsAttentionThatNormalizesFirst) {
               Verdict::pass)
         << name(type);
   }
+}
+
+struct OneKey {
+  std::string name;
+  Attention attributes;
+  std::int64_t s, t, hq, hkv, d, d_v;
+  DType type = DType::f32;
+  bool sinks = false, documents = false;
+};
+
+const std::vector<OneKey>& one_key_cases() {
+  static const std::vector<OneKey> all{
+      {"full", {false, 0.125}, 40, 40, 2, 2, 64, 64},
+      {"cross", {false, 0.125}, 40, 56, 2, 2, 64, 64},
+      {"causal", {true, 0.125}, 48, 48, 2, 2, 64, 64},
+      {"causal_bf16", {true, 0.125}, 48, 48, 2, 2, 64, 64, DType::bf16},
+      {"causal_f16", {true, 0.125}, 48, 48, 2, 2, 64, 64, DType::f16},
+      {"negative_scale", {true, -0.125}, 48, 48, 2, 2, 64, 64},
+      {"chunk", {true, 0.125}, 24, 56, 2, 2, 64, 64},
+      {"window", {true, 0.125, 7}, 48, 48, 2, 2, 64, 64},
+      {"grouped", {true, 0.1}, 48, 48, 6, 2, 24, 40},
+      {"sinks", {true, 0.125}, 48, 48, 2, 1, 64, 64, DType::f32, true},
+      {"documents", {true, 0.125}, 48, 48, 2, 2, 64, 64, DType::f32, false, true},
+  };
+  return all;
+}
+
+Program one_key_program(const OneKey& c, bool backward) {
+  Program p;
+  const auto add = [&](const char* name, std::int64_t rows, std::int64_t heads, std::int64_t d) {
+    return p.add(tensor(name, c.type, {2, rows, heads, d}, Role::activation, Fill::normal(1.0)));
+  };
+  const ValueId q = add("q", c.s, c.hq, c.d), k = add("k", c.t, c.hkv, c.d), v = add("v", c.t, c.hkv, c.d_v);
+  AttentionOptions options;
+  if (c.sinks) options.sinks = p.add(tensor("sinks", DType::f32, {c.hq}, Role::parameter, Fill::normal(1.0)));
+  if (c.documents)
+    options.documents = p.add(tensor("documents", DType::i32, {2, 4}, Role::input, Fill::boundaries(c.s)));
+  if (!backward) {
+    attention_forward(p, c.attributes, Math{}, "attention", q, k, v, options);
+    return p;
+  }
+  const ValueId d_o = add("do", c.s, c.hq, c.d_v), o = add("o", c.s, c.hq, c.d_v);
+  const ValueId lse = p.add(tensor("lse", DType::f32, {2, c.hq, c.s}, Role::statistic, Fill::normal(1.0)));
+  attention_backward(p, c.attributes, Math{}, "attention", d_o, q, k, v, o, lse, options);
+  return p;
+}
+
+class AttentionToOneKey : public testing::TestWithParam<OneKey> {
+ protected:
+  // Equal scores come first in a forward.
+  [[nodiscard]] static Revealed revealed(bool backward) {
+    return Revealed(one_key_program(GetParam(), backward), backward ? 0 : 1);
+  }
+};
+
+TEST_P(AttentionToOneKey, IsWhatTheTextbookSaysOfAllKeys) {
+  for (const bool backward : {false, true}) {
+    const Revealed op = revealed(backward);
+    EXPECT_EQ(op.judged(op.left), Verdict::pass);
+    for (int output = 0; output < static_cast<int>(op.left.size()); ++output) {
+      const std::vector<Expected> few = op.expected(output, true), all = op.expected(output, false);
+      bool is_zero = true;
+      for (std::size_t e = 0; e < all.size(); ++e) {
+        ASSERT_NEAR(few[e].value, all[e].value, 1e-12 * std::fabs(all[e].value) + 1e-40) << output << " " << e;
+        EXPECT_LE(few[e].bound, all[e].bound + 1e-25) << output << " " << e;  // fewer terms, fewer roundings
+        is_zero = is_zero && std::fabs(all[e].value) < 1e-40;
+      }
+      EXPECT_EQ(is_zero, op.left[static_cast<std::size_t>(output)].spec.name == "attention.dsinks");
+    }
+  }
+}
+
+TEST_P(AttentionToOneKey, ShowsEveryElementThatIsWrong) {
+  for (const bool backward : {false, true}) {
+    const Revealed op = revealed(backward);
+    for (std::size_t output = 0; output < (backward ? 3U : 1U); ++output) {
+      const std::int64_t count = op.left[output].elements();
+      for (std::int64_t e = 0; e < count; e += 1 + count / 11) {
+        const double was = op.left[output].get(e);
+        const bool is_zero = std::fabs(was) < 1e-9;  // as what cancels is
+        for (const double wrong : {is_zero ? 16.0 : 1.02 * was, is_zero ? -16.0 : -was})
+          EXPECT_EQ(op.judged([&](auto& outputs) { outputs[output].set(e, wrong); }), Verdict::fail)
+              << output << " " << e << " " << wrong;
+      }
+    }
+  }
+}
+
+// As if it were not seen: then a query that attends to it has another.
+TEST_P(AttentionToOneKey, ShowsAKeyLeftOutWhereAQueryAttendsToIt) {
+  const Revealed op = revealed(false);
+  const OneKey& c = GetParam();
+  const AttentionExtents extents{2, c.s, c.hq, c.hkv, c.d, c.t, c.d_v};
+  for (std::int64_t key = 0; key < c.t; key += 5) {
+    bool is_attended = false;
+    for (std::int64_t query = 0; query < c.s; ++query)
+      is_attended = is_attended || one_key(op.call().attributes.as<Attention>(), extents, 0, query) == key;
+    std::vector<HostTensor> others = op.inputs;
+    for (std::int64_t e = 0; e < c.hkv * c.d; ++e) others[1].set(key * c.hkv * c.d + e, 0.0);
+    EXPECT_EQ(op.judged(op.with(others)) == Verdict::fail, is_attended) << key;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RevealingData, AttentionToOneKey, testing::ValuesIn(one_key_cases()),
+                         [](const auto& one) { return one.param.name; });
+
+// Scores then are less than 110 apart, or not at all.
+TEST(RevealingData, HaveNoOneKeyWhereScoresCantBeToldApart) {
+  for (const Attention& attributes : {Attention{true, 0.125, 0, 50.0}, Attention{true, 0.0}}) {
+    const OneKey c{"", attributes, 48, 48, 2, 2, 64, 64};
+    EXPECT_THROW(Revealed(one_key_program(c, true)), std::out_of_range);
+  }
+  EXPECT_THROW(Revealed(one_key_program({"", {true, 0.125}, 48, 48, 2, 2, 4, 4}, true)), std::out_of_range);
 }
 
 }  // namespace revealing_data_test

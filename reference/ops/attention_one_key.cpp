@@ -1,0 +1,102 @@
+#include "reference/ops/attention_one_key.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "harness/core/hash.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double least_gap = 110.0;  // between scores
+
+constexpr std::uint64_t of_v = hash("v"), of_do = hash("do"), of_o = hash("o");
+
+// -3, -1, 1 or 3, as a hash of the element says.
+double odd_number(std::uint64_t tensor, std::int64_t element) {
+  return 2.0 * static_cast<double>(hash_at(tensor, static_cast<std::uint64_t>(element)) % 4) - 3.0;
+}
+
+/// The signs that name keys, and the size of q's elements beside them: k's are 1.
+struct Names {
+  AttentionExtents e;
+  int bits = 1;
+  double size = 0.0;  ///< of q: a power of two, with the sign of scale
+
+  [[nodiscard]] double sign(std::int64_t batch, std::int64_t kv_head, std::int64_t key, std::int64_t x) const {
+    const auto head = static_cast<std::uint64_t>(batch * e.hkv + kv_head);
+    const std::uint64_t turned = mix(head * static_cast<std::uint64_t>(e.d) + static_cast<std::uint64_t>(x));
+    const std::uint64_t bit = static_cast<std::uint64_t>(key) >> static_cast<unsigned>(x % bits);
+    return ((bit ^ turned) & 1U) != 0 ? -1.0 : 1.0;
+  }
+  [[nodiscard]] double score(double scale) const { return std::fabs(scale * size) * static_cast<double>(e.d); }
+};
+
+struct Place {
+  std::int64_t batch, row, head, x;
+};
+Place place_of(std::int64_t element, std::int64_t rows, std::int64_t heads, std::int64_t d) {
+  return {element / d / heads / rows, element / d / heads % rows, element / d % heads, element % d};
+}
+
+}  // namespace
+
+KeyRange keys_before(const Attention& attention, const AttentionExtents& e, std::int64_t query) {
+  KeyRange seen{0, e.t};
+  if (attention.causal) seen.end = query + e.t - e.s + 1;
+  if (attention.window > 0) seen.first = std::max<std::int64_t>(0, seen.end - attention.window);
+  return seen;
+}
+
+std::int64_t one_key(const Attention& attention, const AttentionExtents& e, std::int64_t batch, std::int64_t query) {
+  if (attention.documents) return query;
+  const KeyRange seen = keys_before(attention, e, query);
+  const std::uint64_t drawn = mix(static_cast<std::uint64_t>(batch * e.s + query));
+  return seen.first + static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(seen.end - seen.first));
+}
+
+std::vector<RevealingData> one_key_data(const CallSpecs& op) {
+  const Attention attention = op.call.attributes.as<Attention>();
+  const AttentionExtents e = extents_of(op.input("q").shape, op.input("k").shape, op.input("v").shape);
+  Names names{e, std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(e.t - 1))))};
+  const auto apart = static_cast<double>(2 * (e.d / names.bits));
+  if (attention.softcap > 0.0 || attention.scale == 0.0 || apart == 0.0) return {};
+  const double least = least_gap / (std::fabs(attention.scale) * apart);
+  names.size = std::copysign(std::exp2(std::ceil(std::log2(least))), attention.scale);
+  const double limit = 0.5 * largest_finite(op.input("q").dtype);
+  if (!(std::fabs(names.size) <= limit)) return {};
+
+  RevealingData data{"one key", {}, false, true};
+  const auto give = [&](std::string_view name, std::function<double(std::int64_t)> value) {
+    data.inputs.push_back({*position_of(op.call.kind.inputs, op.call.attributes, name), std::move(value)});
+  };
+  give("q", [=](std::int64_t element) {
+    const Place at = place_of(element, e.s, e.hq, e.d);
+    const std::int64_t key = one_key(attention, e, at.batch, at.row);
+    return names.size * names.sign(at.batch, at.head / (e.hq / e.hkv), key, at.x);
+  });
+  give("k", [=](std::int64_t element) {
+    const Place at = place_of(element, e.t, e.hkv, e.d);
+    return names.sign(at.batch, at.head, at.row, at.x);
+  });
+  give("v", [](std::int64_t element) { return odd_number(of_v, element); });
+  if (op.call.kind == attention_backward_kind) {
+    give("do", [](std::int64_t element) { return odd_number(of_do, element); });
+    // The key's v but for one element: do (v - o), which gradients of q and k have for a factor, is a small number.
+    give("o", [=](std::int64_t element) {
+      const Place at = place_of(element, e.s, e.hq, e.d_v);
+      const std::int64_t key = one_key(attention, e, at.batch, at.row), head = at.head / (e.hq / e.hkv);
+      const double v = odd_number(of_v, ((at.batch * e.t + key) * e.hkv + head) * e.d_v + at.x);
+      const std::uint64_t drawn = hash_at(of_o, static_cast<std::uint64_t>(element / e.d_v));
+      const bool differs = drawn % static_cast<std::uint64_t>(e.d_v) == static_cast<std::uint64_t>(at.x);
+      return differs ? (v > 0.0 ? v - 4.0 : v + 4.0) : v;
+    });
+    give("lse", [score = names.score(attention.scale)](std::int64_t) { return score; });
+  }
+  return {data};
+}
+
+double left_out_of_sums(std::int64_t terms) { return static_cast<double>(terms) * 0x1p-126 * 0x1p20; }
+
+}  // namespace gpubench

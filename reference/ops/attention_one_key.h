@@ -1,0 +1,39 @@
+// Data on which each query of attention attends to one key that is known beforehand: its row of o is that key's row of
+// v, and the gradients have few terms, so that every element of a large output is judged at the cost of making the data.
+// A key that is left out, taken twice or not allowed to be seen, another head's, a tile in the wrong place: all show.
+//
+// Keys are named by signs: with n bits that tell t keys apart, element x of key j is k or -k as bit x mod n of j says,
+// turned by signs of its head's own. A query has the signs of its key, so that scores of others are less by at least
+// 2 |scale q k| floor(d / n). That is made 110 or more: exp(-110) is 0 in f32.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/ops/attention.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// Keys [first, end).
+struct KeyRange {
+  std::int64_t first = 0, end = 0;
+  [[nodiscard]] bool contains(std::int64_t key) const { return first <= key && key < end; }
+};
+
+/// The keys that a query sees by causal and window: at least one.
+[[nodiscard]] KeyRange keys_before(const Attention& attention, const AttentionExtents& e, std::int64_t query);
+
+/// The key that a query attends to on these data: any that it sees; with documents, which begin anywhere, its own.
+[[nodiscard]] std::int64_t one_key(const Attention& attention, const AttentionExtents& e, std::int64_t batch,
+                                   std::int64_t query);
+
+/// The data, for a forward (q, k, v) or a backward (the saved o and lse, and do, too). None where scores can't be told
+/// apart by so much: with softcap, scale 0, or heads too narrow for so many keys.
+[[nodiscard]] std::vector<RevealingData> one_key_data(const CallSpecs& op);
+
+/// What the textbook, which then adds up the one key alone, leaves out: of each of `terms` terms at most a product with
+/// the smallest normal number of f32, where exponentials may stop, and with numbers below 2^20.
+[[nodiscard]] double left_out_of_sums(std::int64_t terms);
+
+}  // namespace gpubench
