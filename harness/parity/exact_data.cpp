@@ -296,6 +296,8 @@ std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
       data.inputs.push_back(make.a());
     } else if (i == sums.b) {
       data.inputs.push_back(make.b());
+    } else if (i >= sums.inputs) {
+      data.inputs.push_back(constant(1.0));
     } else if (name == "scale_a" || name == "scale_b") {
       data.inputs.push_back(constant(name == "scale_a" ? scale_a : scale_b));
     } else if (name == "blocks_a" || name == "blocks_b") {

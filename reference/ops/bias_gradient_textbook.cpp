@@ -92,6 +92,10 @@ class GemmGeluBiasGradient : public OpDefinition {
                       op.call.math);
   }
 
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    return definition(gemm_kind).contraction({product_of(op.call), op.inputs, op.outputs.first(1)});
+  }
+
   bool reads_written(const OpCall& /*call*/) const override { return true; }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -119,7 +123,8 @@ class GemmGeluBiasGradient : public OpDefinition {
   static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted,
                             std::span<Expected> judged) {
     const OpCall product = product_of(operands.call);
-    definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+    definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1), {}, operands.exact_sums}, 0,
+                                   wanted, judged);
   }
 
   static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<StoredSum>& sums) {
@@ -172,13 +177,23 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
                 std::span<Expected> judged) const override {
     if (output == 0) {
       const OpCall product = product_of(operands.call);
-      definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+      definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1), {}, operands.exact_sums}, 0,
+                                     wanted, judged);
       return;
     }
     const std::size_t index = summed(operands.call);
     const OpCall sum = sum_of(operands.call, operands.call.inputs[index]);
     definition(column_sum_kind)
         .evaluate({sum, operands.inputs.subspan(index, 1), operands.outputs.last(1)}, 0, wanted, judged);
+  }
+
+  std::vector<LinearAxis> linear_axes(const CallSpecs& op, int output) const override {
+    if (output != 0) return {};
+    return definition(gemm_kind).linear_axes({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+  }
+
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    return definition(gemm_kind).contraction({product_of(op.call), op.inputs, op.outputs.first(1)});
   }
 
   std::optional<OpProduct> product(const CallSpecs& op) const override {

@@ -59,6 +59,19 @@ class Conv2dBatchNormForwardDefinition : public OpDefinition {
 
   bool reads_written(const OpCall& /*call*/) const override { return true; }
 
+  std::vector<LinearAxis> linear_axes(const CallSpecs& op, int output) const override {
+    if (output != 0) return {};
+    const Parts parts(op);
+    return definition(conv2d_forward_kind).linear_axes(parts.convolution(), 0);
+  }
+
+  std::optional<Contraction> contraction(const CallSpecs& op) const override {
+    const Parts parts(op);
+    std::optional<Contraction> sums = definition(conv2d_forward_kind).contraction(parts.convolution());
+    if (sums) sums->inputs = 2;
+    return sums;
+  }
+
   // The convolution's; what the norm makes of it is of no interest.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Parts parts(op);
@@ -95,7 +108,8 @@ class Conv2dBatchNormForwardDefinition : public OpDefinition {
                             std::span<Expected> judged) {
     const OpCall convolution = convolution_of(operands.call);
     definition(conv2d_forward_kind)
-        .evaluate({convolution, operands.inputs.first(2), operands.outputs.first(1)}, 0, wanted, judged);
+        .evaluate({convolution, operands.inputs.first(2), operands.outputs.first(1), {}, operands.exact_sums}, 0,
+                  wanted, judged);
   }
 };
 

@@ -13,7 +13,9 @@
 
 #include "harness/core/hash.h"
 #include "harness/parity/judge.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/grouped_gemm.h"
 #include "reference/ops/pointwise_textbook.h"
@@ -108,6 +110,33 @@ Program of_groups(int direction, DType type, std::int64_t rows, std::int64_t gro
   return p;
 }
 
+/// A product whose op has outputs beside it.
+Program fused(int which, DType type) {
+  Program p;
+  if (which == 2) {
+    const ValueId x = p.add(tensor("x", type, {3, 9, 9, 32}, Role::input));
+    const ValueId filter = p.add(tensor("filter", type, {40, 3, 3, 32}, Role::parameter));
+    const auto of_channel = [&](const char* name) { return p.add(tensor(name, DType::f32, {40}, Role::parameter)); };
+    const ValueId gamma = of_channel("gamma"), beta = of_channel("beta");
+    const ValueId mean = of_channel("running_mean"), variance = of_channel("running_var");
+    Conv2dBatchNorm attributes;
+    attributes.conv.pad_h = attributes.conv.pad_w = 1;
+    conv2d_batch_norm_forward(p, attributes, Math{}, "op", x, filter, {gamma, beta, mean, variance});
+    return p;
+  }
+  const ValueId a = p.add(tensor("a", type, {301, 40}, Role::input));
+  const ValueId b = p.add(tensor("b", type, {301, 70}, Role::gradient));
+  Gemm g;
+  g.transpose_a = true;
+  if (which == 0) {
+    gemm_weight_bias_gradient(p, {g, GemmWeightBiasGradient::Operand::b}, Math{}, "op", a, b);
+  } else {
+    g.epilogue = Gemm::Epilogue::gelu_gradient;
+    gemm_gelu_bias_gradient(p, g, Math{}, "op", a, b, p.add(tensor("pre", type, {40, 70}, Role::activation)));
+  }
+  return p;
+}
+
 struct Problem {
   std::string name;
   std::function<Program()> build;
@@ -171,6 +200,32 @@ TEST(ExactData, HasOneRightAnswerThatIsAcceptedBitForBit) {
       output = right;
     }
   }
+}
+
+TEST(ExactData, IsThereForAProductThatHasOutputsBesideIt) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const int which : {0, 2}) {
+      Exact op(fused(which, type));
+      ASSERT_TRUE(op.data && op.data->multiple_of > 0.0);
+      const OpParity parity = op.judged();
+      EXPECT_EQ(parity.verdict, Verdict::pass) << which << ": " << parity.reason;
+      HostTensor& product = op.left[0];
+      int tried = 0, worst = 0;  // of a norm's y, which is made of the product, the same element may be worse
+      for (std::int64_t e = 0; e < product.elements(); e += 1 + product.elements() / 17, ++tried) {
+        product.flip(e, 1);
+        const OpParity wrong = op.judged();
+        EXPECT_EQ(wrong.verdict, Verdict::fail) << which << " element " << e;
+        if (wrong.worst && wrong.worst->tensor == product.spec.name) ++worst;
+        product.flip(e, 1);
+      }
+      EXPECT_GT(worst, tried / 2) << which;
+    }
+  }
+  Exact op(fused(1, DType::f32));
+  ASSERT_TRUE(op.data.has_value());
+  EXPECT_EQ(op.judged().verdict, Verdict::pass) << op.judged().reason;
+  for (std::int64_t e = 0; e < op.left[0].elements(); ++e) op.left[0].set(e, op.left[0].get(e) * (1.0 + 0x1p-18));
+  EXPECT_EQ(op.judged().verdict, Verdict::fail);
 }
 
 // In f32, in several orders; where sums are said to be stored exactly each is also a number of the output's type.
