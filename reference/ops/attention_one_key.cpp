@@ -97,6 +97,9 @@ std::vector<RevealingData> one_key_data(const CallSpecs& op) {
   return {data};
 }
 
-double left_out_of_sums(std::int64_t terms) { return static_cast<double>(terms) * 0x1p-126 * 0x1p20; }
+double left_out_of_sums(std::int64_t terms) {
+  // FLT_MIN, where an exponential may stop, times what it is multiplied with: do (v - o) q, of small whole numbers.
+  return static_cast<double>(terms) * 0x1p-126 * 0x1p20;
+}
 
 }  // namespace gpubench
