@@ -139,8 +139,9 @@ TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
     EXPECT_EQ(one["status"], "pass") << one["id"];
     ++cases[one["contender"].get<std::string>() + " " + one["suite"].get<std::string>()];
   }
-  EXPECT_GE(cases["onednn gemm"], 14);
-  EXPECT_GE(cases["onednn conv"], 4);
+  // Half of them in f32; those in bf16 where oneDNN has it on this processor, and declined elsewhere.
+  EXPECT_GE(cases["onednn gemm"], 7);
+  EXPECT_GE(cases["onednn conv"], 2);
 #ifdef GPUBENCH_OPENBLAS
   EXPECT_GE(cases["openblas_gemm gemm"], 7);
 #endif

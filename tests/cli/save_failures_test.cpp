@@ -29,18 +29,18 @@ class SaveFailures : public ScratchFolder {
 
 TEST_F(SaveFailures, ASingleWrongElementIsInTheFilesWithWhatItShouldBe) {
   const ChildResult failed =
-      run({"--filter", "gemm/matmul/m=35.*/bf16/", "--inject-error", "gemm=bit", "--save-failures", "f"});
+      run({"--filter", "gemm/matmul/m=35.*/f32/", "--inject-error", "gemm=bit", "--save-failures", "f"});
   EXPECT_EQ(failed.exit_code, 1) << failed.err;
-  const std::string folder = "f/gemm_matmul_m=35,n=127,k=1760_bf16_x1/c.check";
+  const std::string folder = "f/gemm_matmul_m=35,n=127,k=1760_f32_x1/c.check";
   EXPECT_THAT(failed.out, HasSubstr("its tensors are in " + folder));
   for (const char* file : {"a.npy", "b.npy", "c.npy", "c.expected.npy", "c.bound.npy", "load.py"})
     EXPECT_TRUE(std::filesystem::exists(folder + "/" + file)) << file;
   EXPECT_EQ(content_of(folder + "/c.npy").substr(0, 6), "\x93NUMPY");
-  EXPECT_EQ(content_of(folder + "/c.npy").size(), 128 + 2 * 35 * 127U) << "a head of 128 bytes, then bf16's bits";
+  EXPECT_EQ(content_of(folder + "/c.npy").size(), 128 + 4 * 35 * 127U) << "a head of 128 bytes, then the elements";
   if (!has_numpy()) GTEST_SKIP() << "/usr/bin/python3 has no numpy";
   const ChildResult shown = loaded(folder);
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
-  EXPECT_THAT(shown.out, AllOf(HasSubstr("c bf16[35, 127]: 4445 of 4445 elements known"),
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("c f32[35, 127]: 4445 of 4445 elements known"),
                                HasSubstr(" outside their bound"), HasSubstr("want")));
 }
 

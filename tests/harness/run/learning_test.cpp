@@ -147,7 +147,7 @@ TEST(Learning, AnOpThatIsDroppedFailsEveryStep) {
   const auto cpu = open_cpu_backend();
   RunOptions options;
   options.error = InjectedError{"block0.qkv.db", ErrorKind::drop, {}};
-  const ModelLearning model = learned(*cpu, {gpt2("bf16")}, options);
+  const ModelLearning model = learned(*cpu, {gpt2("f32")}, options);
   EXPECT_EQ(model.verdict(), Verdict::fail);
   for (const StepParity& step : model.recipes.front().judged) EXPECT_FALSE(step.passed()) << step.step;
 }

@@ -74,6 +74,9 @@ std::set<std::string> ways_of(const Program& program) {
   return {};
 }
 
+/// Below AVX-512, which oneDNN 2 needs for bf16, it has one way of an f32 product.
+bool has_one_way_of_a_product() { return !testing::onednn_has_bf16() && ways_of(product(704, {})).size() < 2; }
+
 void expect_all_ways_right(const Program& program) {
   const std::set<std::string> ways = ways_of(program);
   EXPECT_GE(ways.size(), 2U) << program.to_string();
@@ -87,6 +90,7 @@ void expect_all_ways_right(const Program& program) {
 }
 
 TEST(CpuAutotune, EveryWayOfAProductIsRight) {
+  if (has_one_way_of_a_product()) GTEST_SKIP() << "oneDNN has one way of an f32 product here";
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true})
       expect_all_ways_right(product(704, {.transpose_a = transpose_a, .transpose_b = transpose_b}));
@@ -146,6 +150,7 @@ TEST(CpuAutotune, EveryWayOfAConvolutionByASinglePixelIsRight) {
 }
 
 TEST(CpuAutotune, ASmallProductHasOneWayAndALargeOneIsTimedOnceForAllEqualCalls) {
+  if (has_one_way_of_a_product()) GTEST_SKIP() << "oneDNN has one way of an f32 product here";
   const std::unique_ptr<Backend> backend = open_cpu_backend(1);
   const Program small = product(64, {}), large = product(704, {});
 
@@ -165,6 +170,7 @@ TEST(CpuAutotune, NothingIsTimedWhereEveryRunIsToGiveTheSameBits) {
 }
 
 TEST(CpuAutotune, WhatAnEarlierRunFoundFastestIsTakenUntimed) {
+  if (has_one_way_of_a_product()) GTEST_SKIP() << "oneDNN has one way of an f32 product here";
   const Program program = product(704, {});
   for (const std::string& way : ways_of(program)) {
     const std::unique_ptr<Backend> backend = open_cpu_backend(1);
