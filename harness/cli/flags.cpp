@@ -8,6 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
+#include "harness/predict/transformer_model.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "reference/ops/definition.h"
@@ -43,6 +44,8 @@ constexpr std::array verb_table{
              "whether devices are right all the time: launches over and over, each held against bits that were judged"},
     VerbInfo{Verb::learn, "learn", "[WORKLOAD] [flags]",
              "whether training really learns in each recipe: single steps judged against fp64, and curves"},
+    VerbInfo{Verb::predict, "predict", "[--model NAME --gpus N... flags]",
+             "how long a training step takes on more devices; without a model, how well published ones are predicted"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
@@ -66,6 +69,12 @@ std::vector<std::string> verb_words() {
 std::string language_word(const std::string& flag, const std::string& word) {
   const std::vector<std::string> known{"c", "cuda", "python"};
   return known[choose(flag, word, known)];
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const TransformerModel& model : transformer_models()) names.emplace_back(model.name);
+  return names;
 }
 
 std::vector<std::string> op_names() {
@@ -139,6 +148,48 @@ std::vector<FlagSection> argument_sections() {
            row("--steps", "N", "steps of training by itself; the first ten are also judged one by one (default: 32)",
                converted(&Options::learning_steps, whole_from(8, 10'000))),
            row("--quick", "", "one model and 16 steps, in seconds", turn_on(&Options::brief_learning)),
+       }},
+      {{predict},
+       "select",
+       {
+           row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),
+               text(in_predict(&PredictOptions::model), model_names())),
+           row("--gpus", "N|A..B:xF,...", "how many devices: 512, 64..16384:x2, 100..1000:+100",
+               all_of(Takes::list, in_predict(&PredictOptions::sizes))),
+           row("--parallel", "AXIS=N,...",
+               "how a replica lies on them: tensor tp, pipeline pp in vp parts a stage, context cp, expert ep, and "
+               "sequences of a micro-batch mbs (default: tp=1); what is left is data-parallel",
+               text(in_predict(&PredictOptions::layout))),
+           row("--global-batch", "N", "sequences of a step, whatever the size",
+               converted(in_predict(&PredictOptions::global_batch), whole_from<std::int64_t>(1, 1 << 30))),
+           row("--micro-batches", "N", "of each replica, without --global-batch (default: 32)",
+               converted(in_predict(&PredictOptions::micro_batches), whole_from<std::int64_t>(1, 1 << 20))),
+           row("--sequence", "N", "positions of a sequence (default: 8192)",
+               converted(in_predict(&PredictOptions::sequence), whole_from<std::int64_t>(1, 1 << 26))),
+       }},
+      {{predict},
+       "measure",
+       {
+           row("--measured", "GPUS[:BATCH]=SECONDS,...", "one or two measured steps of this model in this layout",
+               all_of(Takes::list, in_predict(&PredictOptions::measured))),
+           row("--rate", "TFLOPS", "or: the model TFLOP/s of a device while it works",
+               converted(in_predict(&PredictOptions::rate), positive_of)),
+           row("--from", "FILE", "or: a report, of which the fastest training step of one device gives the rate",
+               text(in_predict(&PredictOptions::from))),
+           row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
+               converted(in_predict(&PredictOptions::network_gb_per_s), positive_of)),
+           row("--nvlink", "GB/S", "of each device to others of its node, one way (default: 450)",
+               converted(in_predict(&PredictOptions::node_gb_per_s), positive_of)),
+           row("--gpus-per-node", "N", "(default: 8)",
+               converted(in_predict(&PredictOptions::per_node), whole_from<std::int64_t>(1, 1 << 20))),
+       }},
+      {{predict},
+       "output",
+       {
+           row("--tokens", "N", "to train on: 15e12; gives days",
+               converted(in_predict(&PredictOptions::tokens), tokens_of)),
+           row("--price-per-hour", "PRICE", "of one device, in any currency; with --tokens: what the training costs",
+               converted(&Options::price_per_hour, price_of)),
        }},
       {{validate}, "", {files("FILE...")}},
       {{export_report}, "", {files("FILE")}},
@@ -259,6 +310,22 @@ double price_of(std::string_view flag, const std::string& word) {
   if (!(price > 0.0 && price <= most))
     throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
   return price;
+}
+
+double positive_of(std::string_view flag, const std::string& word) {
+  constexpr double most = 1e9;
+  const double value = number<double>(word).value_or(0.0);
+  if (!(value > 0.0 && value <= most))
+    throw UsageError(fmt::format("{}: '{}' is no number above 0 such as 12.5", flag, visible(word)));
+  return value;
+}
+
+double tokens_of(std::string_view flag, const std::string& word) {
+  constexpr double most = 1e18;
+  const double tokens = number<double>(word).value_or(0.0);
+  if (!(tokens >= 1.0 && tokens <= most))
+    throw UsageError(fmt::format("{}: '{}' is no number of tokens such as 15e12", flag, visible(word)));
+  return tokens;
 }
 
 double minutes_of(std::string_view flag, const std::string& word) {

@@ -104,7 +104,11 @@ template <class Integer>
 
 /// "5", "0.5"; above 0, at most a year.
 [[nodiscard]] double minutes_of(std::string_view flag, const std::string& word);
-/// "2.49".
+/// "12.5": above 0, at most 1e9.
+[[nodiscard]] double positive_of(std::string_view flag, const std::string& word);
+/// "15e12"; a number from 1.
+[[nodiscard]] double tokens_of(std::string_view flag, const std::string& word);
+/// "2.49": above 0.
 [[nodiscard]] double price_of(std::string_view flag, const std::string& word);
 
 /// Seconds; 0 for off, nothing for auto.
@@ -212,6 +216,10 @@ auto in_run(Member RunOptions::*member) {
 template <class Member>
 auto in_selection(Member Selection::*member) {
   return in(&Options::selection, member);
+}
+template <class Member>
+auto in_predict(Member PredictOptions::*member) {
+  return in(&Options::predict, member);
 }
 template <class Member>
 auto in_compare(Member CompareOptions::*member) {

@@ -238,6 +238,12 @@ constexpr std::string_view of_learn = R"(  gpubench learn
   gpubench learn gpt2_train_step --steps 100           its sizes of tier smoke, in minutes
 )";
 
+constexpr std::string_view of_predict = R"(  gpubench predict
+  gpubench predict --model llama3-405b --gpus 512..16384:x2 --parallel tp=8,pp=8,cp=2,vp=8 --global-batch 2048 --measured 512:1152=55.1,2048:1152=14.2
+  gpubench predict --model llama3-70b --gpus 64..2048:x2 --parallel tp=4,pp=4,vp=5 --rate 520 --tokens 15e12 --price-per-hour 2.49
+  gpubench predict --model llama3-8b --gpus 8..128:x2 --from report.json
+)";
+
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
   gpubench validate results/*.json
 )";
@@ -286,6 +292,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::determinism: return of_determinism;
     case Verb::soak: return of_soak;
     case Verb::learn: return of_learn;
+    case Verb::predict: return of_predict;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

@@ -36,6 +36,7 @@ enum class Verb {
   determinism,
   soak,
   learn,
+  predict,
   validate,
   export_report,
   report_page,
@@ -91,6 +92,20 @@ struct CompareOptions {
   bool allow_missing = false;
   bool github = false;
   bool force = false;
+};
+
+/// Of predict.
+struct PredictOptions {
+  std::string model;                  ///< empty: published series are scored
+  std::string layout;                 ///< "tp=8,pp=8"
+  std::vector<std::string> sizes;     ///< "512", "64..16384:x2"
+  std::vector<std::string> measured;  ///< "512:1152=55.1"
+  std::string from;                   ///< a report
+  std::optional<std::int64_t> global_batch{};
+  std::int64_t micro_batches = 32, sequence = 8192, per_node = 8;
+  std::optional<double> rate{};  ///< TFLOP/s of a device
+  double network_gb_per_s = 50.0, node_gb_per_s = 450.0;
+  std::optional<double> tokens{};
 };
 
 struct Options {
@@ -150,7 +165,8 @@ struct Options {
   std::string subject;   ///< of list ("suites", a case), explain (an op, a case), tune-batch and learn (a workload, a
                          ///< part of an id) and help (a verb)
   bool list_json = false;
-  std::string html;                ///< of explain: the folder for its pages; empty: none
+  std::string html;  ///< of explain: the folder for its pages; empty: none
+  PredictOptions predict{};
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   std::optional<ExportFormat> export_format{};
@@ -158,7 +174,7 @@ struct Options {
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
   std::string svg;     ///< of report and learn: a folder for charts; of tune-batch and soak: a file; empty: none
   double budget_s = 120.0;                    ///< of tune-batch
-  std::optional<double> price_per_hour{};     ///< of report
+  std::optional<double> price_per_hour{};     ///< of report and predict
   std::map<std::string, std::string> labels;  ///< of report: what its files are called, by their letters
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 

@@ -116,6 +116,10 @@ int soak_verb(const Options& options, std::span<const std::string> words, const 
 /// CannotMeasure.
 int learn_verb(const Options& options, const Environment& environment);
 
+/// A training step on many devices, from measured steps or a rate; without a model, how well published series are
+/// predicted. 0. Throws UsageError, CannotMeasure.
+int predict_verb(const Options& options, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 

@@ -142,14 +142,15 @@ TEST(ParseOptions, TheLastOfAFlagCounts) {
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
   EXPECT_EQ(refusal({"lst"}),
             "unknown verb 'lst'; verbs: run, list, explain, doctor, compare, gate, calibrate, tune-batch, baseline, "
-            "impl, selftest, determinism, soak, learn, "
+            "impl, selftest, determinism, soak, learn, predict, "
             "validate, report, "
             "export, completion, help, version; did you mean 'list'?");
   EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
   EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
   EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
   EXPECT_THAT(refusal({"doctor", "--suite", "gemm"}), HasSubstr("unknown flag '--suite' of doctor"));
-  EXPECT_THAT(refusal({"compare", "--price-per-hour", "2"}), HasSubstr("of compare; report has it; see gpubench help"));
+  EXPECT_THAT(refusal({"compare", "--price-per-hour", "2"}),
+              HasSubstr("of compare; predict, report have it; see gpubench help"));
   EXPECT_THAT(refusal({"-z"}), HasSubstr("unknown flag '-z'"));
   EXPECT_THAT(refusal({""}), HasSubstr("unknown verb ''"));
   EXPECT_THAT(refusal({"--suite", "gemm", "list"}), HasSubstr("a verb comes first"));

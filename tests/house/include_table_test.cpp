@@ -56,6 +56,7 @@ const std::vector<Rule>& table() {
       {"harness/shapes/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/report/"}, {"fmt/"}},
       {"harness/chart/", {"harness/report/quantity.h", "harness/report/visible_text.h"}, {"fmt/"}},
       {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
+      {"harness/predict/", {}, {"fmt/"}},
       {"harness/page/",
        {"harness/core/", "harness/measure/statistics.h", "harness/report/", "harness/chart/", "harness/compare/"},
        {"fmt/"}},

@@ -1,0 +1,252 @@
+// gpubench predict: a training step on many devices, and how well published series are predicted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "harness/cli/flags.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
+#include "harness/cli/verbs.h"
+#include "harness/core/error.h"
+#include "harness/predict/prediction.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double giga = 1e9, tera = 1e12, seconds_per_day = 86400.0, seconds_per_hour = 3600.0;
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100.0 * share); }
+std::string signed_percent(double share) { return fmt::format("{:+.1f}%", 100.0 * share); }
+
+std::string model_text(const StepModel& model) {
+  return fmt::format("{:.0f} TFLOP/s of a device while it works, {:.0f}% of the wire's time not hidden, {} for each "
+                     "doubling beyond {} devices",
+                     model.flop_per_s / tera, 100.0 * model.exposed, percent(model.growth), model.first);
+}
+
+// What is wrong with a word of the command line, with the flag in front.
+template <class Work>
+auto of_flag(std::string_view flag, const Work& work) {
+  try {
+    return work();
+  } catch (const std::invalid_argument& e) {
+    throw UsageError(fmt::format("{}: {}", flag, visible(e.what())));
+  }
+}
+
+TransformerModel known_model(const std::string& name) {
+  std::vector<std::string> known;
+  for (const TransformerModel& model : transformer_models()) known.emplace_back(model.name);
+  return transformer_models()[choose("--model", name, known)];
+}
+
+// "512=55.1", "512:1152=55.1".
+MeasuredStep measured_of(const std::string& word, const PredictionRequest& request) {
+  const std::size_t equals = word.find('='), colon = word.find(':');
+  const auto refuse = [&] {
+    throw UsageError(fmt::format("--measured: '{}' is not GPUS=SECONDS or GPUS:BATCH=SECONDS, such as 512:1152=55.1",
+                                 visible(word)));
+  };
+  if (equals == std::string::npos) refuse();
+  const auto devices = number<std::int64_t>(word.substr(0, std::min(colon, equals)));
+  const auto seconds = number<double>(word.substr(equals + 1));
+  std::optional<std::int64_t> batch = request.global_batch;
+  if (colon < equals) {
+    batch = number<std::int64_t>(word.substr(colon + 1, equals - colon - 1));
+    if (!batch) refuse();
+  }
+  if (!devices || *devices < 1 || !seconds || !(*seconds > 0.0) || !std::isfinite(*seconds)) refuse();
+  const ParallelLayout& at = request.layout;
+  const std::int64_t replicas = std::max<std::int64_t>(1, *devices / (at.tensor * at.pipeline * at.context));
+  return {{*devices, batch.value_or(replicas * at.micro_batch * request.micro_batches), request.sequence, at},
+          *seconds};
+}
+
+/// The fastest training step of one device in a report.
+double rate_in(const std::string& file) {
+  const Report report = read_report(file);
+  double best = 0.0;
+  for (const CaseRecord& record : report.cases) {
+    const bool is_step = record.c.workload.ends_with("_train_step") && record.c.ranks == 1;
+    if (is_step && record.verdict == Verdict::pass) best = std::max(best, record.derived.flop_per_s);
+  }
+  if (!(best > 0.0)) {
+    throw UsageError(fmt::format("--from: {} has no training step of one device that passed; expected a report of "
+                                 "--suite transformer or moe",
+                                 visible(file)));
+  }
+  return best;
+}
+
+PredictionRequest request_of(const Options& options) {
+  const PredictOptions& given = options.predict;
+  PredictionRequest request;
+  request.model = known_model(given.model);
+  if (given.sizes.empty()) throw UsageError("predict --model needs --gpus, such as --gpus 64..16384:x2");
+  request.devices = of_flag("--gpus", [&] { return parse_sizes(given.sizes); });
+  request.layout = of_flag("--parallel", [&] { return parse_layout(given.layout); });
+  request.sequence = given.sequence;
+  request.global_batch = given.global_batch;
+  request.micro_batches = given.micro_batches;
+  request.network = {given.node_gb_per_s * giga, given.network_gb_per_s * giga, given.per_node};
+  const int sources = (given.measured.empty() ? 0 : 1) + (given.rate ? 1 : 0) + (given.from.empty() ? 0 : 1);
+  if (sources != 1) {
+    throw UsageError("predict --model needs one of --measured (steps of this model), --rate (TFLOP/s of a device) and "
+                     "--from (a report)");
+  }
+  if (given.rate) request.flop_per_s = *given.rate * tera;
+  try {
+    if (!given.from.empty()) request.flop_per_s = rate_in(given.from);
+  } catch (const ReadError& e) {
+    throw UsageError(e.what());
+  }
+  for (const std::string& word : given.measured) request.measured.push_back(measured_of(word, request));
+  std::ranges::stable_sort(request.measured, {}, [](const MeasuredStep& step) { return step.shape.devices; });
+  return request;
+}
+
+std::string note_of(const PredictedSize& size) {
+  return size.extrapolated.empty() ? "" : "extrapolated: " + size.extrapolated;
+}
+
+double days(const PredictedSize& size, double tokens) { return tokens / size.tokens_per_s / seconds_per_day; }
+double price(const PredictedSize& size, double tokens, double per_hour) {
+  return tokens / size.tokens_per_s / seconds_per_hour * static_cast<double>(size.devices) * per_hour;
+}
+
+std::string table_of(const Prediction& prediction, const Options& options, const ConsoleStyle& style) {
+  const std::optional<double> tokens = options.predict.tokens;
+  const std::optional<double> per_hour = options.price_per_hour;
+  std::vector<Column> columns{{"GPUs", Align::right},    {"replicas", Align::right}, {"batch", Align::right},
+                              {"step", Align::right},    {"likely", Align::right},   {"tokens/s", Align::right},
+                              {"TFLOP/s", Align::right}, {"kept", Align::right},     {"bubble", Align::right},
+                              {"wire", Align::right},    {"growth", Align::right},   {"limit"}};
+  if (tokens) columns.push_back({"days", Align::right});
+  if (tokens && per_hour) columns.push_back({"price", Align::right});
+  columns.push_back({""});
+  TextTable table(columns);
+  for (const PredictedSize& size : prediction.sizes) {
+    std::vector<std::string> cells{format_count(size.devices)};
+    if (!size.why_not.empty()) {
+      cells.resize(columns.size());
+      cells.back() = size.why_not;
+      table.add(cells, Tone::faint);
+      continue;
+    }
+    cells.insert(cells.end(), {format_count(size.terms.replicas), format_count(size.global_batch),
+                               fmt::format("{:.3g} s", size.seconds),
+                               fmt::format("{:.3g} to {:.3g}", size.low_s, size.high_s),
+                               format_quantity(size.tokens_per_s, ""), fmt::format("{:.0f}", size.flop_per_s / tera),
+                               percent(size.efficiency), percent(size.bubble), percent(size.wire), percent(size.growth),
+                               size.limit()});
+    if (tokens) cells.push_back(fmt::format("{:.3g}", days(size, *tokens)));
+    if (tokens && per_hour) cells.push_back(format_quantity(price(size, *tokens, *per_hour), ""));
+    cells.push_back(note_of(size));
+    table.add(cells, size.extrapolated.empty() ? Tone::plain : Tone::doubtful);
+  }
+  return table.text(style);
+}
+
+Json json_of(const PredictedSize& size, const Options& options) {
+  Json json{{"devices", size.devices}, {"global_batch", size.global_batch}};
+  if (!size.why_not.empty()) {
+    json["why_not"] = size.why_not;
+    return json;
+  }
+  json.update(Json{{"replicas", size.terms.replicas},
+                   {"micro_batches", size.terms.micro_batches},
+                   {"step_s", size.seconds},
+                   {"step_low_s", size.low_s},
+                   {"step_high_s", size.high_s},
+                   {"tokens_per_s", size.tokens_per_s},
+                   {"flop_per_s_per_device", size.flop_per_s},
+                   {"efficiency", size.efficiency},
+                   {"bubble", size.bubble},
+                   {"wire", size.wire},
+                   {"growth", size.growth},
+                   {"limit", size.limit()},
+                   {"extrapolated", size.extrapolated}});
+  if (options.predict.tokens) {
+    json["days"] = days(size, *options.predict.tokens);
+    if (options.price_per_hour) json["price"] = price(size, *options.predict.tokens, *options.price_per_hour);
+  }
+  return json;
+}
+
+Json json_of(const StepModel& model) {
+  return {{"flop_per_s", model.flop_per_s},
+          {"exposed", model.exposed},
+          {"growth_per_doubling", model.growth},
+          {"from_devices", model.first}};
+}
+
+int predict_sizes(const Options& options, const Environment& environment) {
+  const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
+  const PredictionRequest request = request_of(options);
+  const Prediction prediction = of_flag("predict", [&] { return predict(request); });
+  const bool any = std::ranges::any_of(prediction.sizes, [](const PredictedSize& size) { return size.why_not.empty(); });
+  if (!any) throw UsageError(fmt::format("--gpus: {}", prediction.sizes.front().why_not));
+  std::ostream& out = file.prose();
+  out << fmt::format("{}: {} parameters, {} a token at {} positions; {}\n", request.model.name,
+                     format_quantity(request.model.parameters(), ""),
+                     format_quantity(request.model.flop_per_token(request.sequence), "FLOP"),
+                     format_count(request.sequence), to_string(request.layout));
+  out << model_text(prediction.model) << "\n\n";
+  out << table_of(prediction, options, console_style(options, Stream::out, environment));
+  out << fmt::format("\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
+                     "published series ({} of them, {} on average)\n",
+                     published_errors().count, percent(published_errors().mean));
+  Json sizes = Json::array();
+  for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, options));
+  file.write(Json{{"model", std::string(request.model.name)},
+                  {"layout", to_string(request.layout)},
+                  {"sequence", request.sequence},
+                  {"fit", json_of(prediction.model)},
+                  {"sizes", sizes}});
+  return exit_codes::ok;
+}
+
+int score_series(const Options& options, const Environment& environment) {
+  const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
+  TextTable table({{"series"}, {"GPUs", Align::right}, {"measured", Align::right}, {"predicted", Align::right},
+                   {"error", Align::right}, {"constant", Align::right}});
+  Json all = Json::array();
+  for (const PublishedSeries& series : published_series()) {
+    const SeriesScore score = score_of(series);
+    Json steps = Json::array();
+    for (const PredictedStep& step : score.steps) {
+      table.add({&step == score.steps.data() ? std::string(series.name) : "", format_count(step.devices),
+                 fmt::format("{:.3f} s", step.measured_s), fmt::format("{:.3f} s", step.predicted_s),
+                 signed_percent(step.error()), signed_percent(step.error_of_constant())});
+      steps.push_back({{"devices", step.devices},
+                       {"measured_s", step.measured_s},
+                       {"predicted_s", step.predicted_s},
+                       {"constant_s", step.constant_s}});
+    }
+    all.push_back({{"name", std::string(series.name)},
+                   {"source", std::string(series.source)},
+                   {"devices", std::string(series.devices)},
+                   {"fit", json_of(score.model)},
+                   {"steps", steps}});
+  }
+  std::ostream& out = file.prose();
+  out << "Published series: the two smallest steps of each are fitted, the others predicted. constant: the smallest "
+         "step's throughput of a device.\n\n"
+      << table.text(console_style(options, Stream::out, environment))
+      << fmt::format("\n{} predictions: {} off on average, {} at worst\n", published_errors().count,
+                     percent(published_errors().mean), percent(published_errors().worst));
+  file.write(Json{{"series", all}});
+  return exit_codes::ok;
+}
+
+}  // namespace
+
+int predict_verb(const Options& options, const Environment& environment) {
+  return options.predict.model.empty() ? score_series(options, environment) : predict_sizes(options, environment);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,149 @@
+#include "harness/predict/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t most_devices = 1 << 20;
+constexpr std::size_t most_sizes = 1000;
+constexpr std::int64_t far_from_measured = 16;  // times as many devices
+constexpr double little = 0.05;
+
+/// The one measured step, where so much of its wire time shows. Never all of the step is taken for that.
+StepModel assuming(double exposed, double growth, const PredictionRequest& request) {
+  const MeasuredStep& step = request.measured.front();
+  const StepTerms terms = terms_of(request.model, step.shape, request.network);
+  const double shown_s = std::min(exposed * terms.wire_s, 0.5 * step.seconds);
+  const double share = terms.wire_s > 0.0 ? shown_s / terms.wire_s : 0.0;
+  return {terms.flop / (step.seconds - shown_s), share, growth, step.shape.devices};
+}
+
+/// The models that what is known allows: the likeliest, and those of the shortest and the longest steps.
+struct Allowed {
+  StepModel likely, fastest, slowest;
+};
+
+Allowed allowed_by(const PredictionRequest& request) {
+  if (request.measured.empty() == !request.flop_per_s.has_value())
+    throw std::invalid_argument("expected either measured steps or a rate");
+  Allowed all;
+  if (request.flop_per_s) {
+    const std::int64_t first = request.devices.empty() ? 1 : request.devices.front();
+    all.likely = {*request.flop_per_s, 1.0, usual_growth, first};
+    all.fastest = {*request.flop_per_s, 0.0, 0.0, first};
+    all.slowest = {*request.flop_per_s, most_exposed, most_growth, first};
+    return all;
+  }
+  all.likely = all.fastest = all.slowest = fit(request.model, request.measured, request.network);
+  if (request.measured.size() == 1) {  // which leaves open how much of the wire is hidden, and what a doubling adds
+    all.fastest = assuming(0.0, 0.0, request);
+    all.slowest = assuming(most_exposed, most_growth, request);
+  }
+  return all;
+}
+
+std::string beyond(std::int64_t devices, const PredictionRequest& request) {
+  if (devices > most_published_devices)
+    return fmt::format("beyond {} devices, the most that was ever published", most_published_devices);
+  if (request.measured.empty()) return "";
+  const std::int64_t measured = request.measured.back().shape.devices;
+  if (devices / far_from_measured > measured) return fmt::format("more than {} times {}", far_from_measured, measured);
+  return "";
+}
+
+PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, const Allowed& models) {
+  PredictedSize size;
+  size.devices = devices;
+  const std::int64_t replica = request.layout.tensor * request.layout.pipeline * request.layout.context;
+  const std::int64_t replicas = std::max<std::int64_t>(1, devices / replica);
+  size.global_batch = request.global_batch.value_or(replicas * request.layout.micro_batch * request.micro_batches);
+  try {
+    size.terms = terms_of(request.model, {devices, size.global_batch, request.sequence, request.layout},
+                          request.network);
+  } catch (const std::invalid_argument& e) {
+    size.why_not = e.what();
+    return size;
+  }
+  const StepModel& model = models.likely;
+  size.seconds = model.seconds(size.terms, devices);
+  const double of_series = 2.0 * published_errors().root_mean_square;
+  const double a = models.fastest.seconds(size.terms, devices), b = models.slowest.seconds(size.terms, devices);
+  size.low_s = std::min({a, b, size.seconds}) * (1.0 - of_series);
+  size.high_s = std::max({a, b, size.seconds}) * (1.0 + of_series);
+  const double tokens = static_cast<double>(size.global_batch * request.sequence);
+  size.tokens_per_s = tokens / size.seconds;
+  const double flop = tokens * request.model.flop_per_token(request.sequence) / static_cast<double>(devices);
+  size.flop_per_s = flop / size.seconds;
+  size.efficiency = size.flop_per_s / model.flop_per_s;
+  const double working = size.terms.flop / model.flop_per_s;
+  size.bubble = size.terms.bubble * working / size.seconds;
+  size.wire = model.exposed * size.terms.wire_s / size.seconds;
+  size.growth = 1.0 - (working + model.exposed * size.terms.wire_s) / size.seconds;
+  size.extrapolated = beyond(devices, request);
+  return size;
+}
+
+std::int64_t extent(std::string_view digits, std::string_view word) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > most_devices) {
+    throw std::invalid_argument(fmt::format(
+        "'{}' is no size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100", word,
+        most_devices));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string PredictedSize::limit() const {
+  if (bubble + wire + growth < little) return "work";
+  if (bubble >= wire && bubble >= growth) return "bubble";
+  return wire >= growth ? "wire" : "growth";
+}
+
+Prediction predict(const PredictionRequest& request) {
+  const Allowed models = allowed_by(request);
+  Prediction prediction{models.likely, {}};
+  for (const std::int64_t devices : request.devices) prediction.sizes.push_back(at_size(devices, request, models));
+  return prediction;
+}
+
+std::vector<std::int64_t> parse_sizes(std::span<const std::string> words) {
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](std::int64_t size) {
+    if (sizes.size() == most_sizes) throw std::invalid_argument(fmt::format("more than {} sizes", most_sizes));
+    sizes.push_back(size);
+  };
+  for (const std::string& word : words) {
+    const std::string_view text = word;
+    const std::size_t dots = text.find("..");
+    if (dots == std::string_view::npos) {
+      add(extent(text, word));
+      continue;
+    }
+    const std::size_t colon = text.find(':', dots);
+    const std::string_view step = colon == std::string_view::npos ? "x2" : text.substr(colon + 1);
+    const std::int64_t first = extent(text.substr(0, dots), word);
+    const std::int64_t last =
+        extent(text.substr(dots + 2, colon == std::string_view::npos ? colon : colon - dots - 2), word);
+    const bool times = step.starts_with("x");
+    if (!times && !step.starts_with("+")) (void)extent("", word);
+    const std::int64_t by = extent(step.substr(1), word);
+    if (last < first || (times && by < 2)) (void)extent("", word);
+    for (std::int64_t size = first; size <= last; size = times ? size * by : size + by) add(size);
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+}  // namespace gpubench

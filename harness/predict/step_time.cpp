@@ -1,0 +1,163 @@
+#include "harness/predict/step_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t most = 1 << 20;  // devices along an axis
+
+/// A step's gradients are reduced in f32 or bf16 and its weights gathered in bf16; the sum of both.
+constexpr double bytes_on_the_wire = 6.0;  // for each parameter of a device
+/// Of a step: two that differ in the wire's share by less than this are told apart by noise.
+constexpr double tells_apart = 0.01;
+
+struct Axis {
+  std::string_view name;
+  std::int64_t ParallelLayout::* extent;
+};
+constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor}, {"pp", &ParallelLayout::pipeline},
+                         {"cp", &ParallelLayout::context}, {"ep", &ParallelLayout::expert},
+                         {"vp", &ParallelLayout::virtual_parts}, {"mbs", &ParallelLayout::micro_batch}};
+
+// Bytes that devices of one group reduce and gather, each a part: first within nodes, then between them.
+double reduce_s(double bytes, std::int64_t group, std::int64_t in_node, const Network& network) {
+  const auto all = static_cast<double>(group), near = static_cast<double>(std::min(group, in_node));
+  const double far = all / near;
+  return bytes * (near - 1.0) / near / network.node_bytes_per_s +
+         bytes / near * (far - 1.0) / far / network.cluster_bytes_per_s;
+}
+
+double doublings(std::int64_t devices, std::int64_t first) {
+  return std::log2(static_cast<double>(devices) / static_cast<double>(first));
+}
+
+}  // namespace
+
+ParallelLayout parse_layout(std::string_view text) {
+  ParallelLayout layout;
+  std::vector<std::string_view> given;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const std::string_view name = word.substr(0, word.find('='));
+    const auto* const axis = std::ranges::find(axes, name, &Axis::name);
+    const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
+    std::int64_t extent = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), extent);
+    const bool is_number = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
+    if (axis == std::end(axes) || !is_number || extent < 1 || extent > most) {
+      throw std::invalid_argument(fmt::format(
+          "'{}' is no axis with an extent; expected some of tp, pp, cp, ep, vp and mbs, each from 1 to {}: tp=8,pp=4",
+          word, most));
+    }
+    if (std::ranges::find(given, name) != given.end())
+      throw std::invalid_argument(fmt::format("'{}' is given twice", name));
+    given.push_back(name);
+    layout.*(axis->extent) = extent;
+  }
+  if (layout.virtual_parts > 1 && layout.pipeline == 1)
+    throw std::invalid_argument(fmt::format("vp={} without a pipeline; expected pp above 1", layout.virtual_parts));
+  return layout;
+}
+
+std::string to_string(const ParallelLayout& layout) {
+  std::string text;
+  for (const Axis& axis : axes) {
+    const std::int64_t extent = layout.*(axis.extent);
+    if (extent > 1 || axis.name == "tp") text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, extent);
+  }
+  return text;
+}
+
+StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const Network& network) {
+  const ParallelLayout& at = shape.layout;
+  const std::int64_t replica = at.tensor * at.pipeline * at.context;
+  if (shape.devices < 1 || shape.devices % replica != 0) {
+    throw std::invalid_argument(fmt::format("{} devices are no whole number of replicas of {} ({})", shape.devices,
+                                            replica, to_string(at)));
+  }
+  StepTerms terms;
+  terms.replicas = shape.devices / replica;
+  const std::int64_t round = terms.replicas * at.micro_batch;
+  if (shape.global_batch < round || shape.global_batch % round != 0) {
+    throw std::invalid_argument(
+        fmt::format("a global batch of {} sequences is no whole number of micro-batches of {} on {} replicas; expected "
+                    "a multiple of {}",
+                    shape.global_batch, at.micro_batch, terms.replicas, round));
+  }
+  const std::int64_t sharing = terms.replicas * at.context;  // devices with the same weights
+  if (at.expert > 1 && (model.experts % at.expert != 0 || sharing % at.expert != 0)) {
+    throw std::invalid_argument(
+        fmt::format("ep={} divides not both the {} experts of {} and the {} devices that share the other weights",
+                    at.expert, model.experts, model.name, sharing));
+  }
+  terms.micro_batches = shape.global_batch / round;
+  const double idle = static_cast<double>(at.pipeline - 1) / static_cast<double>(at.virtual_parts);
+  const double filled = static_cast<double>(terms.micro_batches) + idle;
+  const double tokens = static_cast<double>(at.micro_batch * shape.sequence);
+  terms.flop = filled * tokens * model.flop_per_token(shape.sequence) / static_cast<double>(replica);
+  terms.bubble = idle / filled;
+
+  const double split = static_cast<double>(at.tensor * at.pipeline);
+  const double of_experts = model.expert_parameters();
+  const double dense = (model.parameters() - of_experts) / split;
+  const std::int64_t in_node = std::max<std::int64_t>(1, network.devices_per_node / at.tensor);
+  terms.wire_s = reduce_s(bytes_on_the_wire * dense, sharing, in_node, network);
+  if (of_experts > 0.0) {
+    const double own = of_experts / split / static_cast<double>(at.expert);
+    terms.wire_s += reduce_s(bytes_on_the_wire * own, sharing / at.expert,
+                             std::max<std::int64_t>(1, in_node / at.expert), network);
+  }
+  return terms;
+}
+
+double StepModel::seconds(const StepTerms& terms, std::int64_t devices) const {
+  return (terms.flop / flop_per_s + exposed * terms.wire_s) * (1.0 + growth * std::max(0.0, doublings(devices, first)));
+}
+
+StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measured, const Network& network) {
+  if (measured.empty() || measured.size() > 2)
+    throw std::invalid_argument(fmt::format("{} measured steps; expected one or two", measured.size()));
+  const MeasuredStep& small = measured.front();
+  const StepTerms a = terms_of(model, small.shape, network);
+  StepModel result{0.0, 1.0, usual_growth, small.shape.devices};
+  const auto take_rate = [&] {
+    const double working = small.seconds - result.exposed * a.wire_s;
+    if (!(working > 0.0)) {
+      throw std::invalid_argument(
+          fmt::format("a step of {} s on {} devices is shorter than the {:.3g} s that its gradients and weights take on "
+                      "the wire; expected a faster network, or a longer step",
+                      small.seconds, small.shape.devices, a.wire_s));
+    }
+    result.flop_per_s = a.flop / working;
+  };
+  if (measured.size() == 1) {
+    take_rate();
+    return result;
+  }
+  const MeasuredStep& large = measured.back();
+  const StepTerms b = terms_of(model, large.shape, network);
+  result.growth = 0.0;
+  const double apart = a.flop * b.wire_s - b.flop * a.wire_s;
+  if (std::fabs(apart) > tells_apart * a.flop * large.seconds) {
+    result.exposed = std::clamp((a.flop * large.seconds - b.flop * small.seconds) / apart, 0.0, most_exposed);
+    take_rate();
+    return result;
+  }
+  take_rate();
+  const double twice = doublings(large.shape.devices, small.shape.devices);
+  if (twice > 0.0) {
+    const double alike = result.seconds(b, large.shape.devices);
+    result.growth = std::clamp((large.seconds / alike - 1.0) / twice, 0.0, most_growth);
+  }
+  return result;
+}
+
+}  // namespace gpubench

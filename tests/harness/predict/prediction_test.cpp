@@ -1,0 +1,120 @@
+// Predictions against published steps, and plans of sizes.
+#include "harness/predict/prediction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gpubench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The goal: 3% on average, 8% at worst; where the rate of a device falls by more than 3%, far better than assuming that
+// it stays.
+TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
+  EXPECT_GE(published_errors().count, 10);
+  EXPECT_LE(published_errors().mean, 0.03);
+  EXPECT_LE(published_errors().worst, 0.08);
+  for (const PublishedSeries& series : published_series()) {
+    ASSERT_GE(series.steps.size(), 3U) << series.name;
+    const SeriesScore score = score_of(series);
+    EXPECT_EQ(score.steps.size(), series.steps.size() - 2) << series.name;
+    for (const PredictedStep& step : score.steps) {
+      const double of_constant = std::fabs(step.error_of_constant());
+      EXPECT_TRUE(of_constant < 0.03 || std::fabs(step.error()) < 0.3 * of_constant)
+          << series.name << " " << step.devices << ": " << step.error();
+    }
+  }
+}
+
+// A fit has what it was made of: its two steps come out as they were, or one of them where the other is beyond what
+// exposure and growth may be.
+TEST(Published, FittedStepsAreGivenBack) {
+  for (const PublishedSeries& series : published_series()) {
+    const StepModel model = score_of(series).model;
+    const MeasuredStep& first = series.steps.front();
+    const StepTerms terms = terms_of(*find_model(series.model), first.shape, series.network);
+    EXPECT_NEAR(model.seconds(terms, first.shape.devices) / first.seconds, 1.0, 1e-9) << series.name;
+  }
+}
+
+PredictionRequest llama() {
+  PredictionRequest request{.model = *find_model("llama3-405b")};
+  request.layout = {8, 8, 2, 1, 8, 1};
+  request.global_batch = 2048;
+  request.devices = {2048, 16384, 32768};
+  request.measured = {{{512, 1152, 8192, request.layout}, 55.12}, {{2048, 1152, 8192, request.layout}, 14.22}};
+  return request;
+}
+
+TEST(Predict, SplitsAStepIntoWorkBubbleWireAndGrowth) {
+  const Prediction prediction = predict(llama());
+  for (const PredictedSize& size : prediction.sizes) {
+    EXPECT_EQ(size.why_not, "");
+    EXPECT_LT(size.low_s, size.seconds);
+    EXPECT_GT(size.high_s, size.seconds);
+    EXPECT_NEAR(size.efficiency + size.bubble + size.wire + size.growth, 1.0, 1e-9);
+    EXPECT_NEAR(size.tokens_per_s * size.seconds, 2048.0 * 8192.0, 1.0);
+  }
+  // Less of a batch for each: 16 micro-batches, then 2 and 1.
+  EXPECT_GT(prediction.sizes[0].efficiency, prediction.sizes[1].efficiency);
+  EXPECT_GT(prediction.sizes[1].efficiency, prediction.sizes[2].efficiency);
+  EXPECT_EQ(prediction.sizes[0].extrapolated, "");
+  EXPECT_THAT(prediction.sizes[2].extrapolated, HasSubstr("the most that was ever published"));
+}
+
+TEST(Predict, OneStepLeavesMoreOpenThanTwo) {
+  PredictionRequest request = llama();
+  const PredictedSize two = predict(request).sizes[1];
+  request.measured.pop_back();
+  const PredictedSize one = predict(request).sizes[1];
+  EXPECT_GT(one.high_s - one.low_s, two.high_s - two.low_s);
+  EXPECT_THAT(one.extrapolated, HasSubstr("more than 16 times 512"));
+}
+
+TEST(Predict, ASizeThatDoesNotFitSaysWhyAndTheOthersStand) {
+  PredictionRequest request = llama();
+  request.devices = {2048, 2100, 4096};
+  const Prediction prediction = predict(request);
+  EXPECT_THAT(prediction.sizes[1].why_not, HasSubstr("no whole number of replicas of 128"));
+  EXPECT_EQ(prediction.sizes[2].why_not, "");
+}
+
+TEST(Predict, ASmallModelOnOneNodeIsLimitedByNothingButWork) {
+  PredictionRequest request{.model = *find_model("llama3-8b")};
+  request.devices = {8};
+  request.flop_per_s = 400e12;
+  const PredictedSize size = predict(request).sizes.front();
+  EXPECT_EQ(size.limit(), "work");
+  EXPECT_EQ(size.global_batch, 8 * 32);
+}
+
+TEST(Predict, TakesEitherStepsOrARate) {
+  PredictionRequest request = llama();
+  request.flop_per_s = 1e15;
+  EXPECT_THROW((void)predict(request), std::invalid_argument);
+  request.measured.clear();
+  EXPECT_NO_THROW((void)predict(request));
+  request.flop_per_s.reset();
+  EXPECT_THROW((void)predict(request), std::invalid_argument);
+}
+
+TEST(Predict, SizesAreNumbersAndRanges) {
+  const auto sizes = [](std::vector<std::string> words) { return parse_sizes(words); };
+  EXPECT_THAT(sizes({"64..512:x2", "100"}), ElementsAre(64, 100, 128, 256, 512));
+  EXPECT_THAT(sizes({"8..30:+8", "8"}), ElementsAre(8, 16, 24));
+  EXPECT_THAT(sizes({"8..32"}), ElementsAre(8, 16, 32));
+  for (const char* word : {"", "0", "-8", "8.5", "8..", "..8", "8..4", "8..64:x1", "8..64:2", "8..64:", "8..64:x",
+                           "99999999999999999999", "8...64"})
+    EXPECT_THROW((void)sizes({word}), std::invalid_argument) << word;
+  EXPECT_THROW((void)sizes({"1..1000000:+1"}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,109 @@
+// A step's time by arithmetic, and what is found of it in measured steps.
+#include "harness/predict/step_time.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace gpubench {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 1e9 parameters in layers alone but for a small vocabulary: 4 h^2 + 8 h^2 of each of 80 layers of width 1,024.
+const TransformerModel tiny{"tiny", 80, 1024, 8, 8, 128, 4096, false, 1, 1, 1000, true, 0, ""};
+
+std::string refusal(const auto& work) {
+  try {
+    (void)work();
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(ParallelLayout, IsReadAxisByAxis) {
+  EXPECT_EQ(parse_layout("tp=8,pp=4,vp=5,cp=2,ep=16,mbs=3"), (ParallelLayout{8, 4, 2, 16, 5, 3}));
+  EXPECT_EQ(parse_layout(""), ParallelLayout{});
+  EXPECT_EQ(to_string(parse_layout("pp=4,tp=2")), "tp=2,pp=4");
+}
+
+TEST(ParallelLayout, RefusesWhatIsNone) {
+  for (const char* text : {"tp", "tp=", "tp=0", "tp=-1", "tp=2x", "dp=2", "tp=2,,pp=2", "tp=9999999999999999999", "="})
+    EXPECT_THAT(refusal([&] { return parse_layout(text); }), HasSubstr("expected some of tp, pp")) << text;
+  EXPECT_EQ(refusal([] { return parse_layout("tp=2,tp=2"); }), "'tp' is given twice");
+  EXPECT_THAT(refusal([] { return parse_layout("vp=2"); }), HasSubstr("expected pp above 1"));
+}
+
+// 32 devices of tp 2, pp 4: four replicas. 64 sequences in micro-batches of two: eight each. The pipeline idles for
+// 3 / 2 more, 1.5 / 9.5 of the time.
+TEST(StepTerms, CountReplicasMicroBatchesAndTheBubble) {
+  const StepShape shape{32, 64, 1000, {2, 4, 1, 1, 2, 2}};
+  const StepTerms terms = terms_of(tiny, shape, {});
+  EXPECT_EQ(terms.replicas, 4);
+  EXPECT_EQ(terms.micro_batches, 8);
+  EXPECT_DOUBLE_EQ(terms.bubble, 1.5 / 9.5);
+  EXPECT_DOUBLE_EQ(terms.flop, 9.5 * 2.0 * 1000.0 * tiny.flop_per_token(1000) / 8.0);
+}
+
+// Four replicas whose members lie in one node of 8 two by two: half of the 6 bytes for each parameter of a device goes
+// to the neighbour, and then half of what is left, halved, to the other node.
+TEST(StepTerms, GradientsGoThroughTheNodeFirst) {
+  const Network network{100e9, 10e9, 8};
+  const StepTerms terms = terms_of(tiny, {16, 4, 1000, {4, 1, 1, 1, 1, 1}}, network);
+  const double bytes = 6.0 * tiny.parameters() / 4.0;
+  EXPECT_NEAR(terms.wire_s, bytes / 2.0 / 100e9 + bytes / 2.0 / 2.0 / 10e9, 1e-12);
+  EXPECT_EQ(terms_of(tiny, {4, 4, 1000, {4, 1, 1, 1, 1, 1}}, network).wire_s, 0.0);  // one replica
+}
+
+TEST(StepTerms, RefuseWhatDoesNotFit) {
+  const auto terms = [](std::int64_t devices, std::int64_t batch, const ParallelLayout& layout) {
+    return refusal([&] { return terms_of(tiny, {devices, batch, 100, layout}, {}); });
+  };
+  EXPECT_THAT(terms(12, 8, {8, 1, 1, 1, 1, 1}), HasSubstr("12 devices are no whole number of replicas of 8 (tp=8)"));
+  EXPECT_THAT(terms(8, 6, {2, 1, 1, 1, 1, 1}), HasSubstr("expected a multiple of 4"));
+  EXPECT_THAT(terms(8, 3, {2, 1, 1, 1, 1, 1}), HasSubstr("expected a multiple of 4"));
+  EXPECT_THAT(terms(8, 8, {1, 1, 1, 2, 1, 1}), HasSubstr("ep=2 divides not both the 1 experts"));
+  EXPECT_EQ(terms(0, 8, {}).empty(), false);
+}
+
+// Steps made by a model are given back as that model.
+TEST(Fit, FindsRateAndExposureOfStepsWhosePipelinesAreDifferentlyFull) {
+  const ParallelLayout layout{2, 4, 1, 1, 1, 1};
+  const StepModel truth{3e14, 0.4, 0.0, 64};
+  std::vector<MeasuredStep> steps{{{64, 512, 4096, layout}, 0.0}, {{512, 512, 4096, layout}, 0.0}};
+  for (MeasuredStep& step : steps) step.seconds = truth.seconds(terms_of(tiny, step.shape, {}), step.shape.devices);
+  const StepModel found = fit(tiny, steps, {});
+  EXPECT_NEAR(found.flop_per_s / truth.flop_per_s, 1.0, 1e-9);
+  EXPECT_NEAR(found.exposed, 0.4, 1e-9);
+  EXPECT_EQ(found.growth, 0.0);
+}
+
+TEST(Fit, FindsRateAndGrowthOfStepsThatAreFullAlike) {
+  const ParallelLayout layout{2, 4, 1, 1, 1, 1};
+  const StepModel truth{3e14, 1.0, 0.01, 64};
+  std::vector<MeasuredStep> steps{{{64, 512, 4096, layout}, 0.0}, {{256, 2048, 4096, layout}, 0.0}};
+  for (MeasuredStep& step : steps) step.seconds = truth.seconds(terms_of(tiny, step.shape, {}), step.shape.devices);
+  const StepModel found = fit(tiny, steps, {});
+  EXPECT_NEAR(found.flop_per_s / truth.flop_per_s, 1.0, 1e-9);
+  EXPECT_NEAR(found.growth, 0.01, 1e-9);
+}
+
+TEST(Fit, OfOneStepTakesAllOfTheWireAndTheUsualGrowth) {
+  const MeasuredStep step{{64, 512, 4096, {2, 4, 1, 1, 1, 1}}, 3.0};
+  const StepModel found = fit(tiny, std::vector{step}, {});
+  EXPECT_EQ(found.exposed, 1.0);
+  EXPECT_EQ(found.growth, usual_growth);
+  EXPECT_NEAR(found.seconds(terms_of(tiny, step.shape, {}), 64), 3.0, 1e-12);
+}
+
+TEST(Fit, RefusesAStepThatIsShorterThanItsWire) {
+  const MeasuredStep step{{64, 64, 4096, {1, 1, 1, 1, 1, 1}}, 1e-3};
+  EXPECT_THAT(refusal([&] { return fit(tiny, std::vector{step}, {}); }), HasSubstr("is shorter than"));
+  EXPECT_THAT(refusal([&] { return fit(tiny, {}, {}); }), HasSubstr("expected one or two"));
+}
+
+}  // namespace
+}  // namespace gpubench
