@@ -23,9 +23,10 @@ std::string percent(double share) { return fmt::format("{:.1f}%", 100.0 * share)
 std::string signed_percent(double share) { return fmt::format("{:+.1f}%", 100.0 * share); }
 
 std::string model_text(const StepModel& model) {
-  return fmt::format("{:.0f} TFLOP/s of a device while it works, {:.0f}% of the wire's time not hidden, {} for each "
-                     "doubling beyond {} devices",
-                     model.flop_per_s / tera, 100.0 * model.exposed, percent(model.growth), model.first);
+  return fmt::format(
+      "{} of a device while it works, {:.0f}% of the wire's time not hidden, {} for each doubling beyond "
+      "{} devices",
+      format_quantity(model.flop_per_s, "FLOP/s"), 100.0 * model.exposed, percent(model.growth), model.first);
 }
 
 // What is wrong with a word of the command line, with the flag in front.
@@ -75,9 +76,10 @@ double rate_in(const std::string& file) {
     if (is_step && record.verdict == Verdict::pass) best = std::max(best, record.derived.flop_per_s);
   }
   if (!(best > 0.0)) {
-    throw UsageError(fmt::format("--from: {} has no training step of one device that passed; expected a report of "
-                                 "--suite transformer or moe",
-                                 visible(file)));
+    throw UsageError(
+        fmt::format("--from: {} has no training step of one device that passed; expected a report of "
+                    "--suite transformer or moe",
+                    visible(file)));
   }
   return best;
 }
@@ -95,8 +97,9 @@ PredictionRequest request_of(const Options& options) {
   request.network = {given.node_gb_per_s * giga, given.network_gb_per_s * giga, given.per_node};
   const int sources = (given.measured.empty() ? 0 : 1) + (given.rate ? 1 : 0) + (given.from.empty() ? 0 : 1);
   if (sources != 1) {
-    throw UsageError("predict --model needs one of --measured (steps of this model), --rate (TFLOP/s of a device) and "
-                     "--from (a report)");
+    throw UsageError(
+        "predict --model needs one of --measured (steps of this model), --rate (TFLOP/s of a device) and "
+        "--from (a report)");
   }
   if (given.rate) request.flop_per_s = *given.rate * tera;
   try {
@@ -121,10 +124,10 @@ double price(const PredictedSize& size, double tokens, double per_hour) {
 std::string table_of(const Prediction& prediction, const Options& options, const ConsoleStyle& style) {
   const std::optional<double> tokens = options.predict.tokens;
   const std::optional<double> per_hour = options.price_per_hour;
-  std::vector<Column> columns{{"GPUs", Align::right},    {"replicas", Align::right}, {"batch", Align::right},
-                              {"step", Align::right},    {"likely", Align::right},   {"tokens/s", Align::right},
-                              {"TFLOP/s", Align::right}, {"kept", Align::right},     {"bubble", Align::right},
-                              {"wire", Align::right},    {"growth", Align::right},   {"limit"}};
+  std::vector<Column> columns{{"GPUs", Align::right},   {"replicas", Align::right}, {"batch", Align::right},
+                              {"step", Align::right},   {"likely", Align::right},   {"tokens/s", Align::right},
+                              {"FLOP/s", Align::right}, {"kept", Align::right},     {"bubble", Align::right},
+                              {"wire", Align::right},   {"growth", Align::right},   {"limit"}};
   if (tokens) columns.push_back({"days", Align::right});
   if (tokens && per_hour) columns.push_back({"price", Align::right});
   columns.push_back({""});
@@ -137,12 +140,12 @@ std::string table_of(const Prediction& prediction, const Options& options, const
       table.add(cells, Tone::faint);
       continue;
     }
-    cells.insert(cells.end(), {format_count(size.terms.replicas), format_count(size.global_batch),
-                               fmt::format("{:.3g} s", size.seconds),
-                               fmt::format("{:.3g} to {:.3g}", size.low_s, size.high_s),
-                               format_quantity(size.tokens_per_s, ""), fmt::format("{:.0f}", size.flop_per_s / tera),
-                               percent(size.efficiency), percent(size.bubble), percent(size.wire), percent(size.growth),
-                               size.limit()});
+    cells.insert(
+        cells.end(),
+        {format_count(size.terms.replicas), format_count(size.global_batch), fmt::format("{:.3g} s", size.seconds),
+         fmt::format("{:.3g} to {:.3g}", size.low_s, size.high_s), format_quantity(size.tokens_per_s, ""),
+         format_quantity(size.flop_per_s, ""), percent(size.efficiency), percent(size.bubble), percent(size.wire),
+         percent(size.growth), size.limit()});
     if (tokens) cells.push_back(fmt::format("{:.3g}", days(size, *tokens)));
     if (tokens && per_hour) cells.push_back(format_quantity(price(size, *tokens, *per_hour), ""));
     cells.push_back(note_of(size));
@@ -188,7 +191,8 @@ int predict_sizes(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
   const PredictionRequest request = request_of(options);
   const Prediction prediction = of_flag("predict", [&] { return predict(request); });
-  const bool any = std::ranges::any_of(prediction.sizes, [](const PredictedSize& size) { return size.why_not.empty(); });
+  const bool any =
+      std::ranges::any_of(prediction.sizes, [](const PredictedSize& size) { return size.why_not.empty(); });
   if (!any) throw UsageError(fmt::format("--gpus: {}", prediction.sizes.front().why_not));
   std::ostream& out = file.prose();
   out << fmt::format("{}: {} parameters, {} a token at {} positions; {}\n", request.model.name,
@@ -197,9 +201,10 @@ int predict_sizes(const Options& options, const Environment& environment) {
                      format_count(request.sequence), to_string(request.layout));
   out << model_text(prediction.model) << "\n\n";
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
-  out << fmt::format("\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
-                     "published series ({} of them, {} on average)\n",
-                     published_errors().count, percent(published_errors().mean));
+  out << fmt::format(
+      "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
+      "published series ({} of them, {} on average)\n",
+      published_errors().count, percent(published_errors().mean));
   Json sizes = Json::array();
   for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, options));
   file.write(Json{{"model", std::string(request.model.name)},
@@ -212,8 +217,12 @@ int predict_sizes(const Options& options, const Environment& environment) {
 
 int score_series(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
-  TextTable table({{"series"}, {"GPUs", Align::right}, {"measured", Align::right}, {"predicted", Align::right},
-                   {"error", Align::right}, {"constant", Align::right}});
+  TextTable table({{"series"},
+                   {"GPUs", Align::right},
+                   {"measured", Align::right},
+                   {"predicted", Align::right},
+                   {"error", Align::right},
+                   {"constant", Align::right}});
   Json all = Json::array();
   for (const PublishedSeries& series : published_series()) {
     const SeriesScore score = score_of(series);

@@ -66,8 +66,8 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   const std::int64_t replicas = std::max<std::int64_t>(1, devices / replica);
   size.global_batch = request.global_batch.value_or(replicas * request.layout.micro_batch * request.micro_batches);
   try {
-    size.terms = terms_of(request.model, {devices, size.global_batch, request.sequence, request.layout},
-                          request.network);
+    size.terms =
+        terms_of(request.model, {devices, size.global_batch, request.sequence, request.layout}, request.network);
   } catch (const std::invalid_argument& e) {
     size.why_not = e.what();
     return size;

@@ -19,7 +19,7 @@ struct PredictionRequest {
   std::optional<std::int64_t> global_batch{};  ///< sequences, whatever the size (strong scaling)
   std::int64_t micro_batches = 32;             ///< of each replica, where there is no global batch (weak scaling)
   std::vector<std::int64_t> devices{};         ///< sizes to predict
-  std::vector<MeasuredStep> measured{};         ///< one or two, in this layout, the smaller first
+  std::vector<MeasuredStep> measured{};        ///< one or two, in this layout, the smaller first
   std::optional<double> flop_per_s{};          ///< of a device while it works
   Network network{};
 };

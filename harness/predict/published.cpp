@@ -19,8 +19,8 @@ std::vector<PublishedSeries> all_series() {
   const Network h100{};
 
   const ParallelLayout llama{8, 8, 2, 1, 8, 1};
-  PublishedSeries v5{"MLPerf v5.0, Llama 3.1 405B, FP8", "llama3-405b", "H100",
-                     "mlcommons/training_results_v5.0, NVIDIA", h100, {}};
+  PublishedSeries v5{"MLPerf v5.0, Llama 3.1 405B, FP8",        "llama3-405b", "H100",
+                     "mlcommons/training_results_v5.0, NVIDIA", h100,          {}};
   v5.steps = {at_rate(512, 1152, 8192, llama, 20.9), at_rate(2048, 1152, 8192, llama, 81.0),
               at_rate(2432, 1216, 8192, llama, 95.4), at_rate(2560, 1120, 8192, llama, 99.8),
               at_rate(8192, 1536, 8192, llama, 292.2)};
@@ -29,14 +29,18 @@ std::vector<PublishedSeries> all_series() {
   // Batches of 128, 128 and 64 sequences for each replica are named by the configurations; the 32 of 3,584 devices is
   // what their rate allows: no configuration was published.
   const ParallelLayout gpt3{4, 8, 1, 1, 4, 1};
-  PublishedSeries v3{"MLPerf v3.0, GPT-3 175B, FP8", "gpt3-175b", "H100",
-                     "mlcommons/training_results_v3.0, NVIDIA and CoreWeave", h100, {}};
+  PublishedSeries v3{"MLPerf v3.0, GPT-3 175B, FP8",
+                     "gpt3-175b",
+                     "H100",
+                     "mlcommons/training_results_v3.0, NVIDIA and CoreWeave",
+                     h100,
+                     {}};
   v3.steps = {at_rate(512, 2048, 2048, gpt3, 313.2e3 / 2048.0), at_rate(768, 3072, 2048, gpt3, 468.1e3 / 2048.0),
               at_rate(1536, 3072, 2048, gpt3, 888.5e3 / 2048.0), at_rate(3584, 3584, 2048, gpt3, 1.847e6 / 2048.0)};
   all.push_back(std::move(v3));
 
-  PublishedSeries v4{"MLPerf v4.0, GPT-3 175B, FP8", "gpt3-175b", "H100", "mlcommons/training_results_v4.0, NVIDIA",
-                     h100, {}};
+  PublishedSeries v4{
+      "MLPerf v4.0, GPT-3 175B, FP8", "gpt3-175b", "H100", "mlcommons/training_results_v4.0, NVIDIA", h100, {}};
   v4.steps = {at_rate(512, 2048, 2048, {4, 8, 1, 1, 4, 2}, 429.6e3 / 2048.0),
               at_rate(10752, 2688, 2048, {4, 6, 1, 1, 8, 1}, 5.98e6 / 2048.0),
               at_rate(11616, 2904, 2048, {4, 6, 1, 1, 8, 1}, 6.45e6 / 2048.0)};
@@ -44,8 +48,8 @@ std::vector<PublishedSeries> all_series() {
 
   // Weak scaling. Two sequences for each device are what its rate allows; the tables give the layout and the time.
   const ParallelLayout llama70{4, 4, 2, 1, 5, 1};
-  PublishedSeries weak{"weak scaling, Llama 3.1 70B, BF16", "llama3-70b", "H100", "NVIDIA/dgxc-benchmarking 25.02",
-                       h100, {}};
+  PublishedSeries weak{"weak scaling, Llama 3.1 70B, BF16", "llama3-70b", "H100",
+                       "NVIDIA/dgxc-benchmarking 25.02",    h100,         {}};
   const auto weakly = [&](std::int64_t devices, double seconds) {
     return MeasuredStep{{devices, 2 * devices, 8192, llama70}, seconds};
   };
@@ -69,8 +73,7 @@ SeriesScore score_of(const PublishedSeries& series) {
   SeriesScore score{fit(*model, steps.first(2), series.network), {}};
   const MeasuredStep& first = steps.front();
   for (const MeasuredStep& step : steps.subspan(2)) {
-    const double predicted =
-        score.model.seconds(terms_of(*model, step.shape, series.network), step.shape.devices);
+    const double predicted = score.model.seconds(terms_of(*model, step.shape, series.network), step.shape.devices);
     const double work = static_cast<double>(step.shape.global_batch) / static_cast<double>(first.shape.global_batch);
     const double devices = static_cast<double>(step.shape.devices) / static_cast<double>(first.shape.devices);
     score.steps.push_back({step.shape.devices, step.seconds, predicted, first.seconds * work / devices});

@@ -20,10 +20,10 @@ constexpr double tells_apart = 0.01;
 
 struct Axis {
   std::string_view name;
-  std::int64_t ParallelLayout::* extent;
+  std::int64_t ParallelLayout::*extent;
 };
-constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor}, {"pp", &ParallelLayout::pipeline},
-                         {"cp", &ParallelLayout::context}, {"ep", &ParallelLayout::expert},
+constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor},        {"pp", &ParallelLayout::pipeline},
+                         {"cp", &ParallelLayout::context},       {"ep", &ParallelLayout::expert},
                          {"vp", &ParallelLayout::virtual_parts}, {"mbs", &ParallelLayout::micro_batch}};
 
 // Bytes that devices of one group reduce and gather, each a part: first within nodes, then between them.
@@ -80,8 +80,8 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
   const ParallelLayout& at = shape.layout;
   const std::int64_t replica = at.tensor * at.pipeline * at.context;
   if (shape.devices < 1 || shape.devices % replica != 0) {
-    throw std::invalid_argument(fmt::format("{} devices are no whole number of replicas of {} ({})", shape.devices,
-                                            replica, to_string(at)));
+    throw std::invalid_argument(
+        fmt::format("{} devices are no whole number of replicas of {} ({})", shape.devices, replica, to_string(at)));
   }
   StepTerms terms;
   terms.replicas = shape.devices / replica;
@@ -112,8 +112,8 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
   terms.wire_s = reduce_s(bytes_on_the_wire * dense, sharing, in_node, network);
   if (of_experts > 0.0) {
     const double own = of_experts / split / static_cast<double>(at.expert);
-    terms.wire_s += reduce_s(bytes_on_the_wire * own, sharing / at.expert,
-                             std::max<std::int64_t>(1, in_node / at.expert), network);
+    terms.wire_s +=
+        reduce_s(bytes_on_the_wire * own, sharing / at.expert, std::max<std::int64_t>(1, in_node / at.expert), network);
   }
   return terms;
 }
@@ -131,10 +131,10 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
   const auto take_rate = [&] {
     const double working = small.seconds - result.exposed * a.wire_s;
     if (!(working > 0.0)) {
-      throw std::invalid_argument(
-          fmt::format("a step of {} s on {} devices is shorter than the {:.3g} s that its gradients and weights take on "
-                      "the wire; expected a faster network, or a longer step",
-                      small.seconds, small.shape.devices, a.wire_s));
+      throw std::invalid_argument(fmt::format(
+          "a step of {} s on {} devices is shorter than the {:.3g} s that its gradients and weights take on "
+          "the wire; expected a faster network, or a longer step",
+          small.seconds, small.shape.devices, a.wire_s));
     }
     result.flop_per_s = a.flop / working;
   };

@@ -38,8 +38,8 @@ struct ParallelLayout {
 
 /// Bytes per second of one device in each direction.
 struct Network {
-  double node_bytes_per_s = 450e9;     ///< to others of its node (NVLink 4)
-  double cluster_bytes_per_s = 50e9;   ///< to other nodes (400 Gbit/s for each device)
+  double node_bytes_per_s = 450e9;    ///< to others of its node (NVLink 4)
+  double cluster_bytes_per_s = 50e9;  ///< to other nodes (400 Gbit/s for each device)
   std::int64_t devices_per_node = 8;
 };
 
@@ -53,9 +53,9 @@ struct StepShape {
 struct StepTerms {
   std::int64_t replicas = 0;       ///< data-parallel
   std::int64_t micro_batches = 0;  ///< of each
-  double flop = 0.0;               ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
-  double bubble = 0.0;             ///< share of that
-  double wire_s = 0.0;             ///< W
+  double flop = 0.0;    ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
+  double bubble = 0.0;  ///< share of that
+  double wire_s = 0.0;  ///< W
 };
 /// Throws std::invalid_argument where the devices don't make up whole replicas, or the batch no whole micro-batches.
 [[nodiscard]] StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const Network& network);

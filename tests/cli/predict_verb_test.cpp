@@ -20,8 +20,13 @@ class PredictVerb : public ScratchFolder {
   Captured cli_;
   /// The llama of MLPerf v5.0, from its two smallest steps.
   int llama(std::vector<std::string> more) {
-    std::vector<std::string> words{"predict",        "--model",    "llama3-405b",           "--parallel",
-                                   "tp=8,pp=8,cp=2,vp=8", "--measured", "512:1152=55.12,2048:1152=14.22"};
+    std::vector<std::string> words{"predict",
+                                   "--model",
+                                   "llama3-405b",
+                                   "--parallel",
+                                   "tp=8,pp=8,cp=2,vp=8",
+                                   "--measured",
+                                   "512:1152=55.12,2048:1152=14.22"};
     words.insert(words.end(), more.begin(), more.end());
     return cli_.run(words);
   }
@@ -78,13 +83,13 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8"}), HasSubstr("needs one of --measured"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "400", "--measured", "8=1"}),
               HasSubstr("needs one of --measured"));
-  EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8..", "--rate", "400"}), HasSubstr("--gpus: '8..' is no size"));
+  EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8..", "--rate", "400"}),
+              HasSubstr("--gpus: '8..' is no size"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "0"}), HasSubstr("is no number above 0"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "1", "--parallel", "dp=2"}),
               HasSubstr("--parallel: 'dp=2' is no axis"));
   for (const char* word : {"8", "=1", "8=", "8=-1", "8=nan", "8:=1", ":8=1", "x=1"})
-    EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", word}),
-                HasSubstr("is not GPUS=SECONDS"))
+    EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", word}), HasSubstr("is not GPUS=SECONDS"))
         << word;
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", "8=1e-6"}), HasSubstr("is shorter than"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", "8=1,16=1,32=1"}),
@@ -93,8 +98,9 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
 }
 
 TEST_F(PredictVerb, AReportWithoutATrainingStepGivesNoRate) {
-  ASSERT_EQ(cli_.run({"run", "--filter", "sim/first/n=8/f32", "--json", "r.json", "--progress", "none", "--isolate",
-                      "off"}), 0)
+  ASSERT_EQ(
+      cli_.run({"run", "--filter", "sim/first/n=8/f32", "--json", "r.json", "--progress", "none", "--isolate", "off"}),
+      0)
       << cli_.err.str();
   Captured none;
   EXPECT_EQ(none.run({"predict", "--model", "llama3-8b", "--gpus", "8", "--from", "r.json"}), 2);
