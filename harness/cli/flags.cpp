@@ -46,6 +46,8 @@ constexpr std::array verb_table{
              "whether training really learns in each recipe: single steps judged against fp64, and curves"},
     VerbInfo{Verb::predict, "predict", "[--model NAME --gpus N... flags]",
              "how long a training step takes on more devices; without a model, how well published ones are predicted"},
+    VerbInfo{Verb::simulate, "simulate", "CASE [--ranks N,... flags]",
+             "the programs of many ranks in virtual time: when each step ends, what is exposed, what gets stuck"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
@@ -176,6 +178,28 @@ std::vector<FlagSection> argument_sections() {
                converted(in_predict(&PredictOptions::rate), positive_of)),
            row("--from", "FILE", "or: a report, of which the fastest training step of one device gives the rate",
                text(in_predict(&PredictOptions::from))),
+       }},
+      {{simulate},
+       "select",
+       {
+           row("--ranks", "N,...", "how many ranks, up to 4096 (default: 8)",
+               several(Takes::list, in_simulate(&SimulateOptions::ranks), whole_from<std::int64_t>(1, 4096))),
+           row("--slow", "RANK=FACTOR,...", "ranks whose own ops take so many times as long",
+               several(Takes::list, in_simulate(&SimulateOptions::slower), of_rank)),
+           row("--stop", "RANK=SECONDS,...", "ranks that stop at this time",
+               several(Takes::list, in_simulate(&SimulateOptions::stops), of_rank)),
+       }},
+      {{simulate},
+       "measure",
+       {
+           row("--rate", "TFLOPS", "of a device, whatever it computes (default: 500)",
+               converted(in_predict(&PredictOptions::rate), positive_of)),
+           row("--memory", "GB/S", "of a device's memory (default: 3000)",
+               converted(in_simulate(&SimulateOptions::memory_gb_per_s), positive_of)),
+       }},
+      {{predict, simulate},
+       "measure",
+       {
            row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
                converted(in_predict(&PredictOptions::network_gb_per_s), positive_of)),
            row("--nvlink", "GB/S", "of each device to others of its node, one way (default: 450)",
@@ -198,6 +222,7 @@ std::vector<FlagSection> argument_sections() {
       {{list}, "", {subject("suites|CASE", {"suites"})}},
       {{explain}, "", {subject("OP|CASE", op_names())}},
       {{tune_batch, learn}, "", {subject("WORKLOAD")}},
+      {{simulate}, "", {subject("CASE")}},
       {{help}, "", {subject("VERB", verb_words())}},
       {{completion}, "", {row("subject", "bash|zsh|fish", "", choice<Shell>(&Options::shell))}},
   };
@@ -318,6 +343,15 @@ double positive_of(std::string_view flag, const std::string& word) {
   if (!(value > 0.0 && value <= most))
     throw UsageError(fmt::format("{}: '{}' is no number above 0 such as 12.5", flag, visible(word)));
   return value;
+}
+
+std::pair<int, double> of_rank(std::string_view flag, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const auto rank = number<int>(word.substr(0, equals));
+  const auto value = equals == std::string::npos ? std::nullopt : number<double>(word.substr(equals + 1));
+  if (!rank || *rank < 0 || !value || !(*value >= 0.0 && *value <= 1e9))
+    throw UsageError(fmt::format("{}: '{}' is not RANK=NUMBER such as 3=1.5", flag, visible(word)));
+  return {*rank, *value};
 }
 
 double tokens_of(std::string_view flag, const std::string& word) {

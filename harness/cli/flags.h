@@ -106,6 +106,8 @@ template <class Integer>
 [[nodiscard]] double minutes_of(std::string_view flag, const std::string& word);
 /// "12.5": above 0, at most 1e9.
 [[nodiscard]] double positive_of(std::string_view flag, const std::string& word);
+/// "3=1.5": of rank 3, from 0.
+[[nodiscard]] std::pair<int, double> of_rank(std::string_view flag, const std::string& word);
 /// "15e12"; a number from 1.
 [[nodiscard]] double tokens_of(std::string_view flag, const std::string& word);
 /// "2.49": above 0.
@@ -220,6 +222,10 @@ auto in_selection(Member Selection::*member) {
 template <class Member>
 auto in_predict(Member PredictOptions::*member) {
   return in(&Options::predict, member);
+}
+template <class Member>
+auto in_simulate(Member SimulateOptions::*member) {
+  return in(&Options::simulate, member);
 }
 template <class Member>
 auto in_compare(Member CompareOptions::*member) {

@@ -244,6 +244,11 @@ constexpr std::string_view of_predict = R"(  gpubench predict
   gpubench predict --model llama3-8b --gpus 8..128:x2 --from report.json
 )";
 
+constexpr std::string_view of_simulate = R"(  gpubench simulate transformer/gpt2_train_step --ranks 8,64,1024
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --slow 5=1.1 --network 25
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --stop 5=0.001
+)";
+
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
   gpubench validate results/*.json
 )";
@@ -293,6 +298,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::soak: return of_soak;
     case Verb::learn: return of_learn;
     case Verb::predict: return of_predict;
+    case Verb::simulate: return of_simulate;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;
     case Verb::export_report: return of_export;

@@ -37,6 +37,7 @@ enum class Verb {
   soak,
   learn,
   predict,
+  simulate,
   validate,
   export_report,
   report_page,
@@ -108,6 +109,14 @@ struct PredictOptions {
   std::optional<double> tokens{};
 };
 
+/// Of simulate, beside predict's network and rate.
+struct SimulateOptions {
+  std::vector<std::int64_t> ranks;  ///< empty: 8
+  double memory_gb_per_s = 3000.0;
+  std::vector<std::pair<int, double>> slower;  ///< ranks, and how many times as long their ops take
+  std::vector<std::pair<int, double>> stops;   ///< ranks, and when they stop: seconds
+};
+
 struct Options {
   Verb verb = Verb::run;
   Selection selection;       ///< its tier is set once the device is known
@@ -167,6 +176,7 @@ struct Options {
   bool list_json = false;
   std::string html;  ///< of explain: the folder for its pages; empty: none
   PredictOptions predict{};
+  SimulateOptions simulate{};
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   std::optional<ExportFormat> export_format{};

@@ -50,14 +50,14 @@ std::vector<FlagSection> output_sections() {
            row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                turn_on(&Options::verbose)),
        }},
-      {{run, explain, export_report, selftest, determinism, soak, predict},
+      {{run, explain, export_report, selftest, determinism, soak, predict, simulate},
        "output",
        {
            row("--force", "", "replace files that are there already",
                turn_on(in(&Options::writing, &WriteRules::replace))),
        }},
       {{run, explain, export_report, report_page, gate, calibrate, tune_batch, baseline, selftest, determinism, soak,
-        learn, predict},
+        learn, predict, simulate},
        "output",
        {
            row("--mode", "OCTAL",
@@ -135,7 +135,7 @@ std::vector<FlagSection> output_sections() {
            row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
                {Takes::each, set_label}),
        }},
-      {{run, doctor, compare, gate, tune_batch, selftest, determinism, learn, predict},
+      {{run, doctor, compare, gate, tune_batch, selftest, determinism, learn, predict, simulate},
        "output",
        {
            row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
@@ -146,7 +146,7 @@ std::vector<FlagSection> output_sections() {
        {
            row("-v,--verbose", "", "also the faults that rounding hides", turn_on(&Options::verbose)),
        }},
-      {{selftest, determinism, soak, predict},
+      {{selftest, determinism, soak, predict, simulate},
        "output",
        {
            row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),

@@ -196,6 +196,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::soak: return soak_verb(options, words, environment);
     case Verb::learn: return learn_verb(options, environment);
     case Verb::predict: return predict_verb(options, environment);
+    case Verb::simulate: return simulate_verb(options, environment);
     case Verb::baseline: return baseline_verb(options, environment);
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);

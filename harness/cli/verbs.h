@@ -120,6 +120,9 @@ int learn_verb(const Options& options, const Environment& environment);
 /// predicted. 0. Throws UsageError, CannotMeasure.
 int predict_verb(const Options& options, const Environment& environment);
 
+/// A case on many ranks in virtual time. 0; 1 where ranks get stuck. Throws UsageError, CannotMeasure.
+int simulate_verb(const Options& options, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ inline HostInfo quiet_host() {
 /// What a test may set before it runs the command line.
 struct Captured {
   std::string script;  ///< of the sim backend
+  std::span<const Suite> suites = sim_suites();
   std::map<std::string, std::string> variables;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
@@ -50,7 +52,7 @@ struct Captured {
     backends.insert(backends.end(), more_backends.begin(), more_backends.end());
     std::vector<std::string> names;
     for (const auto& [name, value] : variables) names.push_back(name);
-    const Environment environment{sim_suites(),
+    const Environment environment{suites,
                                   std::move(backends),
                                   out,
                                   err,

@@ -142,7 +142,7 @@ TEST(ParseOptions, TheLastOfAFlagCounts) {
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
   EXPECT_EQ(refusal({"lst"}),
             "unknown verb 'lst'; verbs: run, list, explain, doctor, compare, gate, calibrate, tune-batch, baseline, "
-            "impl, selftest, determinism, soak, learn, predict, "
+            "impl, selftest, determinism, soak, learn, predict, simulate, "
             "validate, report, "
             "export, completion, help, version; did you mean 'list'?");
   EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));

@@ -57,6 +57,7 @@ const std::vector<Rule>& table() {
       {"harness/chart/", {"harness/report/quantity.h", "harness/report/visible_text.h"}, {"fmt/"}},
       {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
       {"harness/predict/", {}, {"fmt/"}},
+      {"harness/simulate/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/"}},
       {"harness/page/",
        {"harness/core/", "harness/measure/statistics.h", "harness/report/", "harness/chart/", "harness/compare/"},
        {"fmt/"}},

@@ -1,0 +1,127 @@
+// gpubench simulate: a case on many ranks in virtual time.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
+#include "harness/cli/verbs.h"
+#include "harness/core/error.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+#include "harness/simulate/simulate.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double giga = 1e9, tera = 1e12, nano = 1e-9;
+
+Cluster cluster_of(const Options& options) {
+  Cluster cluster;
+  if (options.predict.rate) cluster.flop_per_s = *options.predict.rate * tera;
+  cluster.bytes_per_s = options.simulate.memory_gb_per_s * giga;
+  cluster.node_bytes_per_s = options.predict.node_gb_per_s * giga;
+  cluster.cluster_bytes_per_s = options.predict.network_gb_per_s * giga;
+  cluster.ranks_per_node = static_cast<int>(options.predict.per_node);
+  cluster.slower = {options.simulate.slower.begin(), options.simulate.slower.end()};
+  cluster.stops = {options.simulate.stops.begin(), options.simulate.stops.end()};
+  return cluster;
+}
+
+// The first of the cases that the subject names, of tier smoke where it has one: all tiers take seconds to declare.
+PlannedCase chosen(const Options& options, const Environment& environment) {
+  if (options.subject.empty())
+    throw UsageError("simulate needs a case, such as transformer/gpt2_train_step; gpubench list names them");
+  Options of_smoke = options;
+  of_smoke.tier = Tier::smoke;
+  std::vector<PlannedCase> found;
+  try {
+    found = named_cases(of_smoke, environment);
+  } catch (const UsageError&) {
+    found = named_cases(options, environment);
+  }
+  PlannedCase planned = std::move(found.front());
+  if (planned.workload->info().most_ranks < 2) {
+    throw UsageError(fmt::format("{} runs on one rank only; gpubench list suites names the workloads of several",
+                                 planned.c.id()));
+  }
+  return planned;
+}
+
+struct Size {
+  int ranks = 1;
+  std::size_t steps = 0;
+  Simulated run;
+};
+
+Size simulated_on(PlannedCase planned, int ranks, const Cluster& cluster) {
+  planned.c.ranks = ranks;
+  const Program program = planned.workload->build(planned.c);
+  for (const auto* named : {&cluster.slower, &cluster.stops}) {
+    if (!named->empty() && named->rbegin()->first >= ranks)
+      throw UsageError(fmt::format("--{}: there is no rank {} of {}", named == &cluster.slower ? "slow" : "stop",
+                                   named->rbegin()->first, ranks));
+  }
+  const SimulatedProgram lanes = lanes_of(program, cluster);
+  return {ranks, lanes.launches.size(), simulate(lanes, cluster)};
+}
+
+Json json_of(const Size& size) {
+  Json stuck = Json::array(), ranks = Json::array();
+  for (const StuckLane& lane : size.run.stuck)
+    stuck.push_back({{"rank", lane.rank}, {"label", lane.label}, {"awaited", lane.awaited}});
+  for (const SimulatedRank& rank : size.run.ranks) {
+    ranks.push_back({{"end_s", rank.end_s},
+                     {"compute_s", rank.compute_s},
+                     {"communication_s", rank.communication_s},
+                     {"waiting_s", rank.waiting_s}});
+  }
+  return {{"ranks", size.ranks}, {"end_s", size.run.end_s}, {"exposed", size.run.exposed()}, {"stuck", stuck},
+          {"stopped", size.run.stopped}, {"by_rank", ranks}};
+}
+
+}  // namespace
+
+int simulate_verb(const Options& options, const Environment& environment) {
+  const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
+  const PlannedCase planned = chosen(options, environment);
+  const Cluster cluster = cluster_of(options);
+  std::vector<std::int64_t> counts = options.simulate.ranks;
+  if (counts.empty()) counts = {8};
+  TextTable table({{"ranks", Align::right}, {"steps", Align::right}, {"end", Align::right}, {"computing", Align::right},
+                   {"in collectives", Align::right}, {"waiting", Align::right}, {"exposed", Align::right}, {""}});
+  Json sizes = Json::array();
+  bool any_stuck = false;
+  for (const std::int64_t ranks : counts) {
+    Size size;
+    try {
+      size = simulated_on(planned, static_cast<int>(ranks), cluster);
+    } catch (const ProgramError& e) {
+      throw UsageError(fmt::format("--ranks: {} on {} ranks: {}", planned.c.id(), ranks, visible(e.what())));
+    }
+    const auto most = [&](double SimulatedRank::* part) {
+      double largest = 0.0;
+      for (const SimulatedRank& rank : size.run.ranks) largest = std::max(largest, rank.*part);
+      return format_time_ns(largest / nano);
+    };
+    const std::string stuck = size.run.why_stuck();
+    any_stuck = any_stuck || !stuck.empty();
+    table.add({format_count(size.ranks), format_count(static_cast<std::int64_t>(size.steps)),
+               format_time_ns(size.run.end_s / nano), most(&SimulatedRank::compute_s),
+               most(&SimulatedRank::communication_s), most(&SimulatedRank::waiting_s),
+               fmt::format("{:.1f}%", 100.0 * size.run.exposed()), stuck.empty() ? "" : "STUCK: " + stuck},
+              stuck.empty() ? Tone::plain : Tone::bad);
+    sizes.push_back(json_of(size));
+  }
+  std::ostream& out = file.prose();
+  out << fmt::format("{} in virtual time: {} and {} of a device, {} to its node, {} to others, {} devices a node\n\n",
+                     planned.c.id_without_ranks(), format_quantity(cluster.flop_per_s, "FLOP/s"),
+                     format_quantity(cluster.bytes_per_s, "B/s"), format_quantity(cluster.node_bytes_per_s, "B/s"),
+                     format_quantity(cluster.cluster_bytes_per_s, "B/s"), cluster.ranks_per_node)
+      << table.text(console_style(options, Stream::out, environment))
+      << "\nof the rank with most of each; exposed: of the end, what the busiest rank's own ops don't explain\n";
+  file.write(Json{{"case", planned.c.id_without_ranks()}, {"sizes", sizes}});
+  return any_stuck ? exit_codes::verdict_failed : exit_codes::ok;
+}
+
+}  // namespace gpubench

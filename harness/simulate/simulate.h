@@ -1,0 +1,59 @@
+// The programs of all ranks in virtual time: what each does when, without a device.
+//
+// Ranks have the two lanes that real ones have (harness/run/rank_group.h, which makes them): steps in order, and waits
+// for the other lane where data flows. A collective begins when the last of its members has come to it. Nothing depends
+// on this machine's time, so that the same program and cluster always give the same answer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/core/communicator.h"
+#include "harness/core/program.h"
+#include "harness/run/rank_group.h"
+#include "harness/simulate/cluster.h"
+
+namespace gpubench {
+
+/// A rank's run. Times in seconds from the start.
+struct SimulatedRank {
+  double end_s = 0.0;
+  double compute_s = 0.0;        ///< busy with its own ops
+  double communication_s = 0.0;  ///< in collectives, its waiting for others not counted
+  double waiting_s = 0.0;        ///< in collectives, for others to come
+};
+
+/// A lane that comes no further.
+struct StuckLane {
+  int rank = 0;
+  std::string label;          ///< of the step that it is at
+  std::vector<int> awaited;   ///< members of that collective that have not come; empty: it waits for its other lane
+};
+
+struct Simulated {
+  std::vector<SimulatedRank> ranks;
+  double end_s = 0.0;
+  /// Empty where all ranks end. Else all lanes that stand, ascending by rank.
+  std::vector<StuckLane> stuck;
+  std::vector<int> stopped;  ///< ranks that the cluster stops before their end
+
+  /// Of the whole run, what the slowest rank's own ops don't explain.
+  [[nodiscard]] double exposed() const;
+  /// "ranks 0 to 7 are in 'bucket0' and wait for rank 3, which is in 'bucket1'"; empty where nothing is stuck.
+  [[nodiscard]] std::string why_stuck() const;
+};
+
+/// What ranks run, and how long each step takes.
+struct SimulatedProgram {
+  std::vector<Launch> launches;  ///< what the steps of `ranks` point to
+  std::vector<RankProgram> ranks;
+  std::vector<double> seconds;   ///< by launch; of a compute step at a rank that is not slower than others
+  std::vector<RankGroup> members;  ///< by launch
+};
+/// The timed ops of a program that holds all its ranks, at the textbook's costs.
+[[nodiscard]] SimulatedProgram lanes_of(const Program& program, const Cluster& cluster);
+
+[[nodiscard]] Simulated simulate(const SimulatedProgram& program, const Cluster& cluster);
+
+}  // namespace gpubench

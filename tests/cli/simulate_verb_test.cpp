@@ -1,0 +1,69 @@
+// gpubench simulate: real cases on more ranks than there are, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/report/json.h"
+#include "suites/suites.h"
+#include "tests/cli/captured.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Simulated {
+  int exit_code = 0;
+  std::string out, err;
+};
+
+Simulated simulated(std::vector<std::string> words) {
+  Captured cli;
+  cli.suites = all_suites();
+  words.insert(words.begin(), "simulate");
+  const int exit_code = cli.run(words);
+  return {exit_code, cli.out.str(), cli.err.str()};
+}
+
+const std::string gpt2 = "transformer/gpt2_train_step";
+
+TEST(SimulateVerb, AStepOfGpt2RunsOnAThousandRanks) {
+  const Simulated run = simulated({gpt2, "--ranks", "1,8,1024", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json sizes = parse_json(run.out, "stdout")["sizes"];
+  ASSERT_EQ(sizes.size(), 3U);
+  EXPECT_EQ(sizes[0]["exposed"], 0.0);
+  EXPECT_EQ(sizes[2]["by_rank"].size(), 1024U);
+  // The same ops on each rank, and collectives that take longer the more there are.
+  EXPECT_EQ(sizes[1]["by_rank"][0]["compute_s"], sizes[2]["by_rank"][1023]["compute_s"]);
+  EXPECT_LT(sizes[1]["end_s"].get<double>(), sizes[2]["end_s"].get<double>());
+}
+
+TEST(SimulateVerb, ARankThatStopsIsNamedAndTheExitCodeIs1) {
+  const Simulated run = simulated({gpt2, "--ranks", "16", "--stop", "5=0"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("STUCK: ranks 0, 1, 2, 3, 4, 6 and 9 more in 'gradients.bucket0'"),
+                             HasSubstr("waiting for rank 5, which stopped")));
+}
+
+TEST(SimulateVerb, ASlowRankMakesTheOthersWait) {
+  const Simulated run = simulated({gpt2, "--ranks", "8", "--slow", "3=2", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json ranks = parse_json(run.out, "stdout")["sizes"][0]["by_rank"];
+  EXPECT_NEAR(ranks[3]["compute_s"].get<double>() / ranks[0]["compute_s"].get<double>(), 2.0, 1e-9);
+  EXPECT_GT(ranks[0]["waiting_s"].get<double>(), 0.0);
+  EXPECT_EQ(ranks[3]["waiting_s"], 0.0);
+}
+
+TEST(SimulateVerb, RefusesWhatIsWrong) {
+  EXPECT_THAT(simulated({}).err, HasSubstr("simulate needs a case"));
+  EXPECT_THAT(simulated({"gemm/matmul"}).err, HasSubstr("runs on one rank only"));
+  EXPECT_THAT(simulated({gpt2, "--slow", "8=2"}).err, HasSubstr("--slow: there is no rank 8 of 8"));
+  EXPECT_THAT(simulated({gpt2, "--stop", "x=2"}).err, HasSubstr("is not RANK=NUMBER"));
+  EXPECT_THAT(simulated({gpt2, "--ranks", "0"}).err, HasSubstr("whole number from 1 to 4096"));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"gemm/matmul"}, {gpt2, "--ranks", "9999"}})
+    EXPECT_EQ(simulated(words).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace gpubench
