@@ -210,6 +210,7 @@ std::vector<FlagSection> argument_sections() {
       {{predict},
        "output",
        {
+           row("--svg", "FILE", "a chart of the rate of a device", text(&Options::svg)),
            row("--tokens", "N", "to train on: 15e12; gives days",
                converted(in_predict(&PredictOptions::tokens), tokens_of)),
            row("--price-per-hour", "PRICE", "of one device, in any currency; with --tokens: what the training costs",

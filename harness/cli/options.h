@@ -182,7 +182,7 @@ struct Options {
   std::optional<ExportFormat> export_format{};
   std::optional<Shell> shell{};  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
-  std::string svg;     ///< of report and learn: a folder for charts; of tune-batch and soak: a file; empty: none
+  std::string svg;     ///< of report and learn: a folder for charts; of others: a file; empty: none
   double budget_s = 120.0;                    ///< of tune-batch
   std::optional<double> price_per_hour{};     ///< of report and predict
   std::map<std::string, std::string> labels;  ///< of report: what its files are called, by their letters

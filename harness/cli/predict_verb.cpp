@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "harness/chart/chart.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb_output.h"
@@ -180,6 +181,27 @@ Json json_of(const PredictedSize& size, const Options& options) {
   return json;
 }
 
+// What a device does of the model in a second, by the number of devices.
+chart::PlotChart chart_of(const PredictionRequest& request, const Prediction& prediction) {
+  chart::Series series{"predicted", chart::Mark::line, {}};
+  for (const PredictedSize& size : prediction.sizes) {
+    if (!size.why_not.empty()) continue;
+    const auto at = [&](double seconds) { return size.flop_per_s * size.seconds / seconds; };
+    series.points.push_back({static_cast<double>(size.devices), size.flop_per_s, at(size.high_s), at(size.low_s),
+                             fmt::format("{} GPUs: {} each, limited by {}", format_count(size.devices),
+                                         format_quantity(size.flop_per_s, "FLOP/s"), size.limit()),
+                             !size.extrapolated.empty()});
+  }
+  chart::PlotChart chart;
+  chart.title = fmt::format("{} on more devices, {}", request.model.name, to_string(request.layout));
+  chart.description = "Model FLOP per second of one device as predicted, with its interval.";
+  chart.x = {"GPUs", chart::Scale::log2, chart::TickLabels::plain};
+  chart.y = {"rate of a device", chart::Scale::linear, chart::TickLabels::si, "FLOP/s", 0.0};
+  chart.series.push_back(std::move(series));
+  chart.guides.push_back({"if it only worked", {{0.0, prediction.model.flop_per_s, {}, {}, ""}}});
+  return chart;
+}
+
 Json json_of(const StepModel& model) {
   return {{"flop_per_s", model.flop_per_s},
           {"exposed", model.exposed},
@@ -189,6 +211,7 @@ Json json_of(const StepModel& model) {
 
 int predict_sizes(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
+  const ResultFile picture("--svg", options.svg, options.writing, environment);
   const PredictionRequest request = request_of(options);
   const Prediction prediction = of_flag("predict", [&] { return predict(request); });
   const bool any =
@@ -212,6 +235,7 @@ int predict_sizes(const Options& options, const Environment& environment) {
                   {"sequence", request.sequence},
                   {"fit", json_of(prediction.model)},
                   {"sizes", sizes}});
+  picture.write(chart::svg(chart_of(request, prediction), "predict", chart::Placement::file));
   return exit_codes::ok;
 }
 

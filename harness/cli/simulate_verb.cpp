@@ -42,8 +42,8 @@ PlannedCase chosen(const Options& options, const Environment& environment) {
   }
   PlannedCase planned = std::move(found.front());
   if (planned.workload->info().most_ranks < 2) {
-    throw UsageError(fmt::format("{} runs on one rank only; gpubench list suites names the workloads of several",
-                                 planned.c.id()));
+    throw UsageError(
+        fmt::format("{} runs on one rank only; gpubench list suites names the workloads of several", planned.c.id()));
   }
   return planned;
 }
@@ -76,8 +76,8 @@ Json json_of(const Size& size) {
                      {"communication_s", rank.communication_s},
                      {"waiting_s", rank.waiting_s}});
   }
-  return {{"ranks", size.ranks}, {"end_s", size.run.end_s}, {"exposed", size.run.exposed()}, {"stuck", stuck},
-          {"stopped", size.run.stopped}, {"by_rank", ranks}};
+  return {{"ranks", size.ranks}, {"end_s", size.run.end_s},     {"exposed", size.run.exposed()},
+          {"stuck", stuck},      {"stopped", size.run.stopped}, {"by_rank", ranks}};
 }
 
 }  // namespace
@@ -88,8 +88,14 @@ int simulate_verb(const Options& options, const Environment& environment) {
   const Cluster cluster = cluster_of(options);
   std::vector<std::int64_t> counts = options.simulate.ranks;
   if (counts.empty()) counts = {8};
-  TextTable table({{"ranks", Align::right}, {"steps", Align::right}, {"end", Align::right}, {"computing", Align::right},
-                   {"in collectives", Align::right}, {"waiting", Align::right}, {"exposed", Align::right}, {""}});
+  TextTable table({{"ranks", Align::right},
+                   {"steps", Align::right},
+                   {"end", Align::right},
+                   {"computing", Align::right},
+                   {"in collectives", Align::right},
+                   {"waiting", Align::right},
+                   {"exposed", Align::right},
+                   {""}});
   Json sizes = Json::array();
   bool any_stuck = false;
   for (const std::int64_t ranks : counts) {
@@ -99,7 +105,7 @@ int simulate_verb(const Options& options, const Environment& environment) {
     } catch (const ProgramError& e) {
       throw UsageError(fmt::format("--ranks: {} on {} ranks: {}", planned.c.id(), ranks, visible(e.what())));
     }
-    const auto most = [&](double SimulatedRank::* part) {
+    const auto most = [&](double SimulatedRank::*part) {
       double largest = 0.0;
       for (const SimulatedRank& rank : size.run.ranks) largest = std::max(largest, rank.*part);
       return format_time_ns(largest / nano);

@@ -4,8 +4,8 @@
 // trades bandwidth for latency. A way takes its base, the latency of its steps, and the message's share of each link:
 //   ring  2 (n - 1) steps of all_reduce, n - 1 of the others; of these 2 (k - 1) or k - 1 go to another node
 //   tree  2 (g - 1) steps within nodes of g ranks, 2 log2(k) between k nodes; all_reduce alone
-// with the bytes of a ring, 2 (n - 1) / n of the message or (n - 1) / n, through each rank's link in its node, and those
-// that leave a node, 2 (k - 1) / k or (k - 1) / k, through its ranks' links to the others together.
+// with the bytes of a ring, 2 (n - 1) / n of the message or (n - 1) / n, through each rank's link in its node, and
+// those that leave a node, 2 (k - 1) / k or (k - 1) / k, through its ranks' links to the others together.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 namespace gpubench {
 
 struct Cluster {
-  double flop_per_s = 500e12;        ///< of a device
-  double bytes_per_s = 3e12;         ///< of its memory
-  double launch_s = 2e-6;            ///< what an op takes at least
-  double node_bytes_per_s = 450e9;   ///< of a device to others of its node, each way
-  double cluster_bytes_per_s = 50e9; ///< of a device to other nodes, each way
-  int ranks_per_node = 8;            ///< ranks 0 to 7 are one node, and so on
-  std::map<int, double> slower{};    ///< ranks that take so many times as long for their own ops
-  std::map<int, double> stops{};     ///< ranks that stop at this time, in seconds
+  double flop_per_s = 500e12;         ///< of a device
+  double bytes_per_s = 3e12;          ///< of its memory
+  double launch_s = 2e-6;             ///< what an op takes at least
+  double node_bytes_per_s = 450e9;    ///< of a device to others of its node, each way
+  double cluster_bytes_per_s = 50e9;  ///< of a device to other nodes, each way
+  int ranks_per_node = 8;             ///< ranks 0 to 7 are one node, and so on
+  std::map<int, double> slower{};     ///< ranks that take so many times as long for their own ops
+  std::map<int, double> stops{};      ///< ranks that stop at this time, in seconds
 };
 
 /// An op of one rank that is not slower than others: the longer of its work and its traffic, and no less than a launch.

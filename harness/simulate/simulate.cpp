@@ -72,8 +72,7 @@ class Simulation {
     const std::optional<double> begin = ready_s(own, communication_[static_cast<std::size_t>(rank)], step);
     if (!begin || stops_before(rank, *begin)) return false;
     const auto slower = cluster_.slower.find(rank);
-    const double takes =
-        program_.seconds[launch_of(step)] * (slower == cluster_.slower.end() ? 1.0 : slower->second);
+    const double takes = program_.seconds[launch_of(step)] * (slower == cluster_.slower.end() ? 1.0 : slower->second);
     result_.ranks[static_cast<std::size_t>(rank)].compute_s += takes;
     end(own, *begin + takes);
     return true;

@@ -27,8 +27,8 @@ struct SimulatedRank {
 /// A lane that comes no further.
 struct StuckLane {
   int rank = 0;
-  std::string label;          ///< of the step that it is at
-  std::vector<int> awaited;   ///< members of that collective that have not come; empty: it waits for its other lane
+  std::string label;         ///< of the step that it is at
+  std::vector<int> awaited;  ///< members of that collective that have not come; empty: it waits for its other lane
 };
 
 struct Simulated {
@@ -48,7 +48,7 @@ struct Simulated {
 struct SimulatedProgram {
   std::vector<Launch> launches;  ///< what the steps of `ranks` point to
   std::vector<RankProgram> ranks;
-  std::vector<double> seconds;   ///< by launch; of a compute step at a rank that is not slower than others
+  std::vector<double> seconds;     ///< by launch; of a compute step at a rank that is not slower than others
   std::vector<RankGroup> members;  ///< by launch
 };
 /// The timed ops of a program that holds all its ranks, at the textbook's costs.

@@ -51,7 +51,7 @@ TEST_F(PredictVerb, AStepOfMlperfIsPredictedWithin3Percent) {
 
 TEST_F(PredictVerb, DaysAndPriceAreOfTheTokens) {
   EXPECT_EQ(llama({"--gpus", "16384,32768", "--global-batch", "2048", "--tokens", "15e12", "--price-per-hour", "2",
-                   "--json", "p.json"}),
+                   "--json", "p.json", "--svg", "p.svg"}),
             0);
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("days"), HasSubstr("price"), HasSubstr("extrapolated: beyond 16384")));
   std::ifstream file("p.json");
@@ -59,6 +59,9 @@ TEST_F(PredictVerb, DaysAndPriceAreOfTheTokens) {
   const Json& size = document["sizes"][0];
   const double seconds = 15e12 / size["tokens_per_s"].get<double>();
   EXPECT_NEAR(size["days"].get<double>() / (seconds / 86400.0), 1.0, 1e-12);
+  std::ifstream picture("p.svg");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(picture), {}),
+              AllOf(HasSubstr("<svg"), HasSubstr("llama3-405b on more devices"), HasSubstr("16,384 GPUs:")));
   EXPECT_NEAR(size["price"].get<double>() / (seconds / 3600.0 * 16384.0 * 2.0), 1.0, 1e-12);
 }
 

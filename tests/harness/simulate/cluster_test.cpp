@@ -25,14 +25,15 @@ TEST(Cluster, AnAllReduceInANodeIsARing) {
   EXPECT_NEAR(collective_s(cluster, all_reduce_kind, 1.0, RankGroup::first(8)), 15.0 * micro, 1e-9);
 }
 
-// 1,024 ranks in 128 nodes, a byte: a ring would take 254 steps between nodes; LL's tree takes 14 in the node of 0.6 us,
-// 14 between of 5 us, and 6.8 us.
+// 1,024 ranks in 128 nodes, a byte: a ring would take 254 steps between nodes; LL's tree takes 14 in the node of 0.6
+// us, 14 between of 5 us, and 6.8 us.
 TEST(Cluster, ASmallAllReduceOfManyNodesIsATree) {
-  EXPECT_NEAR(collective_s({}, all_reduce_kind, 1.0, RankGroup::first(1024)), (14 * 0.6 + 14 * 5.0 + 6.8) * micro, 1e-9);
+  EXPECT_NEAR(collective_s({}, all_reduce_kind, 1.0, RankGroup::first(1024)), (14 * 0.6 + 14 * 5.0 + 6.8) * micro,
+              1e-9);
 }
 
-// 16 ranks in two nodes, 8 GB: each link in a node passes on 15 of 16 parts twice, the 8 links between nodes half of all
-// twice: 8 / (8 x 50) = 20 ms, less than 33.3 ms within.
+// 16 ranks in two nodes, 8 GB: each link in a node passes on 15 of 16 parts twice, the 8 links between nodes half of
+// all twice: 8 / (8 x 50) = 20 ms, less than 33.3 ms within.
 TEST(Cluster, BytesLeaveANodeThroughAllItsLinks) {
   const double all = collective_s({}, all_reduce_kind, 8e9, RankGroup::first(16));
   EXPECT_NEAR(all, 2.0 * 8e9 * 15.0 / 16.0 / 450e9, 0.2e-3);
