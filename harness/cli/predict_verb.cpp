@@ -183,21 +183,24 @@ Json json_of(const PredictedSize& size, const Options& options) {
 
 // What a device does of the model in a second, by the number of devices.
 chart::PlotChart chart_of(const PredictionRequest& request, const Prediction& prediction) {
-  chart::Series series{"predicted", chart::Mark::line, {}};
+  chart::Series known{"predicted", chart::Mark::line, {}}, beyond{"extrapolated", chart::Mark::line, {}};
   for (const PredictedSize& size : prediction.sizes) {
     if (!size.why_not.empty()) continue;
     const auto at = [&](double seconds) { return size.flop_per_s * size.seconds / seconds; };
+    chart::Series& series = size.extrapolated.empty() ? known : beyond;
     series.points.push_back({static_cast<double>(size.devices), size.flop_per_s, at(size.high_s), at(size.low_s),
                              fmt::format("{} GPUs: {} each, limited by {}", format_count(size.devices),
-                                         format_quantity(size.flop_per_s, "FLOP/s"), size.limit()),
-                             !size.extrapolated.empty()});
+                                         format_quantity(size.flop_per_s, "FLOP/s"), size.limit())});
   }
   chart::PlotChart chart;
-  chart.title = fmt::format("{} on more devices, {}", request.model.name, to_string(request.layout));
-  chart.description = "Model FLOP per second of one device as predicted, with its interval.";
+  chart.title = fmt::format("{} on more devices", request.model.name);
+  chart.description = fmt::format("Model FLOP per second of one device as predicted, with its interval; {}.",
+                                  to_string(request.layout));
   chart.x = {"GPUs", chart::Scale::log2, chart::TickLabels::plain};
   chart.y = {"rate of a device", chart::Scale::linear, chart::TickLabels::si, "FLOP/s", 0.0};
-  chart.series.push_back(std::move(series));
+  for (chart::Series* series : {&known, &beyond}) {
+    if (!series->points.empty()) chart.series.push_back(std::move(*series));
+  }
   chart.guides.push_back({"if it only worked", {{0.0, prediction.model.flop_per_s, {}, {}, ""}}});
   return chart;
 }

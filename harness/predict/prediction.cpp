@@ -50,13 +50,20 @@ Allowed allowed_by(const PredictionRequest& request) {
   return all;
 }
 
-std::string beyond(std::int64_t devices, const PredictionRequest& request) {
-  if (devices > most_published_devices)
-    return fmt::format("beyond {} devices, the most that was ever published", most_published_devices);
-  if (request.measured.empty()) return "";
+/// Up to how many devices a prediction rests on something, and why no further.
+struct Reach {
+  std::int64_t devices = 0;
+  std::string why;
+};
+
+Reach reach_of(const PredictionRequest& request) {
+  Reach reach{most_published_devices,
+              fmt::format("beyond {} devices, the most that was ever published", most_published_devices)};
+  if (request.measured.empty()) return reach;
   const std::int64_t measured = request.measured.back().shape.devices;
-  if (devices / far_from_measured > measured) return fmt::format("more than {} times {}", far_from_measured, measured);
-  return "";
+  if (measured * far_from_measured < reach.devices)
+    reach = {measured * far_from_measured, fmt::format("more than {} times {}", far_from_measured, measured)};
+  return reach;
 }
 
 PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, const Allowed& models) {
@@ -78,6 +85,11 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   const double a = models.fastest.seconds(size.terms, devices), b = models.slowest.seconds(size.terms, devices);
   size.low_s = std::min({a, b, size.seconds}) * (1.0 - of_series);
   size.high_s = std::max({a, b, size.seconds}) * (1.0 + of_series);
+  if (const Reach reach = reach_of(request); devices > reach.devices) {
+    size.extrapolated = reach.why;
+    const double doublings = std::log2(static_cast<double>(devices) / static_cast<double>(reach.devices));
+    size.high_s *= 1.0 + most_growth * doublings;  // which nobody has seen, and may each add what the worst did
+  }
   const double tokens = static_cast<double>(size.global_batch * request.sequence);
   size.tokens_per_s = tokens / size.seconds;
   const double flop = tokens * request.model.flop_per_token(request.sequence) / static_cast<double>(devices);
@@ -87,7 +99,6 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   size.bubble = size.terms.bubble * working / size.seconds;
   size.wire = model.exposed * size.terms.wire_s / size.seconds;
   size.growth = 1.0 - (working + model.exposed * size.terms.wire_s) / size.seconds;
-  size.extrapolated = beyond(devices, request);
   return size;
 }
 

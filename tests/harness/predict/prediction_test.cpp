@@ -67,6 +67,8 @@ TEST(Predict, SplitsAStepIntoWorkBubbleWireAndGrowth) {
   EXPECT_GT(prediction.sizes[1].efficiency, prediction.sizes[2].efficiency);
   EXPECT_EQ(prediction.sizes[0].extrapolated, "");
   EXPECT_THAT(prediction.sizes[2].extrapolated, HasSubstr("the most that was ever published"));
+  const auto above = [&](std::size_t i) { return prediction.sizes[i].high_s / prediction.sizes[i].seconds; };
+  EXPECT_NEAR(above(2) / above(1), 1.02, 1e-9);  // one doubling beyond
 }
 
 TEST(Predict, OneStepLeavesMoreOpenThanTwo) {
