@@ -187,7 +187,7 @@ std::string Simulated::why_stuck() const {
 SimulatedProgram lanes_of(const Program& program, const Cluster& cluster) {
   SimulatedProgram all;
   std::vector<int> timed;
-  const int ranks = program.mesh().ranks();
+  int ranks = program.mesh().ranks();  // one, where a collective stands by itself
   for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
     const OpCall& call = program.op(op);
     if (call.phase != Phase::timed) continue;
@@ -200,6 +200,7 @@ SimulatedProgram lanes_of(const Program& program, const Cluster& cluster) {
       if (call.group.empty()) of.members = RankGroup({rank_of(program, call).value_or(0)});
       all.seconds.push_back(compute_s(cluster, cost));
     }
+    for (const int member : of.members.members()) ranks = std::max(ranks, member + 1);
     all.members.push_back(of.members);
     all.launches.push_back(std::make_shared<GroupLaunch>(nullptr, std::move(of)));
   }
