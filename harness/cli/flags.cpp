@@ -192,6 +192,10 @@ std::vector<FlagSection> argument_sections() {
       {{simulate},
        "measure",
        {
+           row("--from", "FILE",
+               "a report of the case on one rank: ops take what each took alone, scaled so that together they take "
+               "what the step did",
+               text(in_simulate(&SimulateOptions::from))),
            row("--rate", "TFLOPS", "of a device, whatever it computes (default: 500)",
                converted(in_predict(&PredictOptions::rate), positive_of)),
            row("--memory", "GB/S", "of a device's memory (default: 3000)",

@@ -247,6 +247,7 @@ constexpr std::string_view of_predict = R"(  gpubench predict
 constexpr std::string_view of_simulate = R"(  gpubench simulate transformer/gpt2_train_step --ranks 8,64,1024
   gpubench simulate transformer/gpt2_train_step --ranks 64 --slow 5=1.1 --network 25
   gpubench simulate transformer/gpt2_train_step --ranks 64 --stop 5=0.001
+  gpubench simulate transformer/gpt2_train_step --ranks 8,64 --from report.json
 )";
 
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json

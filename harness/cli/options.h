@@ -112,6 +112,7 @@ struct PredictOptions {
 /// Of simulate, beside predict's network and rate.
 struct SimulateOptions {
   std::vector<std::int64_t> ranks;  ///< empty: 8
+  std::string from;                 ///< a report with the case on one rank
   double memory_gb_per_s = 3000.0;
   std::vector<std::pair<int, double>> slower;  ///< ranks, and how many times as long their ops take
   std::vector<std::pair<int, double>> stops;   ///< ranks, and when they stop: seconds

@@ -8,6 +8,7 @@
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/quantity.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 #include "harness/simulate/simulate.h"
 
@@ -48,13 +49,50 @@ PlannedCase chosen(const Options& options, const Environment& environment) {
   return planned;
 }
 
+// What a report says of the case on one rank: ops alone, scaled to the step. A fused op is its first part's, the others
+// of which then take nothing.
+MeasuredOps measured_in(const std::string& file, const PlannedCase& planned) {
+  Report report;
+  try {
+    report = read_report(file);
+  } catch (const ReadError& e) {
+    throw UsageError(e.what());
+  }
+  const auto record = std::ranges::find_if(report.cases, [&](const CaseRecord& one) {
+    return one.c.id_without_ranks() == planned.c.id_without_ranks() && one.c.ranks == 1 &&
+           one.verdict == Verdict::pass && !one.derived.breakdown.empty();
+  });
+  if (record == report.cases.end()) {
+    throw UsageError(
+        fmt::format("--from: {} has no {}/x1 that passed with its ops timed alone; expected a report of "
+                    "gpubench --filter {}",
+                    visible(file), planned.c.id_without_ranks(), planned.c.id_without_ranks()));
+  }
+  double sum_ns = 0.0;
+  for (const OpShare& op : record->derived.breakdown) sum_ns += op.median_ns;
+  const double scale = sum_ns > 0.0 ? record->summary.median_ns / sum_ns : 1.0;
+  MeasuredOps measured;
+  for (const OpShare& op : record->derived.breakdown) {
+    double left_s = scale * op.median_ns * nano;
+    std::string_view labels = op.label;
+    while (!labels.empty()) {
+      const std::string_view label = labels.substr(0, labels.find('+'));
+      measured.emplace(label, left_s);
+      left_s = 0.0;
+      labels.remove_prefix(std::min(labels.size(), label.size() + 1));
+    }
+  }
+  return measured;
+}
+
 struct Size {
   int ranks = 1;
   std::size_t steps = 0;
+  int measured = 0;
   Simulated run;
 };
 
-Size simulated_on(PlannedCase planned, int ranks, const Cluster& cluster) {
+Size simulated_on(PlannedCase planned, int ranks, const Cluster& cluster, const MeasuredOps& measured) {
   planned.c.ranks = ranks;
   const Program program = planned.workload->build(planned.c);
   for (const auto* named : {&cluster.slower, &cluster.stops}) {
@@ -62,8 +100,8 @@ Size simulated_on(PlannedCase planned, int ranks, const Cluster& cluster) {
       throw UsageError(fmt::format("--{}: there is no rank {} of {}", named == &cluster.slower ? "slow" : "stop",
                                    named->rbegin()->first, ranks));
   }
-  const SimulatedProgram lanes = lanes_of(program, cluster);
-  return {ranks, lanes.launches.size(), simulate(lanes, cluster)};
+  const SimulatedProgram lanes = lanes_of(program, cluster, measured);
+  return {ranks, lanes.launches.size(), lanes.measured, simulate(lanes, cluster)};
 }
 
 Json json_of(const Size& size) {
@@ -76,8 +114,10 @@ Json json_of(const Size& size) {
                      {"communication_s", rank.communication_s},
                      {"waiting_s", rank.waiting_s}});
   }
-  return {{"ranks", size.ranks}, {"end_s", size.run.end_s},     {"exposed", size.run.exposed()},
-          {"stuck", stuck},      {"stopped", size.run.stopped}, {"by_rank", ranks}};
+  return {{"ranks", size.ranks},           {"steps", size.steps},
+          {"measured_ops", size.measured}, {"end_s", size.run.end_s},
+          {"exposed", size.run.exposed()}, {"stuck", stuck},
+          {"stopped", size.run.stopped},   {"by_rank", ranks}};
 }
 
 }  // namespace
@@ -86,10 +126,13 @@ int simulate_verb(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
   const PlannedCase planned = chosen(options, environment);
   const Cluster cluster = cluster_of(options);
+  const MeasuredOps measured =
+      options.simulate.from.empty() ? MeasuredOps{} : measured_in(options.simulate.from, planned);
   std::vector<std::int64_t> counts = options.simulate.ranks;
   if (counts.empty()) counts = {8};
   TextTable table({{"ranks", Align::right},
                    {"steps", Align::right},
+                   {"measured", Align::right},
                    {"end", Align::right},
                    {"computing", Align::right},
                    {"in collectives", Align::right},
@@ -101,7 +144,7 @@ int simulate_verb(const Options& options, const Environment& environment) {
   for (const std::int64_t ranks : counts) {
     Size size;
     try {
-      size = simulated_on(planned, static_cast<int>(ranks), cluster);
+      size = simulated_on(planned, static_cast<int>(ranks), cluster, measured);
     } catch (const ProgramError& e) {
       throw UsageError(fmt::format("--ranks: {} on {} ranks: {}", planned.c.id(), ranks, visible(e.what())));
     }
@@ -113,7 +156,7 @@ int simulate_verb(const Options& options, const Environment& environment) {
     const std::string stuck = size.run.why_stuck();
     any_stuck = any_stuck || !stuck.empty();
     table.add({format_count(size.ranks), format_count(static_cast<std::int64_t>(size.steps)),
-               format_time_ns(size.run.end_s / nano), most(&SimulatedRank::compute_s),
+               format_count(size.measured), format_time_ns(size.run.end_s / nano), most(&SimulatedRank::compute_s),
                most(&SimulatedRank::communication_s), most(&SimulatedRank::waiting_s),
                fmt::format("{:.1f}%", 100.0 * size.run.exposed()), stuck.empty() ? "" : "STUCK: " + stuck},
               stuck.empty() ? Tone::plain : Tone::bad);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 
 #include "reference/ops/definition.h"
@@ -184,7 +185,7 @@ std::string Simulated::why_stuck() const {
                       : text;
 }
 
-SimulatedProgram lanes_of(const Program& program, const Cluster& cluster) {
+SimulatedProgram lanes_of(const Program& program, const Cluster& cluster, const MeasuredOps& measured) {
   SimulatedProgram all;
   std::vector<int> timed;
   int ranks = program.mesh().ranks();  // one, where a collective stands by itself
@@ -198,7 +199,9 @@ SimulatedProgram lanes_of(const Program& program, const Cluster& cluster) {
       all.seconds.push_back(collective_s(cluster, call.kind, cost.message_bytes, call.group));
     } else {
       if (call.group.empty()) of.members = RankGroup({rank_of(program, call).value_or(0)});
-      all.seconds.push_back(compute_s(cluster, cost));
+      const auto known = measured.find(std::string_view(call.label).substr(0, call.label.rfind('@')));
+      all.measured += known != measured.end() ? 1 : 0;
+      all.seconds.push_back(known != measured.end() ? known->second : compute_s(cluster, cost));
     }
     for (const int member : of.members.members()) ranks = std::max(ranks, member + 1);
     all.members.push_back(of.members);

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,9 +52,14 @@ struct SimulatedProgram {
   std::vector<RankProgram> ranks;
   std::vector<double> seconds;     ///< by launch; of a compute step at a rank that is not slower than others
   std::vector<RankGroup> members;  ///< by launch
+  int measured = 0;                ///< of a rank's own ops, so many have a length that was measured
 };
-/// The timed ops of a program that holds all its ranks, at the textbook's costs.
-[[nodiscard]] SimulatedProgram lanes_of(const Program& program, const Cluster& cluster);
+/// Seconds by an op's label on one rank: those of "x" are those of "x@3".
+using MeasuredOps = std::map<std::string, double, std::less<>>;
+/// The timed ops of a program that holds all its ranks, at the lengths that were measured, else at the textbook's
+/// costs.
+[[nodiscard]] SimulatedProgram lanes_of(const Program& program, const Cluster& cluster,
+                                        const MeasuredOps& measured = {});
 
 [[nodiscard]] Simulated simulate(const SimulatedProgram& program, const Cluster& cluster);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/report/json.h"
+#include "harness/report/report_json.h"
 #include "suites/suites.h"
 #include "tests/cli/captured.h"
 
@@ -53,6 +54,23 @@ TEST(SimulateVerb, ASlowRankMakesTheOthersWait) {
   EXPECT_NEAR(ranks[3]["compute_s"].get<double>() / ranks[0]["compute_s"].get<double>(), 2.0, 1e-9);
   EXPECT_GT(ranks[0]["waiting_s"].get<double>(), 0.0);
   EXPECT_EQ(ranks[3]["waiting_s"], 0.0);
+}
+
+// A published report: one rank takes what the step took there; 64 take no less.
+TEST(SimulateVerb, OpsTakeWhatAReportSaysThatTheyTook) {
+  const std::string report = GPUBENCH_RESULTS "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
+  double step_s = 0.0;
+  for (const CaseRecord& record : read_report(report).cases) {
+    if (record.id == gpt2 + "/b=2,s=64,layers=2,h=128,heads=4,vocab=512/f32/x1")
+      step_s = 1e-9 * record.summary.median_ns;
+  }
+  const Simulated run = simulated({gpt2, "--ranks", "1,64", "--from", report, "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json sizes = parse_json(run.out, "stdout")["sizes"];
+  EXPECT_EQ(sizes[0]["measured_ops"], sizes[0]["steps"]);
+  EXPECT_NEAR(sizes[0]["end_s"].get<double>() / step_s, 1.0, 1e-6);
+  EXPECT_GT(sizes[1]["end_s"].get<double>(), step_s);
+  EXPECT_THAT(simulated({"moe/mixtral_train_step", "--from", report}).err, HasSubstr("expected a report of"));
 }
 
 TEST(SimulateVerb, RefusesWhatIsWrong) {

@@ -154,6 +154,14 @@ TEST(Simulate, RunsTheProgramsOfAThousandRanks) {
   }
 }
 
+TEST(Simulate, OpsThatWereMeasuredTakeThatLongOnEveryRank) {
+  const Cluster cluster{};
+  const SimulatedProgram lanes = lanes_of(step_on(8), cluster, {{"first", 1.0}});
+  EXPECT_EQ(lanes.measured, 8);
+  const double bucket = collective_s(cluster, all_reduce_kind, 64.0 * 64.0 * 4.0, RankGroup::first(8));
+  EXPECT_NEAR(simulate(lanes, cluster).end_s, 1.0 + cluster.launch_s + 2.0 * bucket, 1e-12);
+}
+
 TEST(Simulate, IsTheSameEachTime) {
   const Cluster cluster{.slower = {{3, 1.25}, {17, 2.0}}};
   const Program program = step_on(64);
