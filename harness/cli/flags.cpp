@@ -79,6 +79,11 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+std::string model_word(const std::string& flag, const std::string& word) {
+  const std::vector<std::string> known = model_names();
+  return known[choose(flag, word, known)];
+}
+
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
   for (const OpDefinition* op : definitions()) names.emplace_back(op->kind().name);
@@ -155,7 +160,7 @@ std::vector<FlagSection> argument_sections() {
        "select",
        {
            row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),
-               text(in_predict(&PredictOptions::model), model_names())),
+               converted(in_predict(&PredictOptions::model), model_word, model_names())),
            row("--gpus", "N|A..B:xF,...", "how many devices: 512, 64..16384:x2, 100..1000:+100",
                all_of(Takes::list, in_predict(&PredictOptions::sizes))),
            row("--parallel", "AXIS=N,...",

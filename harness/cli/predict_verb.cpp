@@ -40,12 +40,6 @@ auto of_flag(std::string_view flag, const Work& work) {
   }
 }
 
-TransformerModel known_model(const std::string& name) {
-  std::vector<std::string> known;
-  for (const TransformerModel& model : transformer_models()) known.emplace_back(model.name);
-  return transformer_models()[choose("--model", name, known)];
-}
-
 // "512=55.1", "512:1152=55.1".
 MeasuredStep measured_of(const std::string& word, const PredictionRequest& request) {
   const std::size_t equals = word.find('='), colon = word.find(':');
@@ -88,7 +82,7 @@ double rate_in(const std::string& file) {
 PredictionRequest request_of(const Options& options) {
   const PredictOptions& given = options.predict;
   PredictionRequest request;
-  request.model = known_model(given.model);
+  request.model = *find_model(given.model);  // whose name the flag has checked
   if (given.sizes.empty()) throw UsageError("predict --model needs --gpus, such as --gpus 64..16384:x2");
   request.devices = of_flag("--gpus", [&] { return parse_sizes(given.sizes); });
   request.layout = of_flag("--parallel", [&] { return parse_layout(given.layout); });
