@@ -35,10 +35,11 @@ Spread spread_of(const Cluster& cluster, const RankGroup& members) {
   return spread;
 }
 
-/// Of bytes that each rank passes on (n - 1) / n of.
-double wire_s(const Cluster& cluster, const Spread& at, double bytes) {
-  const double near = bytes * (at.ranks - 1.0) / at.ranks / cluster.node_bytes_per_s;
-  const double far = bytes * (at.nodes - 1.0) / at.nodes / (cluster.cluster_bytes_per_s * at.in_node);
+/// Of a collective in which each byte of the message leaves its node `times`.
+double wire_s(const Cluster& cluster, const Spread& at, const Cost& cost, double times) {
+  const double near = cost.bytes / cluster.node_bytes_per_s;
+  const double far =
+      times * cost.message_bytes * (at.nodes - 1.0) / at.nodes / (cluster.cluster_bytes_per_s * at.in_node);
   return at.nodes > 1.0 ? std::max(near, far) : near;
 }
 
@@ -48,15 +49,15 @@ double compute_s(const Cluster& cluster, const Cost& cost) {
   return std::max({cost.flop / cluster.flop_per_s, cost.bytes / cluster.bytes_per_s, cluster.launch_s});
 }
 
-double collective_s(const Cluster& cluster, OpKind kind, double message_bytes, const RankGroup& members) {
+double collective_s(const Cluster& cluster, OpKind kind, const Cost& cost, const RankGroup& members) {
   const Spread at = spread_of(cluster, members);
   if (at.ranks < 2.0) return cluster.launch_s;
   const bool both_ways = kind == all_reduce_kind;  // reduce, then gather
   const double times = both_ways ? 2.0 : 1.0;
   const double between = times * (at.nodes - 1.0), steps = times * (at.ranks - 1.0);
-  const double wire = kind == send_recv_kind
-                          ? message_bytes / (at.nodes > 1.0 ? cluster.cluster_bytes_per_s : cluster.node_bytes_per_s)
-                          : times * wire_s(cluster, at, message_bytes);
+  const double wire = kind == send_recv_kind ? cost.message_bytes / (at.nodes > 1.0 ? cluster.cluster_bytes_per_s
+                                                                                    : cluster.node_bytes_per_s)
+                                             : wire_s(cluster, at, cost, times);
   double best = HUGE_VAL;
   for (const Protocol& way : protocols) {
     // Direct sends go side by side: one step of a ring.

@@ -4,8 +4,8 @@
 // trades bandwidth for latency. A way takes its base, the latency of its steps, and the message's share of each link:
 //   ring  2 (n - 1) steps of all_reduce, n - 1 of the others; of these 2 (k - 1) or k - 1 go to another node
 //   tree  2 (g - 1) steps within nodes of g ranks, 2 log2(k) between k nodes; all_reduce alone
-// with the bytes of a ring, 2 (n - 1) / n of the message or (n - 1) / n, through each rank's link in its node, and
-// those that leave a node, 2 (k - 1) / k or (k - 1) / k, through its ranks' links to the others together.
+// with the bytes on the wire (reference/ops/collective.h) through each rank's link in its node, and those that leave a
+// node, 2 (k - 1) / k of the message or (k - 1) / k, through its ranks' links to the others together.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Cluster {
 /// An op of one rank that is not slower than others: the longer of its work and its traffic, and no less than a launch.
 [[nodiscard]] double compute_s(const Cluster& cluster, const Cost& cost);
 
-/// From when all members have come until all are done.
-[[nodiscard]] double collective_s(const Cluster& cluster, OpKind kind, double message_bytes, const RankGroup& members);
+/// From when all members have come until all are done; of a collective's `cost`.
+[[nodiscard]] double collective_s(const Cluster& cluster, OpKind kind, const Cost& cost, const RankGroup& members);
 
 }  // namespace gpubench

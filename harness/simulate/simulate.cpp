@@ -20,16 +20,18 @@ namespace {
 /// One lane of one rank: how far it has come.
 struct Lane {
   const std::vector<LaneStep>* steps = nullptr;
-  std::size_t done = 0;        // steps that have begun; their ends are known
-  double free_s = 0.0;         // when the last of them ends
-  std::vector<double> ends{};  // of each
+  std::vector<double> ends{};  // of the steps that have begun
+
+  [[nodiscard]] const LaneStep* next() const { return ends.size() < steps->size() ? &(*steps)[ends.size()] : nullptr; }
+  [[nodiscard]] double free_s() const { return ends.empty() ? 0.0 : ends.back(); }
 };
+
+const GroupLaunch& of_group(const Launch& launch) { return static_cast<const GroupLaunch&>(*launch); }
 
 class Simulation {
  public:
   Simulation(const SimulatedProgram& program, const Cluster& cluster) : program_(program), cluster_(cluster) {
-    for (std::size_t i = 0; i < program.launches.size(); ++i)
-      launch_[&static_cast<const GroupLaunch&>(*program.launches[i]).inner] = i;
+    for (std::size_t i = 0; i < program.launches.size(); ++i) launch_[&of_group(program.launches[i]).inner] = i;
     meetings_.resize(program.launches.size());
     for (const RankProgram& rank : program.ranks) {
       compute_.push_back({&rank.compute});
@@ -52,11 +54,14 @@ class Simulation {
 
  private:
   [[nodiscard]] std::size_t launch_of(const LaneStep& step) const { return launch_.at(step.work); }
+  [[nodiscard]] const RankGroup& members_of(std::size_t launch) const {
+    return of_group(program_.launches[launch]).op.members;
+  }
 
   /// When the step's lane may begin it; none while the other lane has not come so far.
   [[nodiscard]] static std::optional<double> ready_s(const Lane& own, const Lane& other, const LaneStep& step) {
     if (other.ends.size() < step.waits_for) return std::nullopt;
-    return step.waits_for == 0 ? own.free_s : std::max(own.free_s, other.ends[step.waits_for - 1]);
+    return step.waits_for == 0 ? own.free_s() : std::max(own.free_s(), other.ends[step.waits_for - 1]);
   }
 
   [[nodiscard]] bool stops_before(int rank, double seconds) {
@@ -68,61 +73,56 @@ class Simulation {
 
   bool advance_compute(int rank) {
     Lane& own = compute_[static_cast<std::size_t>(rank)];
-    if (own.done == own.steps->size()) return false;
-    const LaneStep& step = (*own.steps)[own.done];
-    const std::optional<double> begin = ready_s(own, communication_[static_cast<std::size_t>(rank)], step);
+    const LaneStep* const step = own.next();
+    if (step == nullptr) return false;
+    const std::optional<double> begin = ready_s(own, communication_[static_cast<std::size_t>(rank)], *step);
     if (!begin || stops_before(rank, *begin)) return false;
     const auto slower = cluster_.slower.find(rank);
-    const double takes = program_.seconds[launch_of(step)] * (slower == cluster_.slower.end() ? 1.0 : slower->second);
+    const double takes = program_.seconds[launch_of(*step)] * (slower == cluster_.slower.end() ? 1.0 : slower->second);
     result_.ranks[static_cast<std::size_t>(rank)].compute_s += takes;
-    end(own, *begin + takes);
+    own.ends.push_back(*begin + takes);
     return true;
   }
 
   /// Comes to the next collective; the last member to come lets all of them go on.
   bool advance_communication(int rank) {
     Lane& own = communication_[static_cast<std::size_t>(rank)];
-    if (own.done == own.steps->size()) return false;
-    const LaneStep& step = (*own.steps)[own.done];
-    const std::size_t launch = launch_of(step);
+    const LaneStep* const step = own.next();
+    if (step == nullptr) return false;
+    const std::size_t launch = launch_of(*step);
     std::map<int, double>& came = meetings_[launch];
     if (came.contains(rank)) return false;  // and waits
-    const std::optional<double> begin = ready_s(own, compute_[static_cast<std::size_t>(rank)], step);
+    const std::optional<double> begin = ready_s(own, compute_[static_cast<std::size_t>(rank)], *step);
     if (!begin || stops_before(rank, *begin)) return false;
     came.emplace(rank, *begin);
-    if (static_cast<int>(came.size()) < program_.members[launch].size()) return false;
+    if (static_cast<int>(came.size()) < members_of(launch).size()) return false;
     double all_s = 0.0;
     for (const auto& [member, at] : came) all_s = std::max(all_s, at);
     for (const auto& [member, at] : came) {
       SimulatedRank& of = result_.ranks[static_cast<std::size_t>(member)];
       of.waiting_s += all_s - at;
       of.communication_s += program_.seconds[launch];
-      end(communication_[static_cast<std::size_t>(member)], all_s + program_.seconds[launch]);
+      communication_[static_cast<std::size_t>(member)].ends.push_back(all_s + program_.seconds[launch]);
       if (member != rank) todo_.push_back(member);
     }
     return true;
-  }
-
-  static void end(Lane& lane, double seconds) {
-    ++lane.done;
-    lane.free_s = seconds;
-    lane.ends.push_back(seconds);
   }
 
   void conclude() {
     std::ranges::sort(result_.stopped);
     for (std::size_t rank = 0; rank < compute_.size(); ++rank) {
       SimulatedRank& of = result_.ranks[rank];
-      of.end_s = std::max(compute_[rank].free_s, communication_[rank].free_s);
+      of.end_s = std::max(compute_[rank].free_s(), communication_[rank].free_s());
       result_.end_s = std::max(result_.end_s, of.end_s);
       if (std::ranges::binary_search(result_.stopped, static_cast<int>(rank))) continue;
       for (const Lane* lane : {&compute_[rank], &communication_[rank]}) {
-        if (lane->done == lane->steps->size()) continue;
-        const LaneStep& step = (*lane->steps)[lane->done];
-        StuckLane stuck{static_cast<int>(rank), *step.label, {}};
-        const std::map<int, double>& came = meetings_[launch_of(step)];
+        const LaneStep* const step = lane->next();
+        if (step == nullptr) continue;
+        StuckLane stuck{static_cast<int>(rank), *step->label, {}};
+        const std::size_t launch = launch_of(*step);
+        const std::map<int, double>& came = meetings_[launch];
         if (lane == &communication_[rank] && came.contains(stuck.rank)) {
-          for (const int member : program_.members[launch_of(step)].members()) {
+          for (const int member : members_of(launch).members()) {
             if (!came.contains(member)) stuck.awaited.push_back(member);
           }
         }
@@ -140,7 +140,7 @@ class Simulation {
   Simulated result_;
 };
 
-// "0, 1 and 5"; of many the first and how many more.
+// "ranks 0, 1, 5"; of many the first and how many more.
 std::string ranks_text(std::span<const int> ranks) {
   constexpr std::size_t most = 6;
   const std::span<const int> first = ranks.first(std::min(most, ranks.size()));
@@ -196,7 +196,7 @@ SimulatedProgram lanes_of(const Program& program, const Cluster& cluster, const 
     const Cost cost = cost_of(program, call);
     RankOp of{call.group, call.label};
     if (call.group.size() > 1) {
-      all.seconds.push_back(collective_s(cluster, call.kind, cost.message_bytes, call.group));
+      all.seconds.push_back(collective_s(cluster, call.kind, cost, call.group));
     } else {
       if (call.group.empty()) of.members = RankGroup({rank_of(program, call).value_or(0)});
       const auto known = measured.find(std::string_view(call.label).substr(0, call.label.rfind('@')));
@@ -204,7 +204,6 @@ SimulatedProgram lanes_of(const Program& program, const Cluster& cluster, const 
       all.seconds.push_back(known != measured.end() ? known->second : compute_s(cluster, cost));
     }
     for (const int member : of.members.members()) ranks = std::max(ranks, member + 1);
-    all.members.push_back(of.members);
     all.launches.push_back(std::make_shared<GroupLaunch>(nullptr, std::move(of)));
   }
   all.ranks = rank_programs(all.launches, {program.dependencies(timed), LaunchMode::stream}, ranks);

@@ -50,9 +50,8 @@ struct Simulated {
 struct SimulatedProgram {
   std::vector<Launch> launches;  ///< what the steps of `ranks` point to
   std::vector<RankProgram> ranks;
-  std::vector<double> seconds;     ///< by launch; of a compute step at a rank that is not slower than others
-  std::vector<RankGroup> members;  ///< by launch
-  int measured = 0;                ///< of a rank's own ops, so many have a length that was measured
+  std::vector<double> seconds;  ///< by launch; of a compute step at a rank that is not slower than others
+  int measured = 0;             ///< of a rank's own ops, so many have a length that was measured
 };
 /// Seconds by an op's label on one rank: those of "x" are those of "x@3".
 using MeasuredOps = std::map<std::string, double, std::less<>>;
