@@ -50,16 +50,15 @@ MeasuredStep measured_of(const std::string& word, const PredictionRequest& reque
   if (equals == std::string::npos) refuse();
   const auto devices = number<std::int64_t>(word.substr(0, std::min(colon, equals)));
   const auto seconds = number<double>(word.substr(equals + 1));
-  std::optional<std::int64_t> batch = request.global_batch;
+  if (!devices || *devices < 1 || *devices > most_extent || !seconds || !(*seconds > 0.0) || !std::isfinite(*seconds))
+    refuse();
+  std::int64_t batch = batch_on(*devices, request);
   if (colon < equals) {
-    batch = number<std::int64_t>(word.substr(colon + 1, equals - colon - 1));
-    if (!batch) refuse();
+    const auto given = number<std::int64_t>(word.substr(colon + 1, equals - colon - 1));
+    if (!given) refuse();
+    batch = *given;
   }
-  if (!devices || *devices < 1 || !seconds || !(*seconds > 0.0) || !std::isfinite(*seconds)) refuse();
-  const ParallelLayout& at = request.layout;
-  const std::int64_t replicas = std::max<std::int64_t>(1, *devices / (at.tensor * at.pipeline * at.context));
-  return {{*devices, batch.value_or(replicas * at.micro_batch * request.micro_batches), request.sequence, at},
-          *seconds};
+  return {{*devices, batch, request.sequence, request.layout}, *seconds};
 }
 
 /// The fastest training step of one device in a report.

@@ -12,7 +12,6 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_devices = 1 << 20;
 constexpr std::size_t most_sizes = 1000;
 constexpr std::int64_t far_from_measured = 16;  // times as many devices
 constexpr double little = 0.05;
@@ -66,12 +65,11 @@ Reach reach_of(const PredictionRequest& request) {
   return reach;
 }
 
-PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, const Allowed& models) {
+PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, const Allowed& models,
+                      const Reach& reach) {
   PredictedSize size;
   size.devices = devices;
-  const std::int64_t replica = request.layout.tensor * request.layout.pipeline * request.layout.context;
-  const std::int64_t replicas = std::max<std::int64_t>(1, devices / replica);
-  size.global_batch = request.global_batch.value_or(replicas * request.layout.micro_batch * request.micro_batches);
+  size.global_batch = batch_on(devices, request);
   try {
     size.terms =
         terms_of(request.model, {devices, size.global_batch, request.sequence, request.layout}, request.network);
@@ -85,12 +83,12 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   const double a = models.fastest.seconds(size.terms, devices), b = models.slowest.seconds(size.terms, devices);
   size.low_s = std::min({a, b, size.seconds}) * (1.0 - of_series);
   size.high_s = std::max({a, b, size.seconds}) * (1.0 + of_series);
-  if (const Reach reach = reach_of(request); devices > reach.devices) {
+  if (devices > reach.devices) {
     size.extrapolated = reach.why;
     const double doublings = std::log2(static_cast<double>(devices) / static_cast<double>(reach.devices));
     size.high_s *= 1.0 + most_growth * doublings;  // which nobody has seen, and may each add what the worst did
   }
-  const double tokens = static_cast<double>(size.global_batch * request.sequence);
+  const double tokens = static_cast<double>(size.global_batch) * static_cast<double>(request.sequence);
   size.tokens_per_s = tokens / size.seconds;
   const double flop = tokens * request.model.flop_per_token(request.sequence) / static_cast<double>(devices);
   size.flop_per_s = flop / size.seconds;
@@ -105,10 +103,10 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
 std::int64_t extent(std::string_view digits, std::string_view word) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > most_devices) {
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > most_extent) {
     throw std::invalid_argument(fmt::format(
         "'{}' is no size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100", word,
-        most_devices));
+        most_extent));
   }
   return value;
 }
@@ -121,10 +119,17 @@ std::string PredictedSize::limit() const {
   return wire >= growth ? "wire" : "growth";
 }
 
+std::int64_t batch_on(std::int64_t devices, const PredictionRequest& request) {
+  const std::int64_t replicas = std::max<std::int64_t>(1, devices / request.layout.replica());
+  return request.global_batch.value_or(replicas * request.layout.micro_batch * request.micro_batches);
+}
+
 Prediction predict(const PredictionRequest& request) {
   const Allowed models = allowed_by(request);
+  const Reach reach = reach_of(request);
   Prediction prediction{models.likely, {}};
-  for (const std::int64_t devices : request.devices) prediction.sizes.push_back(at_size(devices, request, models));
+  for (const std::int64_t devices : request.devices)
+    prediction.sizes.push_back(at_size(devices, request, models, reach));
   return prediction;
 }
 

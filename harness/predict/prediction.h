@@ -24,6 +24,9 @@ struct PredictionRequest {
   Network network{};
 };
 
+/// The batch of a step on so many devices: the global one, or as many micro-batches for each replica.
+[[nodiscard]] std::int64_t batch_on(std::int64_t devices, const PredictionRequest& request);
+
 /// One size. Shares are of the step.
 struct PredictedSize {
   std::int64_t devices = 0;

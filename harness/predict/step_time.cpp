@@ -11,8 +11,6 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most = 1 << 20;  // devices along an axis
-
 /// A step's gradients are reduced in f32 or bf16 and its weights gathered in bf16; the sum of both.
 constexpr double bytes_on_the_wire = 6.0;  // for each parameter of a device
 /// Of a step: two that differ in the wire's share by less than this are told apart by noise.
@@ -52,10 +50,10 @@ ParallelLayout parse_layout(std::string_view text) {
     std::int64_t extent = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), extent);
     const bool is_number = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
-    if (axis == std::end(axes) || !is_number || extent < 1 || extent > most) {
+    if (axis == std::end(axes) || !is_number || extent < 1 || extent > most_extent) {
       throw std::invalid_argument(fmt::format(
           "'{}' is no axis with an extent; expected some of tp, pp, cp, ep, vp and mbs, each from 1 to {}: tp=8,pp=4",
-          word, most));
+          word, most_extent));
     }
     if (std::ranges::find(given, name) != given.end())
       throw std::invalid_argument(fmt::format("'{}' is given twice", name));
@@ -78,7 +76,7 @@ std::string to_string(const ParallelLayout& layout) {
 
 StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const Network& network) {
   const ParallelLayout& at = shape.layout;
-  const std::int64_t replica = at.tensor * at.pipeline * at.context;
+  const std::int64_t replica = at.replica();
   if (shape.devices < 1 || shape.devices % replica != 0) {
     throw std::invalid_argument(
         fmt::format("{} devices are no whole number of replicas of {} ({})", shape.devices, replica, to_string(at)));

@@ -22,12 +22,17 @@
 
 namespace gpubench {
 
+/// Of devices, and of each axis of a layout: products of what a plan multiplies stay within 64 bits.
+inline constexpr std::int64_t most_extent = 1 << 20;
+
 /// How a model lies on the devices. What is left beside these axes is data-parallel.
 struct ParallelLayout {
   std::int64_t tensor = 1, pipeline = 1, context = 1;
   std::int64_t expert = 1;         ///< of the data-parallel and context devices; experts only
   std::int64_t virtual_parts = 1;  ///< of each pipeline stage (interleaved 1F1B)
   std::int64_t micro_batch = 1;    ///< sequences
+  /// Devices that hold one copy of the model's work.
+  [[nodiscard]] std::int64_t replica() const { return tensor * pipeline * context; }
   friend bool operator==(const ParallelLayout&, const ParallelLayout&) = default;
 };
 

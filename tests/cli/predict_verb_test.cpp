@@ -91,7 +91,7 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "0"}), HasSubstr("is no number above 0"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "1", "--parallel", "dp=2"}),
               HasSubstr("--parallel: 'dp=2' is no axis"));
-  for (const char* word : {"8", "=1", "8=", "8=-1", "8=nan", "8:=1", ":8=1", "x=1"})
+  for (const char* word : {"8", "=1", "8=", "8=-1", "8=nan", "8:=1", ":8=1", "x=1", "9223372036854775807=1"})
     EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", word}), HasSubstr("is not GPUS=SECONDS"))
         << word;
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", "8=1e-6"}), HasSubstr("is shorter than"));

@@ -69,13 +69,18 @@ TEST(StepTerms, RefuseWhatDoesNotFit) {
   EXPECT_EQ(terms(0, 8, {}).empty(), false);
 }
 
+/// Two steps as a model makes them.
+std::vector<MeasuredStep> made_by(const StepModel& truth, const StepShape& small, const StepShape& large) {
+  std::vector<MeasuredStep> steps{{small, 0.0}, {large, 0.0}};
+  for (MeasuredStep& step : steps) step.seconds = truth.seconds(terms_of(tiny, step.shape, {}), step.shape.devices);
+  return steps;
+}
+
 // Steps made by a model are given back as that model.
 TEST(Fit, FindsRateAndExposureOfStepsWhosePipelinesAreDifferentlyFull) {
   const ParallelLayout layout{2, 4, 1, 1, 1, 1};
   const StepModel truth{3e14, 0.4, 0.0, 64};
-  std::vector<MeasuredStep> steps{{{64, 512, 4096, layout}, 0.0}, {{512, 512, 4096, layout}, 0.0}};
-  for (MeasuredStep& step : steps) step.seconds = truth.seconds(terms_of(tiny, step.shape, {}), step.shape.devices);
-  const StepModel found = fit(tiny, steps, {});
+  const StepModel found = fit(tiny, made_by(truth, {64, 512, 4096, layout}, {512, 512, 4096, layout}), {});
   EXPECT_NEAR(found.flop_per_s / truth.flop_per_s, 1.0, 1e-9);
   EXPECT_NEAR(found.exposed, 0.4, 1e-9);
   EXPECT_EQ(found.growth, 0.0);
@@ -84,9 +89,7 @@ TEST(Fit, FindsRateAndExposureOfStepsWhosePipelinesAreDifferentlyFull) {
 TEST(Fit, FindsRateAndGrowthOfStepsThatAreFullAlike) {
   const ParallelLayout layout{2, 4, 1, 1, 1, 1};
   const StepModel truth{3e14, 1.0, 0.01, 64};
-  std::vector<MeasuredStep> steps{{{64, 512, 4096, layout}, 0.0}, {{256, 2048, 4096, layout}, 0.0}};
-  for (MeasuredStep& step : steps) step.seconds = truth.seconds(terms_of(tiny, step.shape, {}), step.shape.devices);
-  const StepModel found = fit(tiny, steps, {});
+  const StepModel found = fit(tiny, made_by(truth, {64, 512, 4096, layout}, {256, 2048, 4096, layout}), {});
   EXPECT_NEAR(found.flop_per_s / truth.flop_per_s, 1.0, 1e-9);
   EXPECT_NEAR(found.growth, 0.01, 1e-9);
 }
