@@ -68,20 +68,10 @@ std::vector<std::string> verb_words() {
   return words;
 }
 
-std::string language_word(const std::string& flag, const std::string& word) {
-  const std::vector<std::string> known{"c", "cuda", "python"};
-  return known[choose(flag, word, known)];
-}
-
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const TransformerModel& model : transformer_models()) names.emplace_back(model.name);
   return names;
-}
-
-std::string model_word(const std::string& flag, const std::string& word) {
-  const std::vector<std::string> known = model_names();
-  return known[choose(flag, word, known)];
 }
 
 std::vector<std::string> op_names() {
@@ -111,7 +101,7 @@ std::vector<FlagSection> argument_sections() {
        {
            row("--op", "OP", "of impl new: the op to begin with", text(&Options::impl_op)),
            row("--lang", "c|cuda|python", "of impl new: the language (default: c)",
-               converted(&Options::impl_language, language_word, {"c", "cuda", "python"})),
+               one_of(&Options::impl_language, {"c", "cuda", "python"})),
        }},
       {{selftest},
        "check",
@@ -160,7 +150,7 @@ std::vector<FlagSection> argument_sections() {
        "select",
        {
            row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),
-               converted(in_predict(&PredictOptions::model), model_word, model_names())),
+               one_of(in_predict(&PredictOptions::model), model_names())),
            row("--gpus", "N|A..B:xF,...", "how many devices: 512, 64..16384:x2, 100..1000:+100",
                all_of(Takes::list, in_predict(&PredictOptions::sizes))),
            row("--parallel", "AXIS=N,...",
@@ -339,20 +329,33 @@ InjectedError error_of(std::string_view flag, const std::string& word) {
   return {op, choose<ErrorKind>(flag, kind)};
 }
 
+namespace {
+
+// From `least` (0: above it) to `most`.
+double number_between(std::string_view flag, const std::string& word, double least, double most,
+                      std::string_view what) {
+  const double value = number<double>(word).value_or(0.0);
+  if (!(value > 0.0 && value >= least && value <= most))
+    throw UsageError(fmt::format("{}: '{}' is no {}", flag, visible(word), what));
+  return value;
+}
+
+}  // namespace
+
 double price_of(std::string_view flag, const std::string& word) {
-  constexpr double most = 1e9;
-  const double price = number<double>(word).value_or(0.0);
-  if (!(price > 0.0 && price <= most))
-    throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
-  return price;
+  return number_between(flag, word, 0.0, 1e9, "price such as 2.49");
 }
 
 double positive_of(std::string_view flag, const std::string& word) {
-  constexpr double most = 1e9;
-  const double value = number<double>(word).value_or(0.0);
-  if (!(value > 0.0 && value <= most))
-    throw UsageError(fmt::format("{}: '{}' is no number above 0 such as 12.5", flag, visible(word)));
-  return value;
+  return number_between(flag, word, 0.0, 1e9, "number above 0 such as 12.5");
+}
+
+double tokens_of(std::string_view flag, const std::string& word) {
+  return number_between(flag, word, 1.0, 1e18, "number of tokens such as 15e12");
+}
+
+double minutes_of(std::string_view flag, const std::string& word) {
+  return number_between(flag, word, 0.0, 365.0 * 24.0 * 60.0, "number of minutes such as 5 or 0.5");
 }
 
 std::pair<int, double> of_rank(std::string_view flag, const std::string& word) {
@@ -362,22 +365,6 @@ std::pair<int, double> of_rank(std::string_view flag, const std::string& word) {
   if (!rank || *rank < 0 || !value || !(*value >= 0.0 && *value <= 1e9))
     throw UsageError(fmt::format("{}: '{}' is not RANK=NUMBER such as 3=1.5", flag, visible(word)));
   return {*rank, *value};
-}
-
-double tokens_of(std::string_view flag, const std::string& word) {
-  constexpr double most = 1e18;
-  const double tokens = number<double>(word).value_or(0.0);
-  if (!(tokens >= 1.0 && tokens <= most))
-    throw UsageError(fmt::format("{}: '{}' is no number of tokens such as 15e12", flag, visible(word)));
-  return tokens;
-}
-
-double minutes_of(std::string_view flag, const std::string& word) {
-  constexpr double most = 365.0 * 24.0 * 60.0;
-  const double minutes = number<double>(word).value_or(0.0);
-  if (!(minutes > 0.0 && minutes <= most))
-    throw UsageError(fmt::format("{}: '{}' is no number of minutes such as 5 or 0.5", flag, visible(word)));
-  return minutes;
 }
 
 std::optional<double> deadline_of(std::string_view flag, const std::string& word) {

@@ -257,6 +257,12 @@ inline FlagValue text(auto place, std::vector<std::string> words = {}) {
       place, [](const std::string&, const std::string& word) { return word; }, std::move(words));
 }
 
+inline FlagValue one_of(auto place, std::vector<std::string> words) {
+  return converted(
+      place, [words](const std::string& flag, const std::string& word) { return words[choose(flag, word, words)]; },
+      words);
+}
+
 template <NamedEnum T>
 FlagValue choice(auto place) {
   return converted(
