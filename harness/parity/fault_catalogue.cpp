@@ -527,7 +527,7 @@ std::vector<OtherLaunch> other_launches(const CallSpecs& op, std::span<const Hos
   if (std::optional<ExactData> data = exact_data(op, seed))
     all.push_back({"exact data", std::move(data->inputs), {true, data->multiple_of}});
   for (const RevealingData& data : definition(op.call.kind).revealing_data(op)) {
-    OtherLaunch launch{data.name, {usual.begin(), usual.end()}, {data.exact_sums, 0.0, data.sparse}};
+    OtherLaunch launch{data.name, {usual.begin(), usual.end()}, sums_of(data)};
     for (const RevealingData::Input& input : data.inputs) fill(launch.inputs[input.index], input.value);
     all.push_back(std::move(launch));
   }

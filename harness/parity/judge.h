@@ -28,6 +28,7 @@ struct SumsOfData {
   double multiple_of = 0.0;
   bool sparse = false;  ///< RevealingData::sparse: everything is judged
 };
+[[nodiscard]] inline SumsOfData sums_of(const RevealingData& data) { return {data.exact_sums, 0.0, data.sparse}; }
 
 struct JudgePolicy {
   CheckMode mode = CheckMode::sample;

@@ -201,7 +201,7 @@ void CaseCheck::on_revealing_data(int op) {
       prepared_.give(call.inputs[input.index], tensor);
     }
     prepared_.begin_outputs(op);
-    alone(op, {"special", data.name, {data.exact_sums, 0.0, data.sparse}});
+    alone(op, {"special", data.name, sums_of(data)});
   }
 }
 

@@ -312,9 +312,7 @@ class AttentionBackwardDefinition : public OpDefinition {
         judge_keys(operands, e, head, output == output_dv, judged);
       }
     }
-    if (operands.sparse) {
-      for (Expected& one : judged) one.bound += left_out_of_sums(queries ? e.t : e.s * (e.hq / e.hkv));
-    }
+    if (operands.sparse) allow_for_what_is_left_out(judged, queries ? e.t : e.s * (e.hq / e.hkv));
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return one_key_data(op); }

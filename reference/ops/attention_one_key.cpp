@@ -13,9 +13,8 @@ constexpr double least_gap = 110.0;  // between scores
 
 constexpr std::uint64_t of_v = hash("v"), of_do = hash("do"), of_o = hash("o");
 
-// -3, -1, 1 or 3, as a hash of the element says.
-double odd_number(std::uint64_t tensor, std::int64_t element) {
-  return 2.0 * static_cast<double>(hash_at(tensor, static_cast<std::uint64_t>(element)) % 4) - 3.0;
+double odd_element(std::uint64_t tensor, std::int64_t element) {
+  return odd_number(hash_at(tensor, static_cast<std::uint64_t>(element)));
 }
 
 /// The signs that name keys, and the size of q's elements beside them: k's are 1.
@@ -80,14 +79,14 @@ std::vector<RevealingData> one_key_data(const CallSpecs& op) {
     const Place at = place_of(element, e.t, e.hkv, e.d);
     return names.sign(at.batch, at.head, at.row, at.x);
   });
-  give("v", [](std::int64_t element) { return odd_number(of_v, element); });
+  give("v", [](std::int64_t element) { return odd_element(of_v, element); });
   if (op.call.kind == attention_backward_kind) {
-    give("do", [](std::int64_t element) { return odd_number(of_do, element); });
+    give("do", [](std::int64_t element) { return odd_element(of_do, element); });
     // The key's v but for one element: do (v - o), which gradients of q and k have for a factor, is a small number.
     give("o", [=](std::int64_t element) {
       const Place at = place_of(element, e.s, e.hq, e.d_v);
       const std::int64_t key = one_key(attention, e, at.batch, at.row), head = at.head / (e.hq / e.hkv);
-      const double v = odd_number(of_v, ((at.batch * e.t + key) * e.hkv + head) * e.d_v + at.x);
+      const double v = odd_element(of_v, ((at.batch * e.t + key) * e.hkv + head) * e.d_v + at.x);
       const std::uint64_t drawn = hash_at(of_o, static_cast<std::uint64_t>(element / e.d_v));
       const bool differs = drawn % static_cast<std::uint64_t>(e.d_v) == static_cast<std::uint64_t>(at.x);
       return differs ? (v > 0.0 ? v - 4.0 : v + 4.0) : v;
@@ -97,9 +96,9 @@ std::vector<RevealingData> one_key_data(const CallSpecs& op) {
   return {data};
 }
 
-double left_out_of_sums(std::int64_t terms) {
+void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms) {
   // FLT_MIN, where an exponential may stop, times what it is multiplied with: do (v - o) q, of small whole numbers.
-  return static_cast<double>(terms) * 0x1p-126 * 0x1p20;
+  for (Expected& one : judged) one.bound += static_cast<double>(terms) * 0x1p-126 * 0x1p20;
 }
 
 }  // namespace gpubench

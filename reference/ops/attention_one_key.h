@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "reference/ops/attention.h"
@@ -33,8 +34,11 @@ struct KeyRange {
 /// apart by so much: with softcap, scale 0, or heads too narrow for so many keys.
 [[nodiscard]] std::vector<RevealingData> one_key_data(const CallSpecs& op);
 
-/// What the textbook, which then adds up the one key alone, leaves out: of each of `terms` terms at most a product with
-/// the smallest normal number of f32, where exponentials may stop, and with numbers below 2^20.
-[[nodiscard]] double left_out_of_sums(std::int64_t terms);
+/// -3, -1, 1 or 3, as a hash says.
+[[nodiscard]] inline double odd_number(std::uint64_t hash) { return 2.0 * static_cast<double>(hash % 4) - 3.0; }
+
+/// Adds to bounds what the textbook, which then adds up the one key alone, leaves out: of each of `terms` terms at most
+/// a product with the smallest normal number of f32, where exponentials may stop, and with numbers below 2^20.
+void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms);
 
 }  // namespace gpubench

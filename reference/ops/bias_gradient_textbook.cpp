@@ -64,6 +64,12 @@ OpCall sum_of(const OpCall& call, ValueId summed) {
   return {column_sum_kind, {}, call.math, {summed}, {call.outputs[1]}, call.label, call.phase};
 }
 
+void judge_product(const OpCall& product, const Operands& operands, std::span<const std::int64_t> wanted,
+                   std::span<Expected> judged) {
+  definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1), {}, operands.exact_sums}, 0,
+                                 wanted, judged);
+}
+
 class GemmGeluBiasGradient : public OpDefinition {
  public:
   OpKind kind() const override { return gemm_gelu_bias_gradient_kind; }
@@ -100,10 +106,7 @@ class GemmGeluBiasGradient : public OpDefinition {
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
-    if (output == 0) {
-      judge_product(operands, wanted, judged);
-      return;
-    }
+    if (output == 0) return judge_product(product_of(operands.call), operands, wanted, judged);
     const TensorSpec& dz = operands.outputs[0];
     std::vector<StoredSum> sums(wanted.size(), StoredSum(dz.dtype, operands.call.math.accumulate));
     if (operands.written.empty()) {
@@ -119,13 +122,6 @@ class GemmGeluBiasGradient : public OpDefinition {
 
  private:
   static OpCall product_of(const OpCall& call) { return gemm_of(call, call.attributes.as<Gemm>()); }
-
-  static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted,
-                            std::span<Expected> judged) {
-    const OpCall product = product_of(operands.call);
-    definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1), {}, operands.exact_sums}, 0,
-                                   wanted, judged);
-  }
 
   static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<StoredSum>& sums) {
     std::vector<double> row(columns.size());
@@ -146,7 +142,7 @@ class GemmGeluBiasGradient : public OpDefinition {
         for (const std::int64_t column : columns) elements.push_back(i * dz[1] + column);
       }
       std::vector<Expected> products(elements.size());
-      judge_product(operands, elements, products);
+      judge_product(product_of(operands.call), operands, elements, products);
       for (std::size_t e = 0; e < products.size(); ++e) sums[e % columns.size()].add(products[e].value);
     }
   }
@@ -175,12 +171,7 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
-    if (output == 0) {
-      const OpCall product = product_of(operands.call);
-      definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1), {}, operands.exact_sums}, 0,
-                                     wanted, judged);
-      return;
-    }
+    if (output == 0) return judge_product(product_of(operands.call), operands, wanted, judged);
     const std::size_t index = summed(operands.call);
     const OpCall sum = sum_of(operands.call, operands.call.inputs[index]);
     definition(column_sum_kind)

@@ -33,7 +33,7 @@ class Revealed {
     const std::vector<RevealingData> all = definition(call().kind).revealing_data({call(), specs_, outputs_});
     const RevealingData& data = all.at(which);
     for (const RevealingData::Input& input : data.inputs) fill(inputs[input.index], input.value);
-    sums_ = {data.exact_sums, 0.0, data.sparse};
+    sums_ = sums_of(data);
     left = textbook_outputs({call(), views_of(inputs), outputs_});
   }
   [[nodiscard]] const OpCall& call() const { return program_.op(0); }
