@@ -290,13 +290,13 @@ Suite moe() {
               per_token("grouped_gemm_backward_weight", "the gradient of every expert's weight", flop,
                         grouped_products(), routed_backward<grouped<Wanted::weight>>),
               declare_step("mixtral_block", "one Mixtral block: forward, backward, AdamW step", "tokens", {"b", "s"},
-                           mixtral_blocks(), mixtral_block_step),
+                           mixtral_blocks(), mixtral_block_step, /*shares_tensors=*/true),
               declare_step("deepseek_layer", "one DeepSeek-V3 layer of experts: forward, backward, AdamW step",
                            "tokens", {"b", "s"}, deepseek_layers(), deepseek_layer_step),
               declare_step("deepseek_block", "one block of DeepSeek-V3: forward, backward, AdamW step", "tokens",
                            {"b", "s"}, deepseek_blocks(), deepseek_block_step),
               declare_step("mixtral_train_step", "a whole Mixtral training step: embedding to AdamW", "tokens",
-                           {"b", "s"}, mixtral_models(), mixtral_train_step),
+                           {"b", "s"}, mixtral_models(), mixtral_train_step, /*shares_tensors=*/true),
           }};
 }
 

@@ -63,12 +63,13 @@ std::shared_ptr<const Workload> declare(Declaration declaration) {
 
 std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                              std::vector<std::string> dims, Grid grid,
-                                             Program (*build)(const Case&, const Recipe&)) {
+                                             Program (*build)(const Case&, const Recipe&), bool shares_tensors) {
   WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
                     std::move(item), CacheMode::step};
   info.most_ranks = 64;
+  info.shares_tensors = shares_tensors;
   const auto items = [dims = std::move(dims)](const Case& c) {
-    double count = c.ranks;
+    double count = c.ranks / c.parallel().tp;
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };

@@ -58,9 +58,11 @@ inline constexpr const char* loss_scaling_mode = "loss_scaling";
 
 /// A whole training step, on up to 64 ranks with a batch each. Its items ("tokens") are as many as the product of these
 /// dimensions says, of which the first is the batch axis. Points in f16 have loss_scaling_mode.
+/// `shares_tensors`: of a model whose layers say how they are cut (Layers::linear).
 [[nodiscard]] std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                                            std::vector<std::string> dims, Grid grid,
-                                                           Program (*build)(const Case&, const Recipe&));
+                                                           Program (*build)(const Case&, const Recipe&),
+                                                           bool shares_tensors = false);
 
 /// What a forward returns: the value that the gradient flows into, and those whose gradients are wanted.
 struct Forward {

@@ -319,6 +319,29 @@ std::pair<std::string, std::vector<std::int64_t>> axis_of(std::string_view flag,
   return axis;
 }
 
+Selection::Layout layout_of(std::string_view flag, const std::string& word) {
+  Selection::Layout layout;
+  for (const std::string& part : split_at_commas(word)) {
+    if (part == "sp") {
+      layout.parallel.scatters_tokens = true;
+      continue;
+    }
+    const auto [axis, ranks] = assignment(flag, part, "tp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+    const int count = whole<int>(fmt::format("{} {}", flag, axis), ranks, 1);
+    if (axis == "tp") {
+      layout.parallel.tp = count;
+    } else if (axis == "dp") {
+      layout.dp = count;
+    } else {
+      throw UsageError(
+          fmt::format("{}: axis '{}' is not known; known: tp (tensors), dp (batches)", flag, visible(axis)));
+    }
+  }
+  if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)
+    throw UsageError(fmt::format("{}: sp scatters tokens over the ranks of tp; give tp=N as well", flag));
+  return layout;
+}
+
 Slowdown slowdown_of(std::string_view flag, const std::string& word) {
   const auto [op, share] = assignment(flag, word, "OP=PERCENT as in gemm=25%");
   return {op, share_of(flag, share)};

@@ -96,6 +96,9 @@ template <class Integer>
 /// "k=256,512".
 [[nodiscard]] std::pair<std::string, std::vector<std::int64_t>> axis_of(std::string_view flag, const std::string& word);
 
+/// "tp=2", "dp=2,tp=2", "tp=4,sp".
+[[nodiscard]] Selection::Layout layout_of(std::string_view flag, const std::string& word);
+
 /// "gemm=25%".
 [[nodiscard]] Slowdown slowdown_of(std::string_view flag, const std::string& word);
 

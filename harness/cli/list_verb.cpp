@@ -39,6 +39,21 @@ std::vector<int> ranks_named(const std::string& subject) {
   return named ? std::vector{ranks} : std::vector<int>();
 }
 
+// How the ranks share the work, by the modes in a case's id.
+RankLayout layout_named(const std::string& subject) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= subject.size();) {
+    const std::size_t slash = std::min(subject.find('/', at), subject.size());
+    parts.push_back(subject.substr(at, slash - at));
+    at = slash + 1;
+  }
+  try {
+    return rank_layout_of(parts);
+  } catch (const ProgramError&) {
+    return {};  // no case has such a name
+  }
+}
+
 struct SuiteFacts {
   const Suite* suite;
   int by_tier[4] = {0, 0, 0, 0};  // cases that each tier runs
@@ -172,6 +187,8 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
   if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
   if (options.subject.find("/virtual/") != std::string::npos) selection.virtual_ranks = true;
+  if (const RankLayout named = layout_named(options.subject); selection.layouts.empty() && named != RankLayout{})
+    selection.layouts = {{{}, named}};
   std::vector<std::string> ids, found;
   // A name that no case of the device's recipes has may be one of another recipe.
   for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {

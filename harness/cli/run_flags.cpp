@@ -81,6 +81,12 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "numbers of ranks for the suites that run on several: one device each, or a share of the processors "
                "(default: as few as a suite needs)",
                several(Takes::list, in_selection(&Selection::ranks), whole_from(1))),
+           row("--parallel", "AXIS=N,...",
+               "how the ranks of a training step share it: tp=N, N of them its tensors (with sp also the tokens "
+               "between "
+               "layers); dp=N, N such groups, each with a batch of its own (default: dp alone, as many as --ranks "
+               "says); repeat it for more",
+               several(Takes::each, in_selection(&Selection::layouts), layout_of)),
            row("--virtual-ranks", "",
                "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
                "them",

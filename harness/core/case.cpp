@@ -1,6 +1,7 @@
 #include "harness/core/case.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "harness/core/error.h"
 
@@ -8,6 +9,14 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t longest_id = 200;
+
+const std::string tensor_parallel_mark = "tp=";
+constexpr const char* scattered_tokens_mode = "sp";
+
+/// Whether a mode says how the ranks share the work.
+bool is_of_ranks(const std::string& mode) {
+  return mode.starts_with(tensor_parallel_mark) || mode == scattered_tokens_mode;
+}
 
 bool in_alphabet(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
@@ -40,14 +49,47 @@ bool is_contender_name(std::string_view text) {
 
 std::string Case::key() const { return contender.empty() ? id() : id() + "@" + contender; }
 
+std::vector<std::string> modes_of(const RankLayout& parallel) {
+  std::vector<std::string> modes;
+  if (parallel.tp > 1) modes.push_back(tensor_parallel_mark + std::to_string(parallel.tp));
+  if (parallel.scatters_tokens) modes.emplace_back(scattered_tokens_mode);
+  return modes;
+}
+
+RankLayout rank_layout_of(const std::vector<std::string>& modes) {
+  RankLayout parallel;
+  for (const std::string& mode : modes) {
+    parallel.scatters_tokens = parallel.scatters_tokens || mode == scattered_tokens_mode;
+    if (!mode.starts_with(tensor_parallel_mark)) continue;
+    const char* const end = mode.data() + mode.size();
+    const auto [stop, error] = std::from_chars(mode.data() + tensor_parallel_mark.size(), end, parallel.tp);
+    if (error != std::errc() || stop != end || parallel.tp < 1)
+      throw ProgramError("mode '" + mode + "' of a case; expected tp=N");
+  }
+  return parallel;
+}
+
+Case Case::on_one_rank() const {
+  Case alone = *this;
+  alone.ranks = 1;
+  std::erase_if(alone.modes, is_of_ranks);
+  return alone;
+}
+
 std::string Case::id_without_ranks() const {
   std::string id = suite + "/" + workload + "/" + to_string(dims) + "/" + recipe;
-  for (const std::string& mode : modes) id += "/" + mode;
+  for (const std::string& mode : modes) {
+    if (!is_of_ranks(mode)) id += "/" + mode;
+  }
   return id;
 }
 
 std::string Case::id() const {
-  std::string id = id_without_ranks() + "/x" + std::to_string(ranks);
+  std::string id = id_without_ranks();
+  for (const std::string& mode : modes) {
+    if (is_of_ranks(mode)) id += "/" + mode;
+  }
+  id += "/x" + std::to_string(ranks);
   if (!std::all_of(id.begin(), id.end(), in_alphabet))
     throw ProgramError("case id '" + id + "' has a character outside [a-z0-9._/=,+x-]");
   if (id.size() > longest_id) throw ProgramError("case id '" + id + "' is longer than 200 characters");

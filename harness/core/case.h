@@ -37,6 +37,17 @@ enum class Cadence { streaming, isolated };
 template <>
 inline constexpr auto enum_names<Cadence> = std::to_array<std::string_view>({"streaming", "isolated"});
 
+/// How the ranks of a training step share its work: each `tp` of them its tensors, and those groups the batch.
+struct RankLayout {
+  int tp = 1;                    ///< tensor parallelism: ranks that have a part of each large weight
+  bool scatters_tokens = false;  ///< sequence parallelism beside it
+  friend bool operator==(const RankLayout&, const RankLayout&) = default;
+};
+/// As modes of a case: "tp=2", "sp"; none for one rank's tensors whole.
+[[nodiscard]] std::vector<std::string> modes_of(const RankLayout& parallel);
+/// What such modes say, among others. Throws ProgramError for "tp=" without a number from 1.
+[[nodiscard]] RankLayout rank_layout_of(const std::vector<std::string>& modes);
+
 using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// "m=512,n=512,k=512"
@@ -72,8 +83,12 @@ struct Case {
 
   /// Throws ProgramError when a character or the length breaks the grammar.
   [[nodiscard]] std::string id() const;
-  /// The id up to, and without, `/x<ranks>`: the key of the fills, so that every rank count sees the same data.
+  /// The id without `/x<ranks>` and without how they share the work: the key of the fills, so that all see the same
+  /// data.
   [[nodiscard]] std::string id_without_ranks() const;
+  [[nodiscard]] RankLayout parallel() const { return rank_layout_of(modes); }
+  /// The same work on one rank.
+  [[nodiscard]] Case on_one_rank() const;
   /// What a run knows it by: the id, and "@<contender>" where an implementation under test runs it.
   [[nodiscard]] std::string key() const;
   /// Extent of a dimension. Throws ProgramError when the case has no such dimension.

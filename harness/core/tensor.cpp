@@ -27,6 +27,22 @@ std::string_view TensorSpec::global_name() const {
   return placement.ranks == 1 ? whole : whole.substr(0, whole.rfind('@'));
 }
 
+namespace {
+
+/// Where an index along an axis that is cut in sections is in the whole.
+std::int64_t index_in_sections(const AxisSpread& spread, std::int64_t index) {
+  std::int64_t before = 0;  // elements of the sections before, in the whole
+  for (const std::int64_t section : spread.sections) {
+    const std::int64_t mine = section / spread.parts;
+    if (index < mine) return before + spread.part * mine + index;
+    index -= mine;
+    before += section;
+  }
+  throw ProgramError("an index is beyond all sections of a tensor's axis");
+}
+
+}  // namespace
+
 Shape global_shape(const TensorSpec& spec) {
   std::vector<std::int64_t> extents(spec.shape.extents().begin(), spec.shape.extents().end());
   std::int64_t addends = 1;
@@ -45,12 +61,15 @@ std::int64_t global_index(const TensorSpec& spec, std::int64_t linear) {
     const std::int64_t extent = spec.shape[axis];
     std::int64_t place = 0;  // among the parts along this axis
     std::int64_t parts = 1;
+    const AxisSpread* in_sections = nullptr;
     for (const AxisSpread& spread : spreads) {
       if (spread.kind != AxisSpread::Kind::sharded || spread.tensor_axis != axis) continue;
+      if (!spread.sections.empty()) in_sections = &spread;
       place = place * spread.parts + spread.part;
       parts *= spread.parts;
     }
-    index += (place * extent + linear % extent) * step;
+    const std::int64_t here = linear % extent;
+    index += (in_sections != nullptr ? index_in_sections(*in_sections, here) : place * extent + here) * step;
     step *= extent * parts;
     linear /= extent;
   }
@@ -66,8 +85,13 @@ std::int64_t global_run(const TensorSpec& spec) {
   for (const AxisSpread& spread : spec.placement.spread) {
     if (spread.kind == AxisSpread::Kind::sharded) first = std::max(first, spread.tensor_axis);
   }
-  std::int64_t run = 1;
-  for (int axis = first; axis < spec.shape.rank(); ++axis) run *= spec.shape[axis];
+  std::int64_t along = spec.shape.rank() == 0 ? 1 : spec.shape[first];  // of the innermost axis that is cut
+  for (const AxisSpread& spread : spec.placement.spread) {
+    if (spread.tensor_axis != first) continue;
+    for (const std::int64_t section : spread.sections) along = std::gcd(along, section / spread.parts);
+  }
+  std::int64_t run = along;
+  for (int axis = first + 1; axis < spec.shape.rank(); ++axis) run *= spec.shape[axis];
   return run;
 }
 

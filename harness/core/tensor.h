@@ -70,7 +70,7 @@ inline constexpr auto enum_names<Memory> = std::to_array<std::string_view>({"dev
 /// How a tensor is spread over one axis of the mesh, where the ranks along that don't all have the same.
 struct AxisSpread {
   enum class Kind {
-    sharded,  ///< cut into equal parts along an axis of the tensor
+    sharded,  ///< cut into equal parts along an axis of the tensor, or along each section of it
     partial   ///< addends of a sum that is still to be reduced
   };
   static constexpr int no_axis_yet = -1;
@@ -80,6 +80,8 @@ struct AxisSpread {
   int tensor_axis = -1;         ///< what is cut; partial: -1
   int part = 0;                 ///< which this is
   int parts = 1;
+  /// Extents of what the axis of the whole is made of, each cut by itself (q, k and v of packed qkv); empty: one.
+  std::vector<std::int64_t> sections{};
   friend bool operator==(const AxisSpread&, const AxisSpread&) = default;
 };
 

@@ -39,6 +39,7 @@ void add(Digest& digest, const Placement& placement) {
   for (const int where : {spreads.empty() ? -1 : spreads.front().tensor_axis, placement.rank, placement.ranks})
     digest.whole(where);
   for (const AxisSpread& spread : spreads) {
+    for (const std::int64_t section : spread.sections) digest.whole(section);
     const bool by_rank = spread.part == placement.rank && spread.parts == placement.ranks;
     if (spreads.size() == 1 && spread.kind == AxisSpread::Kind::sharded && by_rank) continue;
     for (const int part : {static_cast<int>(spread.kind), spread.tensor_axis, spread.part, spread.parts})

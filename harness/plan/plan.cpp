@@ -155,8 +155,9 @@ class Planner {
       try {
         one = with_program(one);
       } catch (const ProgramError& error) {
-        if (!overrides_.any()) throw;
-        throw UsageError("case '" + one.id() + "' cannot be built with these axes: " + error.what());
+        if (!overrides_.any() && selection_.layouts.empty()) throw;
+        throw UsageError("case '" + one.id() + "' cannot be built" +
+                         (overrides_.any() ? " with these axes: " : " for these ranks: ") + error.what());
       }
     }
     return std::move(planned_);
@@ -177,6 +178,7 @@ class Planner {
     }
     validate_precisions(suites);
     validate_ranks(workloads);
+    validate_layouts(workloads);
     overrides_.validate(workloads);
     for (const Declared& declared : workloads) plan_workload(declared);
     for (PlannedCase& planned : planned_) {
@@ -230,6 +232,53 @@ class Planner {
     return wanted;
   }
 
+  struct RanksAndLayout {
+    int ranks = 1;
+    RankLayout parallel;
+  };
+  [[nodiscard]] std::vector<RanksAndLayout> layouts_of(const WorkloadInfo& info) const {
+    std::vector<RanksAndLayout> all;
+    if (selection_.layouts.empty()) {
+      for (const int ranks : ranks_of(info)) all.push_back({ranks, {}});
+    }
+    for (const auto& [dp, parallel] : selection_.layouts) {
+      if (parallel.tp > 1 && !info.shares_tensors) continue;
+      for (const int ranks : ranks_of(dp, parallel)) {
+        if (runs_on(info, ranks)) all.push_back({ranks, parallel});
+      }
+    }
+    return all;
+  }
+
+  /// What --ranks and a layout say together.
+  [[nodiscard]] std::vector<int> ranks_of(const std::optional<int>& dp, const RankLayout& parallel) const {
+    if (!dp && !selection_.ranks.empty()) return selection_.ranks;
+    return {dp.value_or(1) * parallel.tp};
+  }
+
+  // What no selected workload can do would otherwise be dropped silently.
+  void validate_layouts(std::span<const Declared> workloads) const {
+    for (const auto& [dp, parallel] : selection_.layouts) {
+      if (dp && !selection_.ranks.empty()) {
+        throw UsageError(
+            fmt::format("--parallel dp={} and --ranks both say how many ranks there are; expected one of "
+                        "them",
+                        *dp));
+      }
+      for (const int ranks : ranks_of(dp, parallel)) {
+        if (ranks % parallel.tp != 0)
+          throw UsageError(
+              fmt::format("--ranks {}: --parallel tp={} asks for a multiple of {}", ranks, parallel.tp, parallel.tp));
+      }
+      const auto can = [&, p = parallel](const Declared& d) { return p.tp == 1 || d.info.shares_tensors; };
+      if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), can)) continue;
+      throw UsageError(
+          fmt::format("--parallel tp={}: no selected workload shares its tensors; those of suite transformer do: "
+                      "gpt2, llama, bert and vit",
+                      parallel.tp));
+    }
+  }
+
   [[nodiscard]] bool takes(const std::string& recipe, const Point& point) const {
     if (selection_.precisions.empty() && point.keeps_recipes) return true;
     const Names& wanted = selection_.precisions.empty() ? selection_.default_precisions : selection_.precisions;
@@ -242,8 +291,9 @@ class Planner {
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe, declared_point)) continue;
-          for (const int ranks : ranks_of(declared.info)) {
-            for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks);
+          for (const auto& [ranks, parallel] : layouts_of(declared.info)) {
+            if (parallel.tp > 1 && gpubench::recipe(recipe).quantizes()) continue;  // by the amax of whole tensors
+            for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks, parallel);
           }
         }
       }
@@ -258,7 +308,8 @@ class Planner {
     return selection_.launches.empty() ? std::vector{default_launch(ranks)} : selection_.launches;
   }
 
-  void add(const Declared& declared, const Point& point, const std::string& recipe, LaunchMode launch, int ranks) {
+  void add(const Declared& declared, const Point& point, const std::string& recipe, LaunchMode launch, int ranks,
+           const RankLayout& parallel) {
     Case c;
     c.suite = declared.suite->name;
     c.workload = declared.info.name;
@@ -277,6 +328,7 @@ class Planner {
     if (launch != default_launch(ranks)) c.modes.emplace_back(name(launch));
     if (!c.fuse) c.modes.emplace_back("unfused");
     if (selection_.virtual_ranks && ranks > 1) c.modes.emplace_back("virtual");
+    for (std::string& mode : modes_of(parallel)) c.modes.push_back(std::move(mode));
     const std::string id = c.id();
     if (!filters_.empty() && !any_found(filters_, id)) return;
     if (any_found(excludes_, id)) return;

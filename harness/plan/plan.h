@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,7 +25,15 @@ struct Selection {
   std::vector<LaunchMode> launches;                ///< each case in each of these; empty: in the default
   bool fuse = true;                                ///< false: every op runs as declared; ids say "unfused"
   std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
-  std::vector<int> ranks;      ///< each case on each of these that it supports; empty: the fewest it supports
+  std::vector<int> ranks;  ///< each case on each of these that it supports; empty: the fewest it supports
+  /// Each case shared so by its ranks, as far as it can be; empty: every rank has whole tensors. With `dp`, that times
+  /// tp ranks take the place of `ranks`.
+  struct Layout {
+    std::optional<int> dp = {};
+    RankLayout parallel;
+    friend bool operator==(const Layout&, const Layout&) = default;
+  };
+  std::vector<Layout> layouts;
   bool virtual_ranks = false;  ///< several ranks share one device; ids say "virtual"
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> axes;  ///< --axis k=v,...: replaces that dimension
 };

@@ -157,7 +157,9 @@ std::string rerun_line(const RunOptions& options, const Case& c) {
     if (letter == '.' || letter == '+') pattern += '\\';  // the only special characters in an id
     pattern += letter;
   }
-  const std::string ranks = c.ranks == 1 ? "" : fmt::format(" --ranks {}", c.ranks);
+  std::string ranks = c.ranks == 1 ? "" : fmt::format(" --ranks {}", c.ranks);
+  if (const std::vector<std::string> layout = modes_of(c.parallel()); !layout.empty())
+    ranks += fmt::format(" --parallel {}", fmt::join(layout, ","));
   return fmt::format("{}{} --filter '^{}$' --tier {} --seed {}", options.rerun_prefix, ranks, pattern,
                      name(options.tier), options.seed);
 }

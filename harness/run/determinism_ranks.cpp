@@ -131,7 +131,7 @@ class RankTrial {
  private:
   static PlannedCase on_one_rank(PlannedCase planned) {
     if (planned.workload->info().fewest_ranks > 1) throw Unsupported("it has no program of one rank");
-    planned.c.ranks = 1;
+    planned.c = planned.c.on_one_rank();
     return with_program(std::move(planned));
   }
 

@@ -9,6 +9,7 @@
 
 #include "harness/measure/protocol.h"
 #include "harness/measure/statistics.h"
+#include "reference/ops/collective.h"
 
 namespace gpubench {
 namespace {
@@ -161,6 +162,32 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
   return per_run_ns(prepared.backend().time(launch, {protocol.samples, 1, 1, 0.0}), 1);
 }
 
+namespace {
+
+/// What a sum over the ranks in place starts from: run again and again on its own result it would overflow, and the
+/// ops behind it be timed on infinities.
+StorageContents addends_of(PreparedCase& prepared, int op) {
+  StorageContents contents;
+  const Program& program = prepared.program();
+  const OpCall& call = program.op(op);
+  if (!reduces(call.kind)) return contents;
+  for (const ValueId output : call.outputs) {
+    const Value& value = program.value(output);
+    if (value.updates && !program.is_state(value.storage))
+      contents[value.storage.index] = prepared.memory(0).block(value.storage).copy();
+  }
+  return contents;
+}
+
+void put_back(PreparedCase& prepared, const StorageContents& contents) {
+  for (const auto& [storage, content] : contents) {
+    prepared.memory(0).block({storage}).modify(
+        [&](std::span<std::byte> bytes) { std::ranges::copy(content.bytes, bytes.begin()); });
+  }
+}
+
+}  // namespace
+
 std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol) {
   std::vector<OpShare> shares;
   if (prepared.ops(Phase::timed).size() < 2) return shares;
@@ -169,12 +196,14 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
   for (const int op : prepared.ops(Phase::timed)) {
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};
+    const StorageContents addends = addends_of(prepared, op);
     double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 1, 0.0}), 1);
     if (watch.seconds() < protocol.budget_s) {
       const std::int64_t batch = batch_for(protocol, CacheMode::warm, ns * 1e-9);
       ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
     }
     prepared.restore_after(op);
+    put_back(prepared, addends);
     const Cost cost = cost_of(prepared.program(), call);
     shares.push_back(
         {call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});

@@ -19,6 +19,7 @@
 #include "reference/ops/transform/checkpoint.h"
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
+#include "reference/ops/transform/tensor_parallel.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -37,34 +38,41 @@ ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t p
   return program_.add(tensor(name, DType::i32, {n}, Role::input, fill));
 }
 
-ValueId Layers::matrix(const std::string& name, Shape shape, double scale) {
+ValueId Layers::source(TensorSpec spec, const MaybeCut& cut) {
+  if (cut) cuts_[spec.name] = *cut;
+  return program_.add(std::move(spec));
+}
+
+ValueId Layers::matrix(const std::string& name, Shape shape, double scale, const MaybeCut& cut) {
   if (recipe_.tensor == recipe_.wide) {
     const ValueId weight =
-        program_.add(tensor(name, recipe_.tensor, std::move(shape), Role::parameter, Fill::normal(scale)));
-    parameters_.push_back({weight, {}});
+        source(tensor(name, recipe_.tensor, std::move(shape), Role::parameter, Fill::normal(scale)), cut);
+    parameters_.push_back({weight, {}, cut});
     return weight;
   }
   const ValueId master =
-      program_.add(tensor(name + ".master", recipe_.wide, std::move(shape), Role::parameter, Fill::normal(scale)));
+      source(tensor(name + ".master", recipe_.wide, std::move(shape), Role::parameter, Fill::normal(scale)), cut);
   program_.begin(Phase::setup);
   const ValueId weight = cast(program_, recipe_.tensor, name, master);
   program_.begin(Phase::timed);
-  parameters_.push_back({weight, master});
+  parameters_.push_back({weight, master, cut});
   return weight;
 }
 
 ValueId Layers::wide_parameter(const std::string& name, std::int64_t n, double offset) {
   const Fill fill = offset == 0.0 ? Fill::normal(0.125) : Fill::positive(offset);
   const ValueId weight = program_.add(tensor(name, recipe_.wide, {n}, Role::parameter, fill));
-  parameters_.push_back({weight, {}});
+  parameters_.push_back({weight, {}, {}});
   return weight;
 }
 
-ValueId Layers::linear(const std::string& label, ValueId x, std::int64_t n, const Gemm& attributes) {
+ValueId Layers::linear(const std::string& label, ValueId x, std::int64_t n, const Gemm& attributes,
+                       const MaybeCut& cut) {
   const std::int64_t k = program_.spec(x).shape[-1];
-  const ValueId w = matrix(label + ".w", {n, k}, 1.0 / std::sqrt(static_cast<double>(k)));
+  const ValueId w = matrix(label + ".w", {n, k}, 1.0 / std::sqrt(static_cast<double>(k)), cut);
+  const bool cuts_columns = cut && cut->axis == 0;
   GemmOperands operands;
-  if (attributes.bias) operands.bias = matrix(label + ".b", {n}, 0.125);
+  if (attributes.bias) operands.bias = matrix(label + ".b", {n}, 0.125, cuts_columns ? cut : MaybeCut{});
   if (!recipe_.quantizes()) return gemm(program_, attributes, recipe_.math, label, x, w, operands).c;
   const Quantized narrow_x = quantize_by_amax(program_, recipe_.operand, recipe_.math, label + ".x.f8", x);
   const Quantized narrow_w = quantize_by_amax(program_, recipe_.operand, recipe_.math, label + ".w.f8", w);
@@ -124,11 +132,11 @@ ValueId Layers::attention(const std::string& prefix, ValueId q, ValueId k, Value
 ValueId Layers::self_attention(const std::string& prefix, ValueId x, const Heads& heads, bool causal) {
   const std::int64_t h = program_.spec(x).shape[-1];
   const Shape shape{heads.b, heads.s, heads.heads, h / heads.heads};
-  const ValueId qkv = linear(prefix + "qkv", x, 3 * h);
+  const ValueId qkv = linear(prefix + "qkv", x, 3 * h, with_bias, by_columns({h, h, h}));
   const ValueId q = columns_of(prefix + "q", qkv, shape, 0);
   const ValueId k = columns_of(prefix + "k", qkv, shape, h);
   const ValueId v = columns_of(prefix + "v", qkv, shape, 2 * h);
-  return linear(prefix + "attention_out", attention(prefix, q, k, v, causal), h);
+  return linear(prefix + "attention_out", attention(prefix, q, k, v, causal), h, with_bias, by_rows);
 }
 
 ValueId Layers::relu(const std::string& label, ValueId x) { return relu_forward(program_, recipe_.math, label, x); }
@@ -152,7 +160,7 @@ ValueId Layers::conv_norm(const std::string& label, ValueId x, std::int64_t k, s
 ValueId Layers::gelu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden, GeluForm form) {
   const std::int64_t h = program_.spec(x).shape[1];
   const Gemm with_gelu{.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu, .gelu_form = form};
-  return linear(prefix + "down", linear(prefix + "up", x, hidden, with_gelu), h);
+  return linear(prefix + "down", linear(prefix + "up", x, hidden, with_gelu, by_columns()), h, with_bias, by_rows);
 }
 
 RotaryTables Layers::rotary_tables(std::int64_t s, std::int64_t head_width) {
@@ -165,11 +173,11 @@ RotaryTables Layers::rotary_tables(std::int64_t s, std::int64_t head_width) {
 
 ValueId Layers::swiglu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden) {
   const Shape shape = program_.spec(x).shape;
-  const ValueId both = linear(prefix + "gate_up", x, 2 * hidden, {.transpose_b = true});
+  const ValueId both = linear(prefix + "gate_up", x, 2 * hidden, no_bias, by_columns({hidden, hidden}));
   const ValueId gate = columns_of(prefix + "gate", both, {shape[0], hidden}, 0);
   const ValueId up = columns_of(prefix + "up", both, {shape[0], hidden}, hidden);
-  return linear(prefix + "down", swiglu_forward(program_, recipe_.math, prefix + "swiglu", gate, up), shape[1],
-                {.transpose_b = true});
+  return linear(prefix + "down", swiglu_forward(program_, recipe_.math, prefix + "swiglu", gate, up), shape[1], no_bias,
+                by_rows);
 }
 
 ValueId Layers::embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width) {
@@ -216,7 +224,7 @@ void Layers::adamw(const std::vector<ValueId>& gradients) {
 
 ValueId Layers::moment(const Parameter& parameter, const char* suffix, const Fill& fill) {
   const TensorSpec weight = program_.spec(parameter.weight);
-  return program_.add(tensor(weight.name + suffix, recipe_.wide, weight.shape, Role::state, fill));
+  return source(tensor(weight.name + suffix, recipe_.wide, weight.shape, Role::state, fill), parameter.cut);
 }
 
 void Layers::adamw(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr,
@@ -275,7 +283,14 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
                            ? checkpoint(layers.program(), every_nth_block(1, [](const OpCall&) { return true; }))
                            : layers.program();
   const Accumulated all = accumulate(step, {static_cast<int>(micro_batches(c)), reduction, r.wide, r.math}, gradients);
-  return data_parallel(all.program, {.ranks = c.ranks, .reduction = reduction, .math = r.math}, all.gradients);
+  const RankLayout parallel = c.parallel();
+  if (c.ranks % parallel.tp != 0)
+    throw ProgramError(std::to_string(c.ranks) + " ranks cannot be groups of " + std::to_string(parallel.tp) +
+                       " that share their tensors");
+  const TensorParallelStep shared =
+      tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
+  return data_parallel(shared.program, {.ranks = c.ranks / parallel.tp, .reduction = reduction, .math = r.math},
+                       shared.gradients);
 }
 
 }  // namespace

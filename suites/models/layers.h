@@ -11,6 +11,7 @@
 #include "harness/core/workload.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/transform/tensor_parallel.h"
 
 namespace gpubench::suites {
 
@@ -18,10 +19,17 @@ namespace gpubench::suites {
 struct Parameter {
   ValueId weight;
   std::optional<ValueId> master;
+  MaybeCut cut;  ///< where several ranks share it
 };
 
-/// A linear layer's product alone.
+/// How the weight of a linear layer, [n, k], is shared by ranks that share the layer: by what comes out (columns of the
+/// result, whose sections are each cut by themselves), or by what goes in.
+[[nodiscard]] inline Cut by_columns(std::vector<std::int64_t> sections = {}) { return {0, std::move(sections)}; }
+inline const Cut by_rows{1};
+
+/// A linear layer's product alone, and with its bias.
 inline constexpr Gemm no_bias{.transpose_b = true};
+inline constexpr Gemm with_bias{.transpose_b = true, .bias = true};
 
 /// b sequences of s tokens, and the heads that attend to them.
 struct Heads {
@@ -41,6 +49,8 @@ class Layers {
   [[nodiscard]] Program& program() { return program_; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Of the sources that ranks may share.
+  [[nodiscard]] const Cuts& cuts() const { return cuts_; }
 
   // --- sources ---
 
@@ -53,7 +63,7 @@ class Layers {
 
   /// A weight of the recipe's tensor type. Where that is narrower than f32, the filled tensor is the f32 master and the
   /// weight is its cast, made before timing: they start out consistent, as in real training.
-  ValueId matrix(const std::string& name, Shape shape, double scale);
+  ValueId matrix(const std::string& name, Shape shape, double scale, const MaybeCut& cut = {});
   /// [n], f32 in every recipe: its own master. About `offset`; with 0, around it.
   ValueId wide_parameter(const std::string& name, std::int64_t n, double offset);
 
@@ -61,9 +71,9 @@ class Layers {
 
   /// x [rows, k] -> [rows, n]. Where the recipe quantizes, the product is of 8-bit copies of x and the weight, with
   /// scales from their own largest elements (quantize_by_amax()); so are, of gradients and these, those of its
-  /// backward.
-  ValueId linear(const std::string& label, ValueId x, std::int64_t n,
-                 const Gemm& attributes = {.transpose_b = true, .bias = true});
+  /// backward. `cut`: of the weight, and so of its bias.
+  ValueId linear(const std::string& label, ValueId x, std::int64_t n, const Gemm& attributes = with_bias,
+                 const MaybeCut& cut = {});
   /// x [..., n], as all norms
   ValueId layer_norm(const std::string& label, ValueId x, double epsilon = 1e-5);
   ValueId rms_norm(const std::string& label, ValueId x);
@@ -120,7 +130,11 @@ class Layers {
 
   Program& program_;
   const Recipe& recipe_;
+  /// A source that is cut.
+  ValueId source(TensorSpec spec, const MaybeCut& cut);
+
   std::vector<Parameter> parameters_;
+  Cuts cuts_;
   std::optional<ValueId> found_inf_;  // whether the optimizer is to leave everything as it is
 };
 

@@ -31,7 +31,8 @@ class Llama {
   ValueId attention(const std::string& prefix, ValueId x) {
     const auto [b, s, heads] = heads_;
     const std::int64_t d = head_width_;
-    const ValueId qkv = layers_.linear(prefix + "qkv", x, (heads + 2 * kv_heads_) * d, no_bias);
+    const Cut by_heads = by_columns({heads * d, kv_heads_ * d, kv_heads_ * d});
+    const ValueId qkv = layers_.linear(prefix + "qkv", x, (heads + 2 * kv_heads_) * d, no_bias, by_heads);
     const ValueId q = layers_.columns_of(prefix + "q", qkv, {b, s, heads, d}, 0);
     const ValueId k = layers_.columns_of(prefix + "k", qkv, {b, s, kv_heads_, d}, heads * d);
     const ValueId v = layers_.columns_of(prefix + "v", qkv, {b, s, kv_heads_, d}, (heads + kv_heads_) * d);
@@ -41,7 +42,7 @@ class Llama {
     const ValueId turned_q = turned("rotary_q", q);
     const ValueId turned_k = turned("rotary_k", k);
     return layers_.linear(prefix + "attention_out", layers_.attention(prefix, turned_q, turned_k, v, /*causal=*/true),
-                          heads * d, no_bias);
+                          heads * d, no_bias, by_rows);
   }
 
   Layers& layers_;

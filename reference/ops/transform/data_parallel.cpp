@@ -150,11 +150,11 @@ class Replicas {
         step_, program_, [&](TensorSpec& spec) { place(spec, replica); }, drop);
   }
 
-  void place(TensorSpec& spec, int replica) const {
+  void place(TensorSpec& spec, int replica) {
     const int rank = replica * each_ + spec.placement.rank;
     if (mask_offsets_.contains(spec.name) && spec.placement.spread.empty())
       spec.placement.spread = Placement::shard(0).spread;
-    spec.name = name_on_rank(spec.global_name(), rank, ranks_);
+    spec.name = program_.unique_name(name_on_rank(spec.global_name(), rank, ranks_));
     spec.placement.rank = rank;
     spec.placement.ranks = ranks_;
     std::vector<AxisSpread>& spreads = spec.placement.spread;

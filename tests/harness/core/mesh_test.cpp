@@ -76,10 +76,8 @@ TensorSpec part_on(int dp, int tp, std::vector<AxisSpread> spread, const Shape& 
   return spec;
 }
 
-constexpr AxisSpread sharded(int mesh_axis, int tensor_axis) {
-  return {AxisSpread::Kind::sharded, mesh_axis, tensor_axis};
-}
-constexpr AxisSpread partial(int mesh_axis) { return {AxisSpread::Kind::partial, mesh_axis}; }
+AxisSpread sharded(int mesh_axis, int tensor_axis) { return {AxisSpread::Kind::sharded, mesh_axis, tensor_axis}; }
+AxisSpread partial(int mesh_axis) { return {AxisSpread::Kind::partial, mesh_axis}; }
 
 // Rows over dp and columns over tp: [4, 6] of [2, 2] each. Element [1, 0] of the part of (1, 2) is [3, 4] of the whole.
 TEST(GlobalIndex, IsThePlaceOfAnElementInTheTensorThatAllPartsMakeUp) {
@@ -102,10 +100,27 @@ TEST(GlobalIndex, AddendsLieBehindEachOther) {
   EXPECT_EQ(global_index(part, 1), 2 * 8 + 2 * 2 + 1);
 }
 
+AxisSpread in_sections(int mesh_axis, int tensor_axis, std::vector<std::int64_t> sections) {
+  AxisSpread spread = sharded(mesh_axis, tensor_axis);
+  spread.sections = std::move(sections);
+  return spread;
+}
+
+// Rows of 6 + 3 + 3 over tp, which has three: the last has the rows 4, 5, 8 and 11.
+TEST(GlobalIndex, OfSectionsEachIsCutByItself) {
+  const TensorSpec part = part_on(0, 2, {in_sections(1, 0, {6, 3, 3})}, {4, 2});
+  EXPECT_EQ(global_shape(part), Shape({12, 2}));
+  EXPECT_EQ(global_index(part, 2), 5 * 2);
+  EXPECT_EQ(global_index(part, 5), 8 * 2 + 1);
+  EXPECT_EQ(global_index(part, 6), 11 * 2);
+  EXPECT_EQ(global_run(part), 2);
+}
+
 TEST(GlobalIndex, AllPartsTogetherAreTheWholeAndOverlapNowhere) {
   for (const std::vector<AxisSpread>& spread :
        {std::vector{sharded(0, 0), sharded(1, 2)}, std::vector{sharded(0, 1), sharded(1, 1)},
-        std::vector{partial(0), sharded(1, 0)}, std::vector{partial(0), partial(1)}}) {
+        std::vector{partial(0), sharded(1, 0)}, std::vector{partial(0), partial(1)},
+        std::vector{sharded(0, 0), in_sections(1, 2, {6, 3, 3})}}) {
     std::set<std::int64_t> seen;
     std::int64_t whole = 0;
     for (int dp = 0; dp < 2; ++dp) {

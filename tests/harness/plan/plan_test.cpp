@@ -354,6 +354,55 @@ TEST(PlanRanks, SeveralAreLaunchedOpByOpWithoutSayingSo) {
   EXPECT_EQ(plan_cases(all, selection).front().id(), "collectives/together/bytes=8/f32/in_place/isolated/graph/x2");
 }
 
+// A step whose ranks can share its tensors.
+class Shareable : public Together {
+ public:
+  [[nodiscard]] WorkloadInfo info() const override {
+    WorkloadInfo info = Together::info();
+    info.name = "shareable";
+    info.fewest_ranks = 1;
+    info.shares_tensors = true;
+    return info;
+  }
+};
+
+std::vector<std::string> ids_shared(std::vector<Selection::Layout> layouts, std::vector<int> ranks = {}) {
+  const std::vector<Suite> all{
+      {"steps", "", {std::make_shared<Shareable>(), std::make_shared<Together>(), std::make_shared<Move>()}}};
+  Selection selection;
+  selection.layouts = std::move(layouts);
+  selection.ranks = std::move(ranks);
+  std::vector<std::string> result;
+  for (const PlannedCase& planned : declared_cases(all, selection)) result.push_back(planned.id());
+  return result;
+}
+
+TEST(PlanRanks, RanksThatShareTensorsSayHowAndTheirDataIsTheSame) {
+  EXPECT_THAT(ids_shared({{{}, {2, false}}}), ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/tp=2/x2"));
+  EXPECT_THAT(ids_shared({{2, {2, true}}}), ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/tp=2/sp/x4"));
+  EXPECT_THAT(ids_shared({{{}, {2, false}}}, {2, 4}),
+              ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/tp=2/x2",
+                          "steps/shareable/bytes=8/f32/in_place/isolated/tp=2/x4"));
+  EXPECT_THAT(ids_shared({{2, {}}}), ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/x2",
+                                                 "steps/together/bytes=8/f32/in_place/isolated/x2"));
+  const Case shared{"steps", "shareable", {{"bytes", 8}}, "f32", {"in_place", "tp=2", "sp"}, 4};
+  EXPECT_EQ(shared.id_without_ranks(), shared.on_one_rank().id_without_ranks());
+  EXPECT_EQ(shared.on_one_rank().id(), "steps/shareable/bytes=8/f32/in_place/x1");
+}
+
+TEST(PlanRanks, LayoutsThatDoNotFitTheRanksAreRefused) {
+  const auto refusal_of = [](std::vector<Selection::Layout> layouts, std::vector<int> ranks) -> std::string {
+    try {
+      return std::to_string(ids_shared(std::move(layouts), std::move(ranks)).size()) + " cases";
+    } catch (const UsageError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(refusal_of({{{}, {2, false}}}, {3}), "--ranks 3: --parallel tp=2 asks for a multiple of 2");
+  EXPECT_EQ(refusal_of({{2, {2, false}}}, {4}),
+            "--parallel dp=2 and --ranks both say how many ranks there are; expected one of them");
+}
+
 TEST(PlanRanks, ANumberThatNothingRunsOnIsRefused) {
   try {
     (void)ids_on({1, 8});

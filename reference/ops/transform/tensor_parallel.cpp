@@ -1,0 +1,390 @@
+#include "reference/ops/transform/tensor_parallel.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "harness/core/error.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/transform/cut_layout.h"
+
+namespace gpubench {
+namespace {
+
+std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
+
+/// The value that spans the storage of `id`.
+ValueId whole_of(const Program& step, ValueId id) { return step.values_in(step.value(id).storage).front(); }
+
+View view_of(const Program& step, ValueId id) {
+  const Value& value = step.value(id);
+  return {value.spec, value.offset_bytes * 8 / bits_of(value.spec.dtype)};
+}
+
+/// How every value of the step is cut, and how every op is shared: worked out before anything is built, since a packed
+/// gradient is there before its parts are.
+class CutPlan {
+ public:
+  CutPlan(const Program& step, const TensorParallel& options, const Cuts& cuts)
+      : step_(step), options_(options), cuts_(step.values().size()), known_(step.values().size()) {
+    std::set<std::string, std::less<>> missing;
+    for (const auto& [name, cut] : cuts) missing.insert(name);
+    for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
+      const Value& value = step.value({index});
+      if (!value.source || value.part_of) continue;
+      const auto found = cuts.find(value.spec.name);
+      set({index}, found == cuts.end() ? MaybeCut{} : found->second);
+      missing.erase(value.spec.name);
+    }
+    if (cuts.empty()) throw ProgramError("tensor_parallel: nothing in this step is to be cut");
+    if (!missing.empty()) throw ProgramError("tensor_parallel: the step has no source '" + *missing.begin() + "'");
+    for (const OpCall& call : step.ops()) share(call);
+    for (int index = 0; index < static_cast<int>(step.values().size()); ++index) (void)cut({index});
+  }
+
+  /// Of a value when an op reads it.
+  [[nodiscard]] const MaybeCut& cut(ValueId id) {
+    if (!known_[at(id)]) set(id, derived(id));
+    return cuts_[at(id)];
+  }
+  [[nodiscard]] const OpSharding& sharding(int op) const { return ops_[static_cast<std::size_t>(op)]; }
+  /// Whether each rank has a part of the sum of the addends, by rows; else all have all of it.
+  [[nodiscard]] bool is_scattered(ValueId id) const { return scattered_.contains(id); }
+  /// Whether each rank has an addend of it when its op has run.
+  [[nodiscard]] bool is_addend(ValueId id) const { return addends_.contains(id); }
+  /// Whether it is no part of what a rank has, but of the whole that is gathered: rows of samples, some of each.
+  [[nodiscard]] bool is_gathered_view(ValueId id) const { return gathered_views_.contains(id); }
+
+ private:
+  void set(ValueId id, MaybeCut cut) {
+    if (cut && !divides(step_.spec(id), *cut, options_.ranks)) {
+      throw ProgramError("tensor_parallel: " + step_.spec(id).to_string() + " is cut along axis " +
+                         std::to_string(cut->axis) + ", which " + std::to_string(options_.ranks) +
+                         " ranks cannot share equally");
+    }
+    cuts_[at(id)] = std::move(cut);
+    known_[at(id)] = true;
+  }
+
+  void share(const OpCall& call) {
+    std::vector<MaybeCut> inputs;
+    for (const ValueId id : call.inputs) inputs.push_back(cut(id));
+    OpSharding sharding = sharding_of(step_, call, inputs);
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      const ValueId id = call.outputs[i];
+      const bool scatters = sharding.addends[i] && scatters_well(call, id);
+      if (sharding.addends[i]) addends_.insert(id);
+      if (scatters) scattered_.insert(id);
+      set(id, scatters ? MaybeCut{Cut{0}} : sharding.outputs[i]);
+      const std::optional<ValueId> older = step_.value(id).updates;
+      if (older && cut(*older) != cut(id))
+        throw ProgramError("tensor_parallel: op '" + call.label + "' updates '" + step_.spec(*older).name +
+                           "', which is cut otherwise than its result");
+    }
+    ops_.push_back(std::move(sharding));
+  }
+
+  // Rows of tokens that nothing sees under another name.
+  [[nodiscard]] bool scatters_well(const OpCall& call, ValueId id) const {
+    const Value& value = step_.value(id);
+    return options_.scatters_tokens && call.kind == gemm_kind && step_.values_in(value.storage).size() == 1 &&
+           value.spec.shape.rank() == 2 && value.spec.shape[0] % options_.ranks == 0;
+  }
+
+  // Of what no op produces by this name: views of what is there, and what is made up of parts.
+  [[nodiscard]] MaybeCut derived(ValueId id) {
+    const ValueId whole = whole_of(step_, id);
+    if (id != whole) {
+      const MaybeCut of_whole = cut(whole);
+      if (!of_whole) return {};
+      const bool has_parent = !gathered_views_.contains(*step_.value(id).part_of);
+      MaybeCut cut = has_parent ? cut_of_view(step_.spec(whole), *of_whole, view_of(step_, id)) : MaybeCut{};
+      if (!cut) gathered_views_.insert(id);
+      return cut;
+    }
+    std::vector<CutRange> ranges;
+    bool any_whole = false;
+    for (const ValueId part : step_.values_in(step_.value(id).storage)) {
+      if (part == whole || !known_[at(part)]) continue;
+      const MaybeCut& of_part = cuts_[at(part)];
+      any_whole = any_whole || !of_part;
+      if (!of_part) continue;
+      const std::optional<CutRange> range = range_of(step_.spec(whole), view_of(step_, part), *of_part);
+      if (!range) refuse(part);
+      ranges.push_back(*range);
+    }
+    if (ranges.empty()) return {};
+    const std::optional<Cut> joined = any_whole ? std::nullopt : join(step_.spec(whole), std::move(ranges));
+    if (!joined) refuse(whole);
+    return joined;
+  }
+
+  [[noreturn]] void refuse(ValueId id) const {
+    throw ProgramError("tensor_parallel: '" + step_.spec(id).name + "' and '" +
+                       step_.spec(whole_of(step_, id)).name + "', in the same storage, cannot be cut together");
+  }
+
+  const Program& step_;
+  const TensorParallel& options_;
+  std::vector<MaybeCut> cuts_;  // by value
+  std::vector<bool> known_;
+  std::vector<OpSharding> ops_;
+  std::set<ValueId> addends_, scattered_, gathered_views_;
+};
+
+/// The step on all ranks, under construction.
+class Shares {
+ public:
+  Shares(const Program& step, const TensorParallel& options, const Cuts& cuts)
+      : step_(step),
+        options_(options),
+        plan_(step, options, cuts),
+        program_(Mesh({{"tp", options.ranks}})),
+        now_(static_cast<std::size_t>(options.ranks)) {
+    for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
+      for (int rank = 0; rank < options.ranks; ++rank) of_rank(rank).push_back(value_on(rank, {index}));
+    }
+    for (int index = 0; index < static_cast<int>(step.ops().size()); ++index) append(index);
+    program_.begin(Phase::timed);
+  }
+
+  [[nodiscard]] TensorParallelStep take(std::span<const ValueId> gradients) && {
+    std::vector<ValueId> of_all;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      for (const ValueId id : gradients) of_all.push_back(of_rank(rank)[at(id)]);
+    }
+    return {std::move(program_), std::move(of_all)};
+  }
+
+ private:
+  [[nodiscard]] std::vector<ValueId>& of_rank(int rank) { return now_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::string on_rank(const std::string& name, int rank) const {
+    return name_on_rank(name, rank, options_.ranks);
+  }
+  [[nodiscard]] std::vector<ValueId> on_all(ValueId id) {
+    std::vector<ValueId> all;
+    for (int rank = 0; rank < options_.ranks; ++rank) all.push_back(of_rank(rank)[at(id)]);
+    return all;
+  }
+  [[nodiscard]] AxisSpread part(int rank, const Cut& cut) const {
+    return {AxisSpread::Kind::sharded, 0, cut.axis, rank, options_.ranks, cut.sections};
+  }
+
+  /// What stands for a value of the step before any op has run.
+  ValueId value_on(int rank, ValueId id) {
+    const Value& value = step_.value(id);
+    if (plan_.is_gathered_view(id)) return {};
+    TensorSpec spec = value.spec;
+    spec.name = on_rank(spec.name, rank);
+    spec.placement.rank = rank;
+    spec.placement.ranks = options_.ranks;
+    const ValueId whole = whole_of(step_, id);
+    const MaybeCut cut = plan_.is_scattered(id) ? MaybeCut{} : plan_.cut(id);
+    if (cut) spec.placement.spread = {part(rank, *cut)};
+    if (plan_.is_addend(id))
+      spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}}};
+    if (value.updates)
+      return program_.update(of_rank(rank)[at(*value.updates)], spec.name, std::move(spec.placement.spread));
+    if (value.part_of) {
+      const std::int64_t first = first_in_whole(id, &spec) - first_in_whole(*value.part_of, nullptr);
+      return program_.part(of_rank(rank)[at(*value.part_of)], std::move(spec), first);
+    }
+    if (cut) {
+      if (!step_.spec(whole).layout.is_row_major(step_.spec(whole).shape))
+        throw ProgramError("tensor_parallel: " + step_.spec(whole).to_string() + " is cut, and not row-major");
+      shrink(spec, *cut, options_.ranks);
+    }
+    return value.source ? program_.add(std::move(spec)) : program_.reserve(std::move(spec));
+  }
+
+  /// The first element of a view in a rank's part of its whole; `spec` becomes that view's.
+  std::int64_t first_in_whole(ValueId id, TensorSpec* spec) {
+    const ValueId whole = whole_of(step_, id);
+    const std::int64_t first = view_of(step_, id).first;
+    const MaybeCut cut = plan_.is_scattered(whole) ? MaybeCut{} : plan_.cut(whole);
+    if (id == whole || !cut) return first;
+    TensorSpec view = step_.spec(id);
+    const std::int64_t there =
+        shrink_view(step_.spec(whole), *cut, options_.ranks, *plan_.cut(id), first, view);
+    if (spec != nullptr) {
+      spec->shape = view.shape;
+      spec->layout = view.layout;
+    }
+    return there;
+  }
+
+  void append(int index) {
+    const OpCall& call = step_.op(index);
+    const OpSharding& sharding = plan_.sharding(index);
+    program_.begin(call.phase);
+    if (call.kind == gradient_norm_kind) return append_norm(call);
+    std::vector<std::vector<ValueId>> inputs;  // by input, by rank
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(as(call.inputs[i], sharding.inputs[i]));
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      OpCall mine = call;
+      for (std::size_t i = 0; i < inputs.size(); ++i) mine.inputs[i] = inputs[i][static_cast<std::size_t>(rank)];
+      for (ValueId& id : mine.outputs) id = of_rank(rank)[at(id)];
+      if (sharding.bias_on_first && rank > 0) leave_out_bias(mine);
+      mine.label = on_rank(call.label, rank);
+      program_.append(std::move(mine));
+    }
+    for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum})
+      reduce(call, sharding, reduction);
+  }
+
+  static void leave_out_bias(OpCall& product) {
+    Gemm gemm = product.attributes.as<Gemm>();
+    const auto bias = position_of(gemm_kind.inputs, product.attributes, "bias");
+    product.inputs.erase(product.inputs.begin() + static_cast<std::ptrdiff_t>(*bias));
+    gemm.bias = false;
+    product.attributes = gemm;
+  }
+
+  /// Makes results of the addends that the op has left on the ranks.
+  void reduce(const OpCall& call, const OpSharding& sharding, Reduction reduction) {
+    std::vector<ValueId> together, all;
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      if (sharding.addends[i] != reduction) continue;
+      if (plan_.is_scattered(call.outputs[i])) {
+        scatter(call, call.outputs[i], reduction);
+      } else {
+        together.push_back(call.outputs[i]);
+      }
+    }
+    if (together.empty()) return;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      for (const ValueId id : together) all.push_back(of_rank(rank)[at(id)]);
+    }
+    const std::vector<ValueId> reduced =
+        all_reduce(program_, {options_.ranks, reduction}, options_.math,
+                   program_.unique_name(call.label + ".all_reduce"), all, /*in_place=*/true);
+    auto next = reduced.begin();
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      for (const ValueId id : together) of_rank(rank)[at(id)] = *next++;
+    }
+  }
+
+  void scatter(const OpCall& call, ValueId id, Reduction reduction) {
+    const std::vector<ValueId> rows =
+        reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
+                       program_.unique_name(call.label + ".reduce_scatter"), on_all(id));
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      TensorSpec spec = step_.spec(id);
+      shrink(spec, Cut{0}, options_.ranks);
+      of_rank(rank)[at(id)] = shaped(rank, rows[static_cast<std::size_t>(rank)], std::move(spec), ".rows", Cut{0});
+    }
+  }
+
+  /// A view of all of a dense tensor in the shape of `spec`, named after it.
+  ValueId shaped(int rank, ValueId dense, TensorSpec spec, const char* suffix, const MaybeCut& cut) {
+    spec.name = program_.unique_name(on_rank(spec.name + suffix, rank));
+    spec.layout = Layout::row_major(spec.shape);
+    spec.placement.spread.clear();
+    if (cut) spec.placement.spread.push_back(part(rank, *cut));
+    return program_.part(dense, std::move(spec), 0);
+  }
+
+  /// A value on every rank, cut as an op needs it.
+  std::vector<ValueId> as(ValueId id, const MaybeCut& wanted) {
+    const MaybeCut& cut = plan_.cut(id);
+    if (plan_.is_gathered_view(id) && of_rank(0)[at(id)].index < 0) view_gathered(id);
+    if (cut == wanted) return on_all(id);
+    const auto [made, is_new] = converted_.try_emplace({id, wanted.has_value() ? wanted->axis : -1});
+    if (!is_new) return made->second;
+    if (!cut && wanted->sections.empty()) return made->second = sliced(id, *wanted);
+    if (!wanted && *cut == Cut{0}) return made->second = gathered(id);
+    throw ProgramError("tensor_parallel: '" + step_.spec(id).name + "' is " + text(cut) + " where an op needs it " +
+                       text(wanted));
+  }
+
+  static std::string text(const MaybeCut& cut) {
+    if (!cut) return "whole";
+    std::string in = cut->sections.empty() ? "" : " in " + std::to_string(cut->sections.size()) + " sections";
+    return "cut along axis " + std::to_string(cut->axis) + in;
+  }
+
+  std::vector<ValueId> sliced(ValueId id, const Cut& cut) {
+    std::vector<ValueId> slices;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      TensorSpec spec = step_.spec(id);
+      if (!divides(spec, cut, options_.ranks))
+        throw ProgramError("tensor_parallel: " + spec.to_string() + " cannot be cut along axis " +
+                           std::to_string(cut.axis) + " for " + std::to_string(options_.ranks) + " ranks");
+      std::vector<std::int64_t> extents(spec.shape.extents().begin(), spec.shape.extents().end());
+      const auto axis = static_cast<std::size_t>(cut.axis);
+      extents[axis] /= options_.ranks;
+      const std::int64_t first = rank * extents[axis] * spec.layout.strides[axis];
+      spec.shape = Shape(std::move(extents));
+      spec.name = program_.unique_name(on_rank(spec.name + ".part", rank));
+      spec.placement.spread = {part(rank, cut)};
+      slices.push_back(program_.part(of_rank(rank)[at(id)], std::move(spec), first));
+    }
+    return slices;
+  }
+
+  void view_gathered(ValueId id) {
+    const std::vector<ValueId> whole = as(whole_of(step_, id), {});
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      TensorSpec spec = step_.spec(id);
+      spec.name = on_rank(spec.name, rank);
+      spec.placement.spread.clear();
+      of_rank(rank)[at(id)] =
+          program_.part(whole[static_cast<std::size_t>(rank)], std::move(spec), view_of(step_, id).first);
+    }
+  }
+
+  std::vector<ValueId> gathered(ValueId id) {
+    std::vector<ValueId> whole = all_gather(program_, {options_.ranks},
+                                            program_.unique_name(step_.spec(id).name + ".all_gather"), on_all(id));
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      ValueId& mine = whole[static_cast<std::size_t>(rank)];
+      mine = shaped(rank, mine, step_.spec(id), ".gathered", {});
+    }
+    return whole;
+  }
+
+  // Each rank's norm of the gradients that are cut, gathered, counts as one more gradient: the norm of norms is that of
+  // all parts, and what all ranks have alike counts once.
+  void append_norm(const OpCall& call) {
+    std::vector<ValueId> cut, alike;
+    for (const ValueId id : call.inputs) (plan_.cut(id) ? cut : alike).push_back(id);
+    std::vector<ValueId> norms;
+    for (int rank = 0; rank < options_.ranks && !cut.empty(); ++rank) {
+      std::vector<ValueId> own;
+      for (const ValueId id : cut) own.push_back(of_rank(rank)[at(id)]);
+      norms.push_back(gradient_norm(program_, call.math, on_rank(call.label + ".parts", rank), own));
+    }
+    if (!cut.empty()) norms = all_gather(program_, {options_.ranks}, call.label + ".of_ranks", norms);
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      OpCall mine = call;
+      mine.inputs.clear();
+      if (!cut.empty()) mine.inputs.push_back(norms[static_cast<std::size_t>(rank)]);
+      for (const ValueId id : alike) mine.inputs.push_back(of_rank(rank)[at(id)]);
+      mine.outputs = {of_rank(rank)[at(call.outputs[0])]};
+      mine.label = on_rank(call.label, rank);
+      program_.append(std::move(mine));
+    }
+  }
+
+  const Program& step_;
+  const TensorParallel& options_;
+  CutPlan plan_;
+  Program program_;
+  std::vector<std::vector<ValueId>> now_;  // by rank: the latest version of each value of the step
+  std::map<std::pair<ValueId, int>, std::vector<ValueId>> converted_;  // by value and axis, -1: whole
+};
+
+}  // namespace
+
+TensorParallelStep tensor_parallel(const Program& step, const TensorParallel& options, const Cuts& cuts,
+                                   std::span<const ValueId> gradients) {
+  if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
+  if (step.mesh().ranks() != 1)
+    throw ProgramError("tensor_parallel: the step is of " + std::to_string(step.mesh().ranks()) +
+                       " ranks; expected one of a single rank");
+  return Shares(step, options, cuts).take(gradients);
+}
+
+}  // namespace gpubench

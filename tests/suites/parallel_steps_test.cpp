@@ -1,0 +1,146 @@
+// Training steps whose ranks share them, against the same step on one rank: in fp64, by the textbook, what every rank
+// ends up with is its part of what one rank has, to rounding.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "harness/core/workload.h"
+#include "harness/parity/end_to_end.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+const Workload& workload_named(const std::string& name) {
+  for (const Suite& suite : all_suites()) {
+    for (const auto& workload : suite.workloads) {
+      if (workload->info().name == name) return *workload;
+    }
+  }
+  throw std::runtime_error("no such workload");
+}
+
+struct Model {
+  std::string name;
+  Dims dims;
+  std::string batch;  ///< the axis that data parallelism cuts
+  std::string recipe = "f32";
+  std::string mode = {};
+  std::string note = {};  ///< for the test's name
+};
+
+struct Arrangement {
+  int dp = 1;
+  RankLayout ranks;
+};
+
+Program step_of(const Model& model, Dims dims, const Arrangement& arrangement) {
+  Case c{"", model.name, std::move(dims), model.recipe, modes_of(arrangement.ranks), arrangement.dp * arrangement.ranks.tp};
+  if (!model.mode.empty()) c.modes.push_back(model.mode);
+  return widen(workload_named(model.name).build(c));
+}
+
+constexpr int steps = 3;  // by the third, weights that a step has left are read and updated
+
+/// The state that steps leave, by the name of its source, as the textbook works it out.
+class AfterSteps {
+ public:
+  explicit AfterSteps(const Program& program) : program_(program), machine_(program) {
+    machine_.fill_sources("a key for all", 42, program);
+    machine_.run();
+    for (int step = 1; step < steps; ++step) machine_.run(Phase::timed, {}, {}, {});
+  }
+
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (int index = 0; index < static_cast<int>(program_.values().size()); ++index) {
+      const Value& value = program_.value({index});
+      const bool trained = value.spec.role == Role::parameter || value.spec.role == Role::state;
+      if (value.source && !value.part_of && trained) visit(value.spec, machine_.view({index}));
+    }
+  }
+
+ private:
+  const Program& program_;
+  TextbookMachine machine_;
+};
+
+/// The model's dims are those of the whole batch.
+void expect_parts_of_one_rank(const Model& model, const Arrangement& arrangement) {
+  const Program one = step_of(model, model.dims, {});
+  Dims of_each = model.dims;
+  for (auto& [axis, extent] : of_each) {
+    if (axis == model.batch) extent /= arrangement.dp;
+  }
+  const Program many = step_of(model, of_each, arrangement);
+  const AfterSteps alone(one), shared(many);
+  std::map<std::string, std::vector<double>, std::less<>> expected;
+  alone.each([&](const TensorSpec& spec, const TensorView& view) {
+    view.read(0, expected[spec.name] = std::vector<double>(static_cast<std::size_t>(spec.shape.elements())));
+  });
+  std::map<std::string, std::int64_t, std::less<>> seen;  // elements
+  shared.each([&](const TensorSpec& spec, const TensorView& view) {
+    const auto found = expected.find(spec.global_name());
+    ASSERT_NE(found, expected.end()) << spec.name;
+    seen[found->first] += spec.shape.elements();
+    double worst = 0.0;
+    for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
+      const double want = found->second.at(static_cast<std::size_t>(global_index(spec, i)));
+      const double off = std::fabs(view[i] - want) / (std::fabs(want) + 1e-3);
+      worst = off <= worst ? worst : off;  // NaN is worse than any
+    }
+    EXPECT_LE(worst, 1e-9) << spec.to_string();
+  });
+  for (const auto& [tensor, values] : expected)
+    EXPECT_GE(seen[tensor], static_cast<std::int64_t>(values.size())) << tensor;
+}
+
+std::string to_string(const Arrangement& arrangement) {
+  return "dp=" + std::to_string(arrangement.dp) + " tp=" + std::to_string(arrangement.ranks.tp) +
+         (arrangement.ranks.scatters_tokens ? " sp" : "");
+}
+
+class ParallelSteps : public ::testing::TestWithParam<Model> {};
+
+TEST_P(ParallelSteps, TrainAsOnOneRankHoweverTheRanksShareThem) {
+  for (const int dp : {1, 2}) {
+    for (const int tp : {1, 2, 4}) {
+      for (const bool scatters : {false, true}) {
+        const Arrangement arrangement{dp, {tp, scatters && tp > 1}};
+        if (dp * tp == 1 || (scatters && tp == 1)) continue;
+        SCOPED_TRACE(to_string(arrangement));
+        expect_parts_of_one_rank(GetParam(), arrangement);
+      }
+    }
+  }
+}
+
+Dims transformer(std::int64_t layers, std::initializer_list<Dims::value_type> more) {
+  Dims dims{{"b", 2}, {"s", 8}, {"layers", layers}, {"h", 32}, {"heads", 4}};
+  dims.insert(dims.end(), more);
+  return dims;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, ParallelSteps,
+    ::testing::Values(
+        Model{"gpt2_train_step", transformer(2, {{"vocab", 24}}), "b"},
+        Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "bf16", {}, "_with_masters"},
+        Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "f16", "loss_scaling", "_with_a_loss_scale"},
+        Model{"gpt2_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}}, "b"},
+        Model{"llama_train_step", transformer(1, {{"kv", 4}, {"f", 24}, {"vocab", 24}}), "b"},
+        Model{"llama_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 8}, {"kv", 4}, {"f", 24}}, "b"},
+        // Every seventh token is predicted, of two halves of the batch as of all of it.
+        Model{"bert_train_step", {{"b", 2}, {"s", 14}, {"layers", 1}, {"h", 32}, {"heads", 4}, {"vocab", 24}}, "b"},
+        Model{"mixtral_block",
+              {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}, {"kv", 4}, {"f", 16}, {"experts", 4}, {"k", 2}},
+              "b"},
+        Model{"vit_train_step",
+              {{"n", 2}, {"image", 32}, {"patch", 16}, {"layers", 1}, {"h", 32}, {"heads", 4}, {"classes", 10}},
+              "n"}),
+    [](const auto& model) { return model.param.name + model.param.note; });
+
+}  // namespace
+}  // namespace gpubench
