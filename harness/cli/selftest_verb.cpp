@@ -122,6 +122,7 @@ void selftest_here(const Options& options, const DeviceChoice& device, std::span
     effort.most_fault_flop = 2e7;
     effort.most_case_flop = 1e10;
     effort.kinds_per_error = 1000;
+    effort.places_per_fault = 100;
   }
   if (options.clean_launches > 0) effort.clean_launches = options.clean_launches;
   Stopwatch since_told;

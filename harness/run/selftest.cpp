@@ -86,6 +86,10 @@ class Selftest {
       }
     }
     faulty_devices();
+    std::vector<FaultRow> shared = parallel_selftest(
+        cases_, effort_, options_.seed, result_.alarms, [&](const std::string& now) { progress_(now, result_); },
+        stop_);
+    std::ranges::move(shared, std::back_inserter(result_.rows));
     return std::move(result_);
   }
 

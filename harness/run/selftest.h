@@ -21,6 +21,7 @@ struct SelftestEffort {
   std::int64_t most_repeated_bytes = std::int64_t{1} << 20U;  ///< memory of a case of which launches are repeated
   double clean_check_flop = 1e5;                              ///< fp64 work of judging a case
   std::size_t kinds_per_error = 8;                            ///< kinds of ops into which a faulty device is put
+  std::size_t places_per_fault = 2;                           ///< of a step that ranks share
 };
 
 /// A row of the table: one family of faults in all ops.
@@ -53,6 +54,14 @@ struct SelftestResult {
 
 /// What is done now, and what has been found so far.
 using SelftestProgress = std::function<void(const std::string& now, const SelftestResult& so_far)>;
+
+/// Puts the faults of parallel_faults.h into the steps among `cases` whose ranks can share their tensors, made small
+/// enough for the textbook and shared in several ways; a row for each class. A step without a fault that is not found
+/// to be one rank's adds to `alarms`. Ends early when `stop` is raised.
+[[nodiscard]] std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, const SelftestEffort& effort,
+                                                      std::uint64_t seed, std::vector<std::string>& alarms,
+                                                      const std::function<void(const std::string& now)>& progress,
+                                                      const StopFlag& stop);
 
 /// Runs on `cases`; those of several ranks where RunOptions::open_ranks is set. A case that the backend does not
 /// support is left out. Ends early when `stop` is raised.

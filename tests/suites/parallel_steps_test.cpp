@@ -37,7 +37,12 @@ struct Arrangement {
 };
 
 Program step_of(const Model& model, Dims dims, const Arrangement& arrangement) {
-  Case c{"", model.name, std::move(dims), model.recipe, modes_of(arrangement.ranks), arrangement.dp * arrangement.ranks.tp};
+  Case c{"",
+         model.name,
+         std::move(dims),
+         model.recipe,
+         modes_of(arrangement.ranks),
+         arrangement.dp * arrangement.ranks.tp};
   if (!model.mode.empty()) c.modes.push_back(model.mode);
   return widen(workload_named(model.name).build(c));
 }

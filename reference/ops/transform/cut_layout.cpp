@@ -98,8 +98,7 @@ std::optional<Cut> cut_of_view(const TensorSpec& whole, const Cut& cut, const Vi
   for (int axis = 0; axis < view.spec.shape.rank(); ++axis) {
     const std::optional<AxisPlace> place = place_of(whole, view.spec, axis);
     if (!place || place->outermost != cut.axis || !is_outermost_within(whole, view.spec, axis, *place)) continue;
-    if (place->outermost != place->axis)
-      return sections.size() == 1 ? std::optional(Cut{axis, {}}) : std::nullopt;
+    if (place->outermost != place->axis) return sections.size() == 1 ? std::optional(Cut{axis, {}}) : std::nullopt;
     const std::int64_t start = start_of(whole, view.first, cut.axis);
     const std::int64_t length = extent(view.spec, axis) * place->multiple;
     std::vector<std::int64_t> within;

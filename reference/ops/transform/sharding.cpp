@@ -155,7 +155,7 @@ void share_lists(Sharing& op, std::string_view leader) {
   }
   const auto is_item = [](std::string_view name) {
     constexpr std::array<std::string_view, 10> of_parameters{"w",  "g",  "m",  "v",  "copy",
-                                                            "w'", "g'", "m'", "v'", "copy'"};
+                                                             "w'", "g'", "m'", "v'", "copy'"};
     return std::ranges::find(of_parameters, name) != of_parameters.end();
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -86,11 +86,12 @@ class CutPlan {
     ops_.push_back(std::move(sharding));
   }
 
-  // Rows of tokens that nothing sees under another name.
+  // Rows of tokens, not of a weight's gradient, that nothing sees under another name.
   [[nodiscard]] bool scatters_well(const OpCall& call, ValueId id) const {
     const Value& value = step_.value(id);
-    return options_.scatters_tokens && call.kind == gemm_kind && step_.values_in(value.storage).size() == 1 &&
-           value.spec.shape.rank() == 2 && value.spec.shape[0] % options_.ranks == 0;
+    return options_.scatters_tokens && call.kind == gemm_kind && !call.attributes.as<Gemm>().transpose_a &&
+           step_.values_in(value.storage).size() == 1 && value.spec.shape.rank() == 2 &&
+           value.spec.shape[0] % options_.ranks == 0;
   }
 
   // Of what no op produces by this name: views of what is there, and what is made up of parts.
@@ -122,8 +123,8 @@ class CutPlan {
   }
 
   [[noreturn]] void refuse(ValueId id) const {
-    throw ProgramError("tensor_parallel: '" + step_.spec(id).name + "' and '" +
-                       step_.spec(whole_of(step_, id)).name + "', in the same storage, cannot be cut together");
+    throw ProgramError("tensor_parallel: '" + step_.spec(id).name + "' and '" + step_.spec(whole_of(step_, id)).name +
+                       "', in the same storage, cannot be cut together");
   }
 
   const Program& step_;
@@ -183,8 +184,7 @@ class Shares {
     const ValueId whole = whole_of(step_, id);
     const MaybeCut cut = plan_.is_scattered(id) ? MaybeCut{} : plan_.cut(id);
     if (cut) spec.placement.spread = {part(rank, *cut)};
-    if (plan_.is_addend(id))
-      spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}}};
+    if (plan_.is_addend(id)) spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}}};
     if (value.updates)
       return program_.update(of_rank(rank)[at(*value.updates)], spec.name, std::move(spec.placement.spread));
     if (value.part_of) {
@@ -206,8 +206,7 @@ class Shares {
     const MaybeCut cut = plan_.is_scattered(whole) ? MaybeCut{} : plan_.cut(whole);
     if (id == whole || !cut) return first;
     TensorSpec view = step_.spec(id);
-    const std::int64_t there =
-        shrink_view(step_.spec(whole), *cut, options_.ranks, *plan_.cut(id), first, view);
+    const std::int64_t there = shrink_view(step_.spec(whole), *cut, options_.ranks, *plan_.cut(id), first, view);
     if (spec != nullptr) {
       spec->shape = view.shape;
       spec->layout = view.layout;
@@ -267,9 +266,8 @@ class Shares {
   }
 
   void scatter(const OpCall& call, ValueId id, Reduction reduction) {
-    const std::vector<ValueId> rows =
-        reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
-                       program_.unique_name(call.label + ".reduce_scatter"), on_all(id));
+    const std::vector<ValueId> rows = reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
+                                                     program_.unique_name(call.label + ".reduce_scatter"), on_all(id));
     for (int rank = 0; rank < options_.ranks; ++rank) {
       TensorSpec spec = step_.spec(id);
       shrink(spec, Cut{0}, options_.ranks);
@@ -336,8 +334,8 @@ class Shares {
   }
 
   std::vector<ValueId> gathered(ValueId id) {
-    std::vector<ValueId> whole = all_gather(program_, {options_.ranks},
-                                            program_.unique_name(step_.spec(id).name + ".all_gather"), on_all(id));
+    std::vector<ValueId> whole =
+        all_gather(program_, {options_.ranks}, program_.unique_name(step_.spec(id).name + ".all_gather"), on_all(id));
     for (int rank = 0; rank < options_.ranks; ++rank) {
       ValueId& mine = whole[static_cast<std::size_t>(rank)];
       mine = shaped(rank, mine, step_.spec(id), ".gathered", {});

@@ -45,8 +45,8 @@ TextbookRun run_of(const Program& program, const std::map<std::string, std::vect
     if (!value.source || value.part_of) continue;
     std::vector<double> mine;
     for (std::int64_t i = 0; i < value.spec.shape.elements(); ++i)
-      mine.push_back(sources.find(value.spec.global_name())->second.at(
-          static_cast<std::size_t>(global_index(value.spec, i))));
+      mine.push_back(
+          sources.find(value.spec.global_name())->second.at(static_cast<std::size_t>(global_index(value.spec, i))));
     run.set({index}, mine);
   }
   run.run();
@@ -71,7 +71,7 @@ TEST(TensorParallel, TwoLayersTakeOneReductionBehindTheSecond) {
   const Layer made = layer(false);
   const Program shared = tensor_parallel(made.program, {.ranks = 2}, made.cuts, {}).program;
   EXPECT_EQ(kinds_and_labels(shared), (std::vector<std::string>{"gemm middle@0", "gemm middle@1", "gemm y@0",
-                                                               "gemm y@1", "all_reduce y.all_reduce"}));
+                                                                "gemm y@1", "all_reduce y.all_reduce"}));
   EXPECT_EQ(shared.mesh(), Mesh({{"tp", 2}}));
 }
 
@@ -79,10 +79,9 @@ TEST(TensorParallel, TwoLayersTakeOneReductionBehindTheSecond) {
 TEST(TensorParallel, TheBiasIsAddedOnce) {
   const Layer made = layer(true);
   const Program shared = tensor_parallel(made.program, {.ranks = 2}, made.cuts, {}).program;
-  TextbookRun run = run_of(shared, {{"x", {1, 2, 5, 3}},
-                                    {"up", {1, 0, 0, 1, 1, 1, 1, -1}},
-                                    {"down", {1, 1, 1, 1, 0, 0, 0, 2}},
-                                    {"bias", {10, 20}}});
+  TextbookRun run = run_of(
+      shared,
+      {{"x", {1, 2, 5, 3}}, {"up", {1, 0, 0, 1, 1, 1, 1, -1}}, {"down", {1, 1, 1, 1, 0, 0, 0, 2}}, {"bias", {10, 20}}});
   for (const char* name : {"y@0", "y@1"})
     EXPECT_EQ(left_in(shared, run, name), (std::vector<double>{15, 18, 28, 24})) << name;
 }

@@ -1,0 +1,428 @@
+#include "harness/parity/parallel_faults.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "reference/ops/collective.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
+
+namespace gpubench {
+namespace {
+
+/// The same program, each op changed or left out by `edit` (false), each spec by `place`. Values keep their ids; an
+/// update whose op is left out is read as it was before.
+struct Edits {
+  std::function<bool(int index, OpCall& call)> edit = [](int, OpCall&) { return true; };
+  std::function<void(TensorSpec& spec)> place = [](TensorSpec&) {};
+  /// Appended behind an op.
+  std::function<std::vector<OpCall>(int index, Program& program)> behind = [](int, Program&) {
+    return std::vector<OpCall>();
+  };
+  int moved = -1;  ///< an op that is not where it was, but among those appended
+};
+
+Program edited(const Program& step, const Edits& edits) {
+  Program result(step.mesh());
+  (void)copy_values(step, result, edits.place);
+  std::map<ValueId, ValueId> instead;
+  const auto now = [&](ValueId id) {
+    for (auto found = instead.find(id); found != instead.end(); found = instead.find(id)) id = found->second;
+    return id;
+  };
+  for (int index = 0; index < static_cast<int>(step.ops().size()); ++index) {
+    OpCall call = step.op(index);
+    result.begin(call.phase);
+    for (ValueId& id : call.inputs) id = now(id);
+    if (index == edits.moved) continue;
+    if (edits.edit(index, call)) {
+      result.append(std::move(call));
+      for (OpCall& more : edits.behind(index, result)) result.append(std::move(more));
+      continue;
+    }
+    for (const ValueId output : step.op(index).outputs) instead[output] = *step.value(output).updates;
+  }
+  result.begin(Phase::timed);
+  return result;
+}
+
+std::string_view axis_of(const Program& step, const OpCall& call) {
+  const std::optional<int> axis = step.mesh().axis_of(call.group);
+  return axis ? std::string_view(step.mesh().axes()[static_cast<std::size_t>(*axis)].name) : std::string_view();
+}
+
+bool is_in_place(const Program& step, const OpCall& call) {
+  return std::ranges::all_of(call.outputs, [&](ValueId id) { return step.value(id).updates.has_value(); });
+}
+
+/// Ops of a kind whose group is along an axis, and that `also` holds for.
+using Picks = std::function<bool(const Program& step, int op)>;
+
+/// Gradients of parameters: what the optimizer reads in the end.
+bool is_of_parameters(const Program& step, const OpCall& call) {
+  const StorageId storage = step.value(call.outputs.front()).storage;
+  return std::ranges::any_of(step.values_in(storage), [&](ValueId id) {
+    return std::ranges::any_of(step.readers(id), [&](int reader) { return step.op(reader).kind == gradient_norm_kind; });
+  });
+}
+
+/// Ops of the backward, and what comes after it: by the gradient of the loss that they read, or what was made of it.
+std::vector<bool> behind_the_loss(const Program& step) {
+  std::vector<bool> behind;
+  std::set<StorageId> made;
+  for (const OpCall& call : step.ops()) {
+    behind.push_back(call.kind == cross_entropy_backward_kind || std::ranges::any_of(call.inputs, [&](ValueId id) {
+                       return made.contains(step.value(id).storage);
+                     }));
+    if (!behind.back()) continue;
+    for (const ValueId id : call.outputs) made.insert(step.value(id).storage);
+  }
+  return behind;
+}
+
+/// Ops that the losses are made of: not those that the backward runs again.
+std::vector<bool> before_the_loss(const Program& step) {
+  std::vector<bool> before(step.ops().size());
+  std::set<StorageId> needed;
+  for (std::size_t at = step.ops().size(); at-- > 0;) {
+    const OpCall& call = step.ops()[at];
+    before[at] = call.kind == cross_entropy_forward_kind ||
+                 std::ranges::any_of(call.outputs, [&](ValueId id) { return needed.contains(step.value(id).storage); });
+    if (!before[at]) continue;
+    for (const ValueId id : call.inputs) needed.insert(step.value(id).storage);
+  }
+  return before;
+}
+
+enum class Of { activations, their_gradients, parameters };
+
+bool is_of(const Program& step, int op, Of what) {
+  if (!behind_the_loss(step)[static_cast<std::size_t>(op)])
+    return what == Of::activations && before_the_loss(step)[static_cast<std::size_t>(op)];
+  return is_of_parameters(step, step.op(op)) ? what == Of::parameters : what == Of::their_gradients;
+}
+
+Picks reductions(std::string_view axis, Of what) {
+  return [=](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == all_reduce_kind && axis_of(step, call) == axis && is_in_place(step, call) &&
+           is_of(step, op, what);
+  };
+}
+
+struct FaultMaker {
+  ParallelFaultClass described;
+  Picks picks;  ///< ops at which the fault can be; for faults of sources none
+  std::function<std::optional<Program>(const Program& step, int op)> make;
+};
+
+Program without(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall&) { return index != op; }});
+}
+
+/// With another reduction: a sum for an average, or the other way.
+Program reduced_otherwise(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index != op) return true;
+                  AllReduce attributes = call.attributes.as<AllReduce>();
+                  attributes.reduction =
+                      attributes.reduction == Reduction::sum ? Reduction::average : Reduction::sum;
+                  call.attributes = attributes;
+                  return true;
+                }});
+}
+
+/// A bias that one rank adds, on another rank as well.
+std::optional<Program> bias_twice(const Program& step, int op) {
+  const OpCall& first = step.op(op);
+  const auto bias = position_of(gemm_kind.inputs, first.attributes, "bias");
+  const std::string_view name = step.spec(first.inputs[*bias]).global_name();
+  const int rank = step.spec(first.outputs.front()).placement.rank;
+  for (int other = op + 1; other < static_cast<int>(step.ops().size()); ++other) {
+    const OpCall& product = step.op(other);
+    const int its = step.spec(product.outputs.front()).placement.rank;
+    if (product.kind != gemm_kind || product.attributes.as<Gemm>().bias || its == rank ||
+        step.spec(product.outputs.front()).global_name() != step.spec(first.outputs.front()).global_name())
+      continue;
+    for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
+      const TensorSpec& spec = step.spec({index});
+      if (spec.global_name() != name || spec.placement.rank != its) continue;
+      return edited(step, {.edit = [=, &first](int at, OpCall& call) {
+                      if (at != other) return true;
+                      call.attributes = first.attributes;
+                      call.inputs.insert(call.inputs.begin() + static_cast<std::ptrdiff_t>(*bias), ValueId{index});
+                      return true;
+                    }});
+    }
+  }
+  return std::nullopt;
+}
+
+/// A reduction, and the same once more.
+Program reduced_twice(const Program& step, int op) {
+  return edited(step, {.behind = [=, &step](int index, Program& program) {
+                  if (index != op) return std::vector<OpCall>();
+                  OpCall again = step.op(op);
+                  again.label += ".again";
+                  again.inputs = again.outputs;
+                  for (ValueId& id : again.outputs) id = program.update(id, program.spec(id).name + ".again");
+                  return std::vector{again};
+                }});
+}
+
+/// A norm of what this rank has: of the gathered norms of all ranks' parts only its own.
+std::optional<Program> norm_of_own_parts(const Program& step, int op) {
+  const OpCall& norm = step.op(op);
+  const int rank = step.spec(norm.outputs.front()).placement.rank;
+  for (const OpCall& parts : step.ops()) {
+    if (parts.kind != gradient_norm_kind || parts.label == norm.label ||
+        step.spec(parts.outputs.front()).placement.rank != rank)
+      continue;
+    const ValueId own = parts.outputs.front();
+    return edited(step, {.edit = [=](int index, OpCall& call) {
+                    if (index == op) call.inputs.front() = own;
+                    return true;
+                  }});
+  }
+  return std::nullopt;
+}
+
+/// A norm into which every rank counts what all of them have.
+std::optional<Program> norm_counts_all_ranks(const Program& step, int op) {
+  if (step.op(op).inputs.size() < 2) return std::nullopt;
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index == op) call.inputs.insert(call.inputs.end(), call.inputs.begin() + 1, call.inputs.end());
+                  return true;
+                }});
+}
+
+/// A collective whose members are in the opposite order: parts end up in each other's places.
+Program in_opposite_order(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index != op) return true;
+                  std::vector<int> members(call.group.members().begin(), call.group.members().end());
+                  std::ranges::reverse(members);
+                  call.group = call.held = RankGroup(std::move(members));
+                  std::ranges::reverse(call.inputs);
+                  std::ranges::reverse(call.outputs);
+                  return true;
+                }});
+}
+
+/// Two reductions over pairs of replicas as two over pairs that share the tensors: {0, 2} and {1, 3} as {0, 1} and {2, 3}.
+std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
+  const OpCall& first = step.op(op);
+  const std::size_t each = first.inputs.size() / 2;
+  for (int other = op + 1; other < static_cast<int>(step.ops().size()); ++other) {
+    const OpCall& second = step.op(other);
+    if (second.kind != first.kind || first.group.size() != 2 || second.group.size() != 2 ||
+        second.inputs.size() != first.inputs.size() || axis_of(step, second) != axis_of(step, first) ||
+        second.group[0] != first.group[0] + 1)
+      continue;
+    const auto pair = [&](std::size_t place, const char* suffix) {
+      OpCall crossed = first;
+      crossed.label += suffix;
+      crossed.group = crossed.held = RankGroup({first.group[static_cast<int>(place)], second.group[static_cast<int>(place)]});
+      for (std::vector<ValueId> OpCall::*list : {&OpCall::inputs, &OpCall::outputs}) {
+        for (std::size_t i = 0; i < each; ++i) {
+          (crossed.*list)[i] = (first.*list)[place * each + i];
+          (crossed.*list)[each + i] = (second.*list)[place * each + i];
+        }
+      }
+      return crossed;
+    };
+    const OpCall lower = pair(0, ".crossed"), upper = pair(1, ".crossed.too");
+    return edited(step, {.edit = [=](int index, OpCall& call) {
+                           if (index == other) call = lower;
+                           return true;
+                         },
+                         .behind = [=](int index, Program&) {
+                           return index == other ? std::vector{upper} : std::vector<OpCall>();
+                         },
+                         .moved = op});
+  }
+  return std::nullopt;
+}
+
+std::vector<FaultMaker> makers() {
+  const auto left_out = [](const Program& step, int op) { return std::optional(without(step, op)); };
+  const auto otherwise = [](const Program& step, int op) { return std::optional(reduced_otherwise(step, op)); };
+  const auto opposite = [](const Program& step, int op) { return std::optional(in_opposite_order(step, op)); };
+  const auto twice = [](const Program& step, int op) { return std::optional(reduced_twice(step, op)); };
+  const auto moves = [](const OpKind& kind) -> Picks {
+    return [kind](const Program& step, int op) {
+      const OpCall& call = step.op(op);
+      return call.kind == kind && axis_of(step, call) == "tp" && is_of(step, op, Of::activations);
+    };
+  };
+  const auto with_bias = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == gemm_kind && call.attributes.as<Gemm>().bias && is_of(step, op, Of::activations) &&
+           std::ranges::any_of(step.spec(call.outputs.front()).placement.spread,
+                               [](const AxisSpread& spread) { return spread.kind == AxisSpread::Kind::partial; });
+  };
+  // The norm that all gradients go into, behind those of the ranks' parts.
+  const auto norms = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    if (call.kind != gradient_norm_kind) return false;
+    const std::optional<int> producer = step.value(step.values_in(step.value(call.inputs.front()).storage).front()).producer;
+    return producer && step.op(*producer).kind == all_gather_kind;
+  };
+  const auto optimizers = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return (call.kind == adamw_kind || call.kind == sgd_kind) && step.spec(call.outputs.front()).placement.rank > 0;
+  };
+  const auto sums = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == triad_kind && is_in_place(step, call);
+  };
+  using enum StepStage;
+  using enum DivergenceKind;
+  // Beside what a fault in all replicas is, what one in a single of them is: the average with the right ones.
+  return {
+      {{"activations not reduced", "tp", loss, {other}}, reductions("tp", Of::activations), left_out},
+      {{"activations averaged, not summed", "tp", loss, {other}}, reductions("tp", Of::activations), otherwise},
+      {{"activations reduced twice", "tp", loss, {other}}, reductions("tp", Of::activations), twice},
+      {{"gradients of activations not reduced", "tp", gradient, {unalike, addend, other}},
+       reductions("tp", Of::their_gradients),
+       left_out},
+      {{"bias added by two ranks", "tp", loss, {other}}, with_bias, bias_twice},
+      {{"clipped by the norm of a rank's parts", "tp", norm, {other}}, norms, norm_of_own_parts},
+      {{"what all ranks have counted into the norm twice", "tp", norm, {other}}, norms, norm_counts_all_ranks},
+      {{"gradients of norms not reduced", "sp", gradient, {addend, unalike}}, reductions("tp", Of::parameters), left_out},
+      {{"gradients of norms averaged, not summed", "sp", gradient, {times, other}}, reductions("tp", Of::parameters), otherwise},
+      {{"gradients of norms reduced twice", "sp", gradient, {times, other}}, reductions("tp", Of::parameters), twice},
+      {{"tokens gathered in another order", "sp", loss, {other}}, moves(all_gather_kind), opposite},
+      {{"tokens scattered in another order", "sp", loss, {other}}, moves(reduce_scatter_kind), opposite},
+      {{"gradients not reduced", "dp", gradient, {addend}}, reductions("dp", Of::parameters), left_out},
+      {{"gradients summed, not averaged", "dp", gradient, {times, unalike, other}}, reductions("dp", Of::parameters), otherwise},
+      {{"gradients reduced over the ranks of another axis", "dp, tp", gradient, {addend, other, unalike}},
+       reductions("dp", Of::parameters),
+       over_the_wrong_ranks},
+      {{"a micro-batch left out on one rank", "dp, micro-batches", gradient, {other, unalike}}, sums, left_out},
+      {{"optimizer left out on one rank", "dp, tp", weight, {unalike, other}}, optimizers, left_out},
+      {{"packed weight cut in one piece", "tp", loss, {other}}, {}, {}},
+      {{"the same batch on all replicas", "dp", loss, {other}}, {}, {}},
+      {{"a replica begins with other weights", "dp", loss, {other}}, {}, {}},
+  };
+}
+
+/// Faults of what the sources hold: whether a source is a place for this class, and what it becomes there.
+struct SourceFault {
+  std::string_view fault_class;
+  std::function<bool(const Program& step, const TensorSpec& spec)> picks;
+  std::function<void(const Program& step, TensorSpec& spec)> change;
+  bool on_all_ranks = true;
+};
+
+/// Whether more than an optimizer reads it: a bias that one rank adds is there on the others too.
+bool is_computed_with(const Program& step, ValueId source) {
+  return std::ranges::any_of(step.readers(source), [&](int reader) {
+    const OpKind& kind = step.op(reader).kind;
+    return kind != adamw_kind && kind != sgd_kind;
+  });
+}
+
+bool has_axis(const Program& step, std::string_view name) {
+  return std::ranges::any_of(step.mesh().axes(), [&](const MeshAxis& axis) { return axis.name == name && axis.ranks > 1; });
+}
+
+std::vector<SourceFault> source_faults() {
+  const auto over_dp = [](const Program& step, const AxisSpread& spread) {
+    return spread.mesh_axis >= 0 && step.mesh().axes()[static_cast<std::size_t>(spread.mesh_axis)].name == "dp";
+  };
+  return {
+      {"packed weight cut in one piece",
+       [](const Program&, const TensorSpec& spec) {
+         return spec.role == Role::parameter &&
+                std::ranges::any_of(spec.placement.spread, [](const AxisSpread& s) { return !s.sections.empty(); });
+       },
+       [](const Program&, TensorSpec& spec) {
+         for (AxisSpread& spread : spec.placement.spread) spread.sections.clear();
+       }},
+      {"the same batch on all replicas",
+       [over_dp](const Program& step, const TensorSpec& spec) {
+         return spec.role == Role::input && std::ranges::any_of(spec.placement.spread, [&](const AxisSpread& s) {
+                  return over_dp(step, s);
+                });
+       },
+       [over_dp](const Program& step, TensorSpec& spec) {
+         for (AxisSpread& spread : spec.placement.spread) {
+           if (over_dp(step, spread)) spread.part = 0;
+         }
+       }},
+      {"a replica begins with other weights",
+       [](const Program& step, const TensorSpec& spec) {
+         return spec.role == Role::parameter && has_axis(step, "dp") && spec.fill.kind == Fill::Kind::normal;
+       },
+       [](const Program&, TensorSpec& spec) { spec.fill.scale *= 2.0; },
+       /*on_all_ranks=*/false},
+  };
+}
+
+/// At most `most` of `all`: the first, the last, and evenly between.
+template <class T>
+std::vector<T> some_of(const std::vector<T>& all, std::size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<T> some;
+  for (std::size_t i = 0; i < most; ++i) some.push_back(all[most == 1 ? 0 : i * (all.size() - 1) / (most - 1)]);
+  return some;
+}
+
+const std::vector<FaultMaker>& all_makers() {
+  static const std::vector<FaultMaker> all = makers();
+  return all;
+}
+
+}  // namespace
+
+std::span<const ParallelFaultClass> parallel_fault_classes() {
+  static const std::vector<ParallelFaultClass> classes = [] {
+    std::vector<ParallelFaultClass> all;
+    for (const FaultMaker& maker : all_makers()) all.push_back(maker.described);
+    return all;
+  }();
+  return classes;
+}
+
+std::vector<FaultyStep> faulty_steps(const Program& step, std::size_t fault_class, std::size_t most) {
+  const FaultMaker& maker = all_makers().at(fault_class);
+  std::vector<FaultyStep> faulty;
+  if (maker.picks) {
+    std::vector<int> places;
+    for (int index = 0; index < static_cast<int>(step.ops().size()); ++index) {
+      if (step.op(index).phase == Phase::timed && maker.picks(step, index)) places.push_back(index);
+    }
+    for (const int place : some_of(places, most)) {
+      if (std::optional<Program> program = maker.make(step, place))
+        faulty.push_back({fault_class, step.op(place).label, std::move(*program)});
+    }
+    return faulty;
+  }
+  for (const SourceFault& fault : source_faults()) {
+    if (fault.fault_class != maker.described.name) continue;
+    std::vector<std::string> places;  // names: of all ranks, or on one
+    const int last = step.mesh().ranks() - 1;
+    for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
+      const Value& value = step.value({index});
+      const TensorSpec& spec = value.spec;
+      if (!value.source || value.part_of || spec.placement.rank != last || !fault.picks(step, spec)) continue;
+      if (!is_computed_with(step, {index})) continue;
+      places.emplace_back(fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name));
+    }
+    for (const std::string& place : some_of(places, most)) {
+      faulty.push_back({fault_class, place, edited(step, {.place = [&](TensorSpec& spec) {
+                                                    if (place == (fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name)))
+                                                      fault.change(step, spec);
+                                                  }})});
+    }
+  }
+  return faulty;
+}
+
+}  // namespace gpubench

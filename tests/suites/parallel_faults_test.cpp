@@ -1,0 +1,85 @@
+// The catalogue of what goes wrong when ranks share a training step, on two small models: every fault is found, at the
+// stage and as what its class says, and steps without one raise no alarm.
+#include "harness/parity/parallel_faults.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::string_view key = "a key for all";
+
+const Workload& workload_named(const std::string& name) {
+  for (const Suite& suite : all_suites()) {
+    for (const auto& workload : suite.workloads) {
+      if (workload->info().name == name) return *workload;
+    }
+  }
+  throw std::runtime_error("no such workload");
+}
+
+struct Shared {
+  std::string workload;
+  Dims dims;
+  int ranks = 2;
+  RankLayout layout;
+  [[nodiscard]] Case c() const { return {"", workload, dims, "f32", modes_of(layout), ranks}; }
+};
+
+std::vector<Shared> shared_steps() {
+  const Dims gpt2{{"b", 1}, {"s", 8}, {"layers", 1}, {"h", 16}, {"heads", 2}, {"vocab", 24}};
+  Dims in_two = gpt2;
+  in_two.emplace_back("micro", 2);
+  const Dims llama{{"b", 1}, {"s", 8}, {"layers", 1}, {"h", 16}, {"heads", 2}, {"kv", 2}, {"f", 12}, {"vocab", 24}};
+  std::vector<Shared> all;
+  for (const auto& [workload, dims] :
+       {std::pair{"gpt2_train_step", gpt2}, {"gpt2_train_step", in_two}, {"llama_train_step", llama}}) {
+    all.push_back({workload, dims, 2, {2, false}});
+    all.push_back({workload, dims, 2, {2, true}});
+    all.push_back({workload, dims, 2, {1, false}});
+    all.push_back({workload, dims, 4, {2, true}});
+  }
+  return all;
+}
+
+TEST(ParallelFaults, EachIsFoundAtTheStageAndAsWhatItsClassSays) {
+  std::map<std::string_view, int> found;
+  for (const Shared& shared : shared_steps()) {
+    const Workload& workload = workload_named(shared.workload);
+    const std::optional<Program> one = step_of_one_rank(workload, shared.c());
+    ASSERT_TRUE(one.has_value());
+    const Program many = workload.build(shared.c());
+    const StepResult alone = step_result(*one, key, 42);
+    const std::optional<StepDivergence> clean = divergence(alone, step_result(many, key, 42), many);
+    EXPECT_FALSE(clean.has_value()) << shared.c().id() << ": " << clean->text;
+    for (std::size_t i = 0; i < parallel_fault_classes().size(); ++i) {
+      const ParallelFaultClass& one_class = parallel_fault_classes()[i];
+      for (const FaultyStep& faulty : faulty_steps(many, i, 100)) {
+        SCOPED_TRACE(shared.c().id() + ": " + std::string(one_class.name) + " at " + faulty.place);
+        const auto off = divergence(alone, step_result(faulty.program, key, 42, many), many);
+        ++found[one_class.name];
+        if (!off) {
+          ADD_FAILURE() << "not found";
+          continue;
+        }
+        EXPECT_EQ(name(off->stage), name(one_class.stage)) << off->text;
+        EXPECT_NE(std::ranges::find(one_class.kinds, off->kind), one_class.kinds.end()) << off->text;
+      }
+    }
+  }
+  for (const ParallelFaultClass& one_class : parallel_fault_classes()) {
+    EXPECT_GT(found[one_class.name], 0) << one_class.name << " was put nowhere";
+    std::cout << one_class.name << ": " << found[one_class.name] << "\n";
+  }
+}
+
+}  // namespace
+}  // namespace gpubench
