@@ -32,6 +32,7 @@ namespace suites {
 [[nodiscard]] Suite collectives();  ///< collectives.cpp
 [[nodiscard]] Suite transformer();  ///< transformer.cpp
 [[nodiscard]] Suite convnet();      ///< convnet.cpp
+[[nodiscard]] Suite scaling();      ///< scaling.cpp
 
 /// A workload by its four parts, which are Workload's members of the same names.
 struct Declaration {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "harness/cli/flags.h"
+#include "harness/cli/processors.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/hardware/doctor.h"
@@ -47,6 +48,7 @@ Selection selection_for(const Options& options, const DeviceChoice& device) {
   Selection selection = options.selection;
   selection.tier = options.tier.value_or(device.backend->name == "cuda" ? Tier::standard : Tier::quick);
   if (device.backend->precisions) selection.default_precisions = device.backend->precisions(device.capability);
+  selection.ranks_there = device.devices > 0 ? device.devices - device.ordinal : usable_processors();
   selection.default_launch = device.backend->has_graphs ? LaunchMode::graph : LaunchMode::stream;
   if (!device.backend->has_graphs && !selection.launches.empty()) {
     throw UsageError(

@@ -46,6 +46,7 @@ struct WorkloadInfo {
   /// How many ranks it can run on; one by default.
   int fewest_ranks = 1;
   int most_ranks = 1;
+  bool on_all_ranks = false;    ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
   bool shares_tensors = false;  ///< whether its ranks can share its tensors (RankLayout::tp)
 };
 

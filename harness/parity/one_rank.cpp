@@ -137,7 +137,8 @@ class Comparison {
   [[nodiscard]] std::optional<StepDivergence> number(StepStage stage, const std::string& what, double got,
                                                      double want) const {
     if (std::fabs(got - want) <= allowed * std::fabs(want)) return std::nullopt;
-    return StepDivergence{stage, DivergenceKind::other, {}, fmt::format("{} is {:.10g}, of one rank {:.10g}", what, got, want)};
+    return StepDivergence{
+        stage, DivergenceKind::other, {}, fmt::format("{} is {:.10g}, of one rank {:.10g}", what, got, want)};
   }
 
   [[nodiscard]] std::optional<StepDivergence> loss() const {
@@ -147,7 +148,8 @@ class Comparison {
         number(StepStage::loss, "the loss, averaged over the ranks,", mean(got), mean(want));
     if (found) {
       found->activation = first_activation();
-      if (!found->activation.empty()) found->text += fmt::format("; the first activation that is off is '{}'", found->activation);
+      if (!found->activation.empty())
+        found->text += fmt::format("; the first activation that is off is '{}'", found->activation);
     }
     return found;
   }
@@ -163,7 +165,8 @@ class Comparison {
         std::vector<double> want;
         for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
           const std::int64_t at = global_index(whole_of_addend(id), i);
-          if (at < static_cast<std::int64_t>(whole->second.size())) want.push_back(whole->second[static_cast<std::size_t>(at)]);
+          if (at < static_cast<std::int64_t>(whole->second.size()))
+            want.push_back(whole->second[static_cast<std::size_t>(at)]);
         }
         if (!alike(*got, want)) return std::string(spec.global_name());
       }
@@ -180,14 +183,16 @@ class Comparison {
   /// An addend that was summed up where it is is the sum in the end.
   [[nodiscard]] TensorSpec whole_of_addend(ValueId id) const {
     TensorSpec spec = program_.spec(id);
-    std::erase_if(spec.placement.spread, [](const AxisSpread& spread) { return spread.kind == AxisSpread::Kind::partial; });
+    std::erase_if(spec.placement.spread,
+                  [](const AxisSpread& spread) { return spread.kind == AxisSpread::Kind::partial; });
     return spec;
   }
 
   [[nodiscard]] std::optional<StepDivergence> norm() const {
     for (const auto& [rank, result] : many_.ranks) {
       if (!result.norm || !one_.norm) continue;
-      if (auto found = number(StepStage::norm, fmt::format("the gradients' norm on rank {}", rank), *result.norm, *one_.norm))
+      if (auto found =
+              number(StepStage::norm, fmt::format("the gradients' norm on rank {}", rank), *result.norm, *one_.norm))
         return found;
     }
     return std::nullopt;
@@ -239,8 +244,9 @@ class Comparison {
     for (int axis = 0; axis < static_cast<int>(mesh_.axes().size()); ++axis) {
       const std::string& along = mesh_.axes()[static_cast<std::size_t>(axis)].name;
       if (are_addends(of, axis))
-        return StepDivergence{stage, DivergenceKind::addend, of.name,
-                              fmt::format("{} is an addend of it on {}: not reduced over {}", what, ranks_text(wrong), along)};
+        return StepDivergence{
+            stage, DivergenceKind::addend, of.name,
+            fmt::format("{} is an addend of it on {}: not reduced over {}", what, ranks_text(wrong), along)};
     }
     for (int axis = 0; axis < static_cast<int>(mesh_.axes().size()); ++axis) {
       if (const std::optional<int> odd = differs_along(of, axis))
@@ -316,8 +322,7 @@ class Comparison {
 
 }  // namespace
 
-StepResult step_result(const Program& step, std::string_view case_key, std::uint64_t seed,
-                       const Program& parameters) {
+StepResult step_result(const Program& step, std::string_view case_key, std::uint64_t seed, const Program& parameters) {
   const Program wide = widen(step);
   TextbookMachine machine(wide);
   machine.fill_sources(case_key, seed, step);
@@ -346,7 +351,8 @@ StepResult step_result(const Program& step, std::string_view case_key, std::uint
   for (const OpCall& call : wide.ops()) {
     for (const ValueId id : call.outputs) {
       const TensorSpec& spec = wide.spec(id);
-      if (spec.role != Role::activation || wide.is_proper_part(id) || wide.value(id).updates || is_left_as_addend(wide, id))
+      if (spec.role != Role::activation || wide.is_proper_part(id) || wide.value(id).updates ||
+          is_left_as_addend(wide, id))
         continue;
       result.ranks[spec.placement.rank].activations[std::string(spec.global_name())] = read(machine, id);
     }
@@ -369,7 +375,9 @@ std::optional<Program> step_of_one_rank(const Workload& workload, const Case& c)
     if (axis == batch_axis) extent *= replicas;
   }
   Program one = workload.build(alone);
-  const auto normalizes_batch = [](const OpCall& call) { return call.kind.name.find("batch_norm") != std::string_view::npos; };
+  const auto normalizes_batch = [](const OpCall& call) {
+    return call.kind.name.find("batch_norm") != std::string_view::npos;
+  };
   if (std::ranges::any_of(one.ops(), normalizes_batch)) return std::nullopt;
   // Of every seventh token two halves of a batch may have another number than all of it.
   const double work = flop_of_products(one), expected = replicas * flop_of_products(of_each);

@@ -32,14 +32,15 @@ enum class DivergenceKind {
   other
 };
 template <>
-inline constexpr auto enum_names<DivergenceKind> = std::to_array<std::string_view>({"times", "addend", "unalike", "other"});
+inline constexpr auto enum_names<DivergenceKind> = std::to_array<std::string_view>({"times", "addend", "unalike",
+                                                                                    "other"});
 
 struct StepDivergence {
   StepStage stage = StepStage::loss;
   DivergenceKind kind = DivergenceKind::other;
-  std::string parameter;  ///< of a gradient or weight
-  std::string text;        ///< "the gradient of 'ln1.gamma' is an addend of it on ranks 0, 1: not reduced over tp"
-  std::string activation;  ///< where the loss is another: the first activation that is
+  std::string parameter;     ///< of a gradient or weight
+  std::string text;          ///< "the gradient of 'ln1.gamma' is an addend of it on ranks 0, 1: not reduced over tp"
+  std::string activation{};  ///< where the loss is another: the first activation that is
 };
 
 /// The numbers that a step leads to, by rank and parameter.

@@ -67,7 +67,8 @@ using Picks = std::function<bool(const Program& step, int op)>;
 bool is_of_parameters(const Program& step, const OpCall& call) {
   const StorageId storage = step.value(call.outputs.front()).storage;
   return std::ranges::any_of(step.values_in(storage), [&](ValueId id) {
-    return std::ranges::any_of(step.readers(id), [&](int reader) { return step.op(reader).kind == gradient_norm_kind; });
+    return std::ranges::any_of(step.readers(id),
+                               [&](int reader) { return step.op(reader).kind == gradient_norm_kind; });
   });
 }
 
@@ -130,8 +131,7 @@ Program reduced_otherwise(const Program& step, int op) {
   return edited(step, {.edit = [=](int index, OpCall& call) {
                   if (index != op) return true;
                   AllReduce attributes = call.attributes.as<AllReduce>();
-                  attributes.reduction =
-                      attributes.reduction == Reduction::sum ? Reduction::average : Reduction::sum;
+                  attributes.reduction = attributes.reduction == Reduction::sum ? Reduction::average : Reduction::sum;
                   call.attributes = attributes;
                   return true;
                 }});
@@ -214,7 +214,8 @@ Program in_opposite_order(const Program& step, int op) {
                 }});
 }
 
-/// Two reductions over pairs of replicas as two over pairs that share the tensors: {0, 2} and {1, 3} as {0, 1} and {2, 3}.
+/// Two reductions over pairs of replicas as two over pairs that share the tensors: {0, 2} and {1, 3} as {0, 1} and {2,
+/// 3}.
 std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
   const OpCall& first = step.op(op);
   const std::size_t each = first.inputs.size() / 2;
@@ -227,7 +228,8 @@ std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
     const auto pair = [&](std::size_t place, const char* suffix) {
       OpCall crossed = first;
       crossed.label += suffix;
-      crossed.group = crossed.held = RankGroup({first.group[static_cast<int>(place)], second.group[static_cast<int>(place)]});
+      crossed.group = crossed.held =
+          RankGroup({first.group[static_cast<int>(place)], second.group[static_cast<int>(place)]});
       for (std::vector<ValueId> OpCall::*list : {&OpCall::inputs, &OpCall::outputs}) {
         for (std::size_t i = 0; i < each; ++i) {
           (crossed.*list)[i] = (first.*list)[place * each + i];
@@ -237,14 +239,15 @@ std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
       return crossed;
     };
     const OpCall lower = pair(0, ".crossed"), upper = pair(1, ".crossed.too");
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                           if (index == other) call = lower;
-                           return true;
-                         },
-                         .behind = [=](int index, Program&) {
-                           return index == other ? std::vector{upper} : std::vector<OpCall>();
-                         },
-                         .moved = op});
+    return edited(
+        step,
+        {.edit =
+             [=](int index, OpCall& call) {
+               if (index == other) call = lower;
+               return true;
+             },
+         .behind = [=](int index, Program&) { return index == other ? std::vector{upper} : std::vector<OpCall>(); },
+         .moved = op});
   }
   return std::nullopt;
 }
@@ -270,7 +273,8 @@ std::vector<FaultMaker> makers() {
   const auto norms = [](const Program& step, int op) {
     const OpCall& call = step.op(op);
     if (call.kind != gradient_norm_kind) return false;
-    const std::optional<int> producer = step.value(step.values_in(step.value(call.inputs.front()).storage).front()).producer;
+    const std::optional<int> producer =
+        step.value(step.values_in(step.value(call.inputs.front()).storage).front()).producer;
     return producer && step.op(*producer).kind == all_gather_kind;
   };
   const auto optimizers = [](const Program& step, int op) {
@@ -294,13 +298,19 @@ std::vector<FaultMaker> makers() {
       {{"bias added by two ranks", "tp", loss, {other}}, with_bias, bias_twice},
       {{"clipped by the norm of a rank's parts", "tp", norm, {other}}, norms, norm_of_own_parts},
       {{"what all ranks have counted into the norm twice", "tp", norm, {other}}, norms, norm_counts_all_ranks},
-      {{"gradients of norms not reduced", "sp", gradient, {addend, unalike}}, reductions("tp", Of::parameters), left_out},
-      {{"gradients of norms averaged, not summed", "sp", gradient, {times, other}}, reductions("tp", Of::parameters), otherwise},
+      {{"gradients of norms not reduced", "sp", gradient, {addend, unalike}},
+       reductions("tp", Of::parameters),
+       left_out},
+      {{"gradients of norms averaged, not summed", "sp", gradient, {times, other}},
+       reductions("tp", Of::parameters),
+       otherwise},
       {{"gradients of norms reduced twice", "sp", gradient, {times, other}}, reductions("tp", Of::parameters), twice},
       {{"tokens gathered in another order", "sp", loss, {other}}, moves(all_gather_kind), opposite},
       {{"tokens scattered in another order", "sp", loss, {other}}, moves(reduce_scatter_kind), opposite},
       {{"gradients not reduced", "dp", gradient, {addend}}, reductions("dp", Of::parameters), left_out},
-      {{"gradients summed, not averaged", "dp", gradient, {times, unalike, other}}, reductions("dp", Of::parameters), otherwise},
+      {{"gradients summed, not averaged", "dp", gradient, {times, unalike, other}},
+       reductions("dp", Of::parameters),
+       otherwise},
       {{"gradients reduced over the ranks of another axis", "dp, tp", gradient, {addend, other, unalike}},
        reductions("dp", Of::parameters),
        over_the_wrong_ranks},
@@ -329,7 +339,8 @@ bool is_computed_with(const Program& step, ValueId source) {
 }
 
 bool has_axis(const Program& step, std::string_view name) {
-  return std::ranges::any_of(step.mesh().axes(), [&](const MeshAxis& axis) { return axis.name == name && axis.ranks > 1; });
+  return std::ranges::any_of(step.mesh().axes(),
+                             [&](const MeshAxis& axis) { return axis.name == name && axis.ranks > 1; });
 }
 
 std::vector<SourceFault> source_faults() {
@@ -347,9 +358,8 @@ std::vector<SourceFault> source_faults() {
        }},
       {"the same batch on all replicas",
        [over_dp](const Program& step, const TensorSpec& spec) {
-         return spec.role == Role::input && std::ranges::any_of(spec.placement.spread, [&](const AxisSpread& s) {
-                  return over_dp(step, s);
-                });
+         return spec.role == Role::input &&
+                std::ranges::any_of(spec.placement.spread, [&](const AxisSpread& s) { return over_dp(step, s); });
        },
        [over_dp](const Program& step, TensorSpec& spec) {
          for (AxisSpread& spread : spec.placement.spread) {
@@ -416,10 +426,11 @@ std::vector<FaultyStep> faulty_steps(const Program& step, std::size_t fault_clas
       places.emplace_back(fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name));
     }
     for (const std::string& place : some_of(places, most)) {
-      faulty.push_back({fault_class, place, edited(step, {.place = [&](TensorSpec& spec) {
-                                                    if (place == (fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name)))
-                                                      fault.change(step, spec);
-                                                  }})});
+      faulty.push_back({fault_class, place,
+                        edited(step, {.place = [&](TensorSpec& spec) {
+                                 if (place == (fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name)))
+                                   fault.change(step, spec);
+                               }})});
     }
   }
   return faulty;

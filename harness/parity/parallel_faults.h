@@ -15,9 +15,9 @@
 namespace gpubench {
 
 struct ParallelFaultClass {
-  std::string_view name;   ///< "gradient not reduced"
-  std::string_view where;  ///< "tensor parallel", "sequence parallel", "data parallel"
-  StepStage stage;         ///< at which it must be found first
+  std::string_view name;              ///< "gradient not reduced"
+  std::string_view where;             ///< "tensor parallel", "sequence parallel", "data parallel"
+  StepStage stage;                    ///< at which it must be found first
   std::vector<DivergenceKind> kinds;  ///< one of which it must be found to be
 };
 [[nodiscard]] std::span<const ParallelFaultClass> parallel_fault_classes();
@@ -29,8 +29,8 @@ struct FaultyStep {
   Program program;
 };
 
-/// The places at which a class of faults can be put into a step of several ranks, at most `most`, the first and the last
-/// among them.
+/// The places at which a class of faults can be put into a step of several ranks, at most `most`, the first and the
+/// last among them.
 [[nodiscard]] std::vector<FaultyStep> faulty_steps(const Program& step, std::size_t fault_class, std::size_t most);
 
 }  // namespace gpubench

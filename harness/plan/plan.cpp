@@ -155,7 +155,7 @@ class Planner {
       try {
         one = with_program(one);
       } catch (const ProgramError& error) {
-        if (!overrides_.any() && selection_.layouts.empty()) throw;
+        if (!overrides_.any() && selection_.layouts.empty() && selection_.ranks.empty()) throw;
         throw UsageError("case '" + one.id() + "' cannot be built" +
                          (overrides_.any() ? " with these axes: " : " for these ranks: ") + error.what());
       }
@@ -225,6 +225,12 @@ class Planner {
   }
 
   [[nodiscard]] std::vector<int> ranks_of(const WorkloadInfo& info) const {
+    if (selection_.ranks.empty() && info.on_all_ranks) {
+      std::vector<int> powers;
+      for (int ranks = info.fewest_ranks; ranks <= std::min(selection_.ranks_there, info.most_ranks); ranks *= 2)
+        powers.push_back(ranks);
+      return powers;
+    }
     if (selection_.ranks.empty()) return {info.fewest_ranks};
     std::vector<int> wanted;
     std::copy_if(selection_.ranks.begin(), selection_.ranks.end(), std::back_inserter(wanted),

@@ -26,6 +26,7 @@ struct Selection {
   bool fuse = true;                                ///< false: every op runs as declared; ids say "unfused"
   std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
   std::vector<int> ranks;  ///< each case on each of these that it supports; empty: the fewest it supports
+  int ranks_there = 1;     ///< that the device has: what WorkloadInfo::on_all_ranks goes up to
   /// Each case shared so by its ranks, as far as it can be; empty: every rank has whole tensors. With `dp`, that times
   /// tp ranks take the place of `ranks`.
   struct Layout {

@@ -183,7 +183,7 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
     const std::string efficiency = efficiency_cell(record, records);
     const std::string exposed = exposed_cell(record);
     const std::string late = fmt::format("+{:.1f}%", 100.0 * ranks.straggler);
-    const std::string id = visible(record.c.id_without_ranks());
+    const std::string id = visible(record.id.substr(0, record.id.rfind("/x")));
     table.add({fmt::format("{}", record.c.ranks), rate, efficiency, exposed, late, id});
     list += id + "\n  " +
             fitted(fmt::format("{} ranks, {}, efficiency {}, exposed {}, slowest {}", record.c.ranks, rate, efficiency,
@@ -196,9 +196,9 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
   const bool fits = style.width == 0 || widest_line(rows) <= style.width;
   constexpr int usual_width = 92;
   return wrap(
-             "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, "
-             "where "
-             "that ran too; exposed: communication that computing does not hide; slowest: how late the last rank is. "
+             "Scaling. Each rank has the same work; in steps named strong, and where ranks share tensors (tp), all "
+             "together have that of one. Efficiency: rate per processor or SM over that of one rank, where that ran "
+             "too; exposed: communication that computing does not hide; slowest: how late the last rank is. "
              "Unknown: "
              "the timings are too unsure to tell.",
              width_up_to(usual_width, style), 0) +

@@ -57,7 +57,8 @@ std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, cons
                                         const StopFlag& stop) {
   std::vector<FaultRow> rows;
   for (const ParallelFaultClass& one : parallel_fault_classes())
-    rows.push_back({.name = std::string(one.name), .where = std::string(one.where), .rule = std::string(name(one.stage))});
+    rows.push_back(
+        {.name = std::string(one.name), .where = std::string(one.where), .rule = std::string(name(one.stage))});
   std::set<std::string> seen;  // small steps
   for (const PlannedCase& planned : cases) {
     if (!planned.workload->info().shares_tensors || planned.c.recipe != "f32") continue;
@@ -83,7 +84,8 @@ std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, cons
               std::ranges::find(one_class.kinds, off->kind) != one_class.kinds.end()) {
             ++rows[i].caught;
           } else {
-            rows[i].escaped.push_back(fmt::format("at {} of {}: {}", faulty.place, c->id(), off ? off->text : "not found"));
+            rows[i].escaped.push_back(
+                fmt::format("at {} of {}: {}", faulty.place, c->id(), off ? off->text : "not found"));
           }
         }
       }

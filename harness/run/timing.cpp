@@ -182,7 +182,7 @@ StorageContents addends_of(PreparedCase& prepared, int op) {
 void put_back(PreparedCase& prepared, const StorageContents& contents) {
   for (const auto& [storage, content] : contents) {
     prepared.memory(0).block({storage}).modify(
-        [&](std::span<std::byte> bytes) { std::ranges::copy(content.bytes, bytes.begin()); });
+        [&from = content.bytes](std::span<std::byte> bytes) { std::ranges::copy(from, bytes.begin()); });
   }
 }
 

@@ -1,0 +1,127 @@
+// Suite scaling: training steps on 1, 2, 4, ... ranks, as many as there are. Weak: each rank has the batch that the case
+// names, as in suites transformer and convnet. Strong: all ranks together have it. Shared: they share the tensors, too.
+#include "harness/core/error.h"
+#include "suites/models/gpt2.h"
+#include "suites/models/llama.h"
+#include "suites/models/mixture.h"
+#include "suites/models/resnet.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+using BuildStep = Program (*)(const Case&, const Recipe&);
+
+/// The case of a step that declares its batch as that of each rank.
+Case of_each_rank(Case c, const std::string& batch_axis) {
+  for (auto& [axis, extent] : c.dims) {
+    if (axis != batch_axis) continue;
+    if (extent % c.ranks != 0)
+      throw ProgramError(std::to_string(c.ranks) + " ranks cannot have equal parts of a batch of " +
+                         std::to_string(extent));
+    extent /= c.ranks;
+  }
+  return c;
+}
+
+Case sharing_tensors(Case c) {
+  for (std::string& mode : modes_of({c.ranks, false})) c.modes.push_back(std::move(mode));
+  return c;
+}
+
+enum class Scaling { weak, strong, shared };
+
+/// A step as a curve over ranks. Items are those of all ranks.
+template <BuildStep build>
+std::shared_ptr<const Workload> curve(std::string name, std::string description, std::string item,
+                                      std::vector<std::string> dims, std::vector<Point> points, Scaling scaling) {
+  WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
+                    std::move(item), CacheMode::step};
+  info.most_ranks = 64;
+  info.on_all_ranks = true;
+  Grid grid;
+  grid.points = std::move(points);  // in f32 and bf16, the small ones in f32
+  for (Point& point : grid.points) {
+    if (point.tier < Tier::standard) point.recipes = {"f32"};
+  }
+  const auto step = [scaling, batch = dims.front()](const Case& c, const Recipe& r) {
+    switch (scaling) {
+      case Scaling::weak: break;
+      case Scaling::strong: return build(of_each_rank(c, batch), r);
+      case Scaling::shared: return build(sharing_tensors(c), r);
+    }
+    return build(c, r);
+  };
+  const auto items = [scaling, dims](const Case& c) {
+    double count = scaling == Scaling::weak ? c.ranks : 1;
+    for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
+    return count;
+  };
+  return declare({std::move(info), std::move(grid), step, items});
+}
+
+std::vector<Point> gpt2_points() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t vocab, std::string label, Tier tier) {
+    return Point{
+        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
+  };
+  return {point(4, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
+          point(8, 128, 4, 256, 8, 2048, "4-layer gpt2", Tier::quick),
+          point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
+}
+
+std::vector<Point> llama_points() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t kv, std::int64_t f, std::int64_t vocab, std::string label, Tier tier) {
+    return Point{
+        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}, {"vocab", vocab}},
+        std::move(label),
+        tier};
+  };
+  return {point(2, 64, 2, 128, 8, 8, 384, 512, "llama3, 2 narrow layers", Tier::smoke),
+          point(2, 256, 2, 512, 8, 8, 1408, 2048, "llama3, 2 layers", Tier::quick),
+          point(2, 2048, 22, 2048, 32, 8, 5632, 32000, "tinyllama-1.1b with 8 heads of keys", Tier::standard)};
+}
+
+std::vector<Point> mixtral_points() {
+  return {{{{"b", 2}, {"s", 64}, {"layers", 1}, {"h", 128}, {"heads", 4}, {"kv", 2}, {"f", 96}, {"experts", 4}, {"k", 2},
+            {"vocab", 512}},
+           "mixtral-8x7b, a small layer of 4 experts",
+           Tier::quick},
+          {{{"b", 2}, {"s", 512}, {"layers", 2}, {"h", 1024}, {"heads", 16}, {"kv", 4}, {"f", 1792}, {"experts", 8},
+            {"k", 2}, {"vocab", 32000}},
+           "mixtral-8x7b, 2 layers, a quarter of its width",
+           Tier::standard}};
+}
+
+std::vector<Point> resnet_points() {
+  return {{{{"n", 8}, {"image", 64}, {"width", 4}, {"depth", 14}, {"classes", 10}},
+           "resnet50, 4 narrow bottlenecks",
+           Tier::quick},
+          {{{"n", 256}, {"image", 224}, {"width", 64}, {"depth", 50}, {"classes", 1000}}, "resnet50", Tier::standard}};
+}
+
+}  // namespace
+
+Suite scaling() {
+  const std::vector<std::string> tokens{"b", "s"};
+  return {"scaling",
+          "training steps on 1, 2, 4, ... ranks: with a batch each, with parts of one batch, with parts of each tensor",
+          {
+              curve<gpt2_train_step>("gpt2_weak", "a whole GPT-2 training step, each rank with this batch", "tokens",
+                                     tokens, gpt2_points(), Scaling::weak),
+              curve<gpt2_train_step>("gpt2_strong", "a whole GPT-2 training step, all ranks with parts of this batch",
+                                     "tokens", tokens, gpt2_points(), Scaling::strong),
+              curve<llama_train_step>("llama_shared", "a whole Llama training step, whose tensors all ranks share",
+                                      "tokens", tokens, llama_points(), Scaling::shared),
+              curve<mixtral_train_step>("mixtral_weak", "a whole Mixtral training step, each rank with this batch",
+                                        "tokens", tokens, mixtral_points(), Scaling::weak),
+              curve<resnet_train_step>("resnet_weak", "a whole ResNet training step, each rank with this batch",
+                                       "images", {"n"}, resnet_points(), Scaling::weak),
+              curve<resnet_train_step>("resnet_strong", "a whole ResNet training step, all ranks with parts of this batch",
+                                       "images", {"n"}, resnet_points(), Scaling::strong),
+          }};
+}
+
+}  // namespace gpubench::suites
