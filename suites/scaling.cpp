@@ -1,5 +1,6 @@
-// Suite scaling: training steps on 1, 2, 4, ... ranks, as many as there are. Weak: each rank has the batch that the case
-// names, as in suites transformer and convnet. Strong: all ranks together have it. Shared: they share the tensors, too.
+// Suite scaling: training steps on 1, 2, 4, ... ranks, as many as there are. Weak: each rank has the batch that the
+// case names, as in suites transformer and convnet. Strong: all ranks together have it. Shared: they share the tensors,
+// too.
 #include "harness/core/error.h"
 #include "suites/models/gpt2.h"
 #include "suites/models/llama.h"
@@ -25,7 +26,7 @@ Case of_each_rank(Case c, const std::string& batch_axis) {
 }
 
 Case sharing_tensors(Case c) {
-  for (std::string& mode : modes_of({c.ranks, false})) c.modes.push_back(std::move(mode));
+  for (std::string& mode : modes_of({.tp = c.ranks})) c.modes.push_back(std::move(mode));
   return c;
 }
 
@@ -85,12 +86,28 @@ std::vector<Point> llama_points() {
 }
 
 std::vector<Point> mixtral_points() {
-  return {{{{"b", 2}, {"s", 64}, {"layers", 1}, {"h", 128}, {"heads", 4}, {"kv", 2}, {"f", 96}, {"experts", 4}, {"k", 2},
+  return {{{{"b", 2},
+            {"s", 64},
+            {"layers", 1},
+            {"h", 128},
+            {"heads", 4},
+            {"kv", 2},
+            {"f", 96},
+            {"experts", 4},
+            {"k", 2},
             {"vocab", 512}},
            "mixtral-8x7b, a small layer of 4 experts",
            Tier::quick},
-          {{{"b", 2}, {"s", 512}, {"layers", 2}, {"h", 1024}, {"heads", 16}, {"kv", 4}, {"f", 1792}, {"experts", 8},
-            {"k", 2}, {"vocab", 32000}},
+          {{{"b", 2},
+            {"s", 512},
+            {"layers", 2},
+            {"h", 1024},
+            {"heads", 16},
+            {"kv", 4},
+            {"f", 1792},
+            {"experts", 8},
+            {"k", 2},
+            {"vocab", 32000}},
            "mixtral-8x7b, 2 layers, a quarter of its width",
            Tier::standard}};
 }
@@ -106,22 +123,23 @@ std::vector<Point> resnet_points() {
 
 Suite scaling() {
   const std::vector<std::string> tokens{"b", "s"};
-  return {"scaling",
-          "training steps on 1, 2, 4, ... ranks: with a batch each, with parts of one batch, with parts of each tensor",
-          {
-              curve<gpt2_train_step>("gpt2_weak", "a whole GPT-2 training step, each rank with this batch", "tokens",
-                                     tokens, gpt2_points(), Scaling::weak),
-              curve<gpt2_train_step>("gpt2_strong", "a whole GPT-2 training step, all ranks with parts of this batch",
-                                     "tokens", tokens, gpt2_points(), Scaling::strong),
-              curve<llama_train_step>("llama_shared", "a whole Llama training step, whose tensors all ranks share",
-                                      "tokens", tokens, llama_points(), Scaling::shared),
-              curve<mixtral_train_step>("mixtral_weak", "a whole Mixtral training step, each rank with this batch",
-                                        "tokens", tokens, mixtral_points(), Scaling::weak),
-              curve<resnet_train_step>("resnet_weak", "a whole ResNet training step, each rank with this batch",
-                                       "images", {"n"}, resnet_points(), Scaling::weak),
-              curve<resnet_train_step>("resnet_strong", "a whole ResNet training step, all ranks with parts of this batch",
-                                       "images", {"n"}, resnet_points(), Scaling::strong),
-          }};
+  return {
+      "scaling",
+      "training steps on 1, 2, 4, ... ranks: with a batch each, with parts of one batch, with parts of each tensor",
+      {
+          curve<gpt2_train_step>("gpt2_weak", "a whole GPT-2 training step, each rank with this batch", "tokens",
+                                 tokens, gpt2_points(), Scaling::weak),
+          curve<gpt2_train_step>("gpt2_strong", "a whole GPT-2 training step, all ranks with parts of this batch",
+                                 "tokens", tokens, gpt2_points(), Scaling::strong),
+          curve<llama_train_step>("llama_shared", "a whole Llama training step, whose tensors all ranks share",
+                                  "tokens", tokens, llama_points(), Scaling::shared),
+          curve<mixtral_train_step>("mixtral_weak", "a whole Mixtral training step, each rank with this batch",
+                                    "tokens", tokens, mixtral_points(), Scaling::weak),
+          curve<resnet_train_step>("resnet_weak", "a whole ResNet training step, each rank with this batch", "images",
+                                   {"n"}, resnet_points(), Scaling::weak),
+          curve<resnet_train_step>("resnet_strong", "a whole ResNet training step, all ranks with parts of this batch",
+                                   "images", {"n"}, resnet_points(), Scaling::strong),
+      }};
 }
 
 }  // namespace gpubench::suites

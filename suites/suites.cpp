@@ -68,6 +68,7 @@ std::shared_ptr<const Workload> declare_step(std::string name, std::string descr
   WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
                     std::move(item), CacheMode::step};
   info.most_ranks = 64;
+  info.shards_weights = true;
   info.shares_tensors = shares_tensors;
   const auto items = [dims = std::move(dims)](const Case& c) {
     double count = c.ranks / c.parallel().tp;

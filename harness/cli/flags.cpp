@@ -326,15 +326,17 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
       layout.parallel.scatters_tokens = true;
       continue;
     }
-    const auto [axis, ranks] = assignment(flag, part, "tp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+    const auto [axis, ranks] = assignment(flag, part, "tp=N, fsdp=N, dp=N or sp, as in --parallel dp=2,tp=4");
     const int count = whole<int>(fmt::format("{} {}", flag, axis), ranks, 1);
     if (axis == "tp") {
       layout.parallel.tp = count;
+    } else if (axis == "fsdp") {
+      layout.parallel.fsdp = count;
     } else if (axis == "dp") {
       layout.dp = count;
     } else {
-      throw UsageError(
-          fmt::format("{}: axis '{}' is not known; known: tp (tensors), dp (batches)", flag, visible(axis)));
+      throw UsageError(fmt::format("{}: axis '{}' is not known; known: tp (tensors), fsdp (weights), dp (batches)",
+                                   flag, visible(axis)));
     }
   }
   if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)

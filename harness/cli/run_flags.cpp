@@ -84,7 +84,8 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
            row("--parallel", "AXIS=N,...",
                "how the ranks of a training step share it: tp=N, N of them its tensors (with sp also the tokens "
                "between "
-               "layers); dp=N, N such groups, each with a batch of its own (default: dp alone, as many as --ranks "
+               "layers); fsdp=N, N of them its weights, each with a batch of its own; dp=N, N such groups, each with a "
+               "batch of its own (default: dp alone, as many as --ranks "
                "says); repeat it for more",
                several(Takes::each, in_selection(&Selection::layouts), layout_of)),
            row("--virtual-ranks", "",

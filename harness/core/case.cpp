@@ -11,11 +11,13 @@ namespace {
 constexpr std::size_t longest_id = 200;
 
 const std::string tensor_parallel_mark = "tp=";
+const std::string fully_sharded_mark = "fsdp=";
 constexpr const char* scattered_tokens_mode = "sp";
 
 /// Whether a mode says how the ranks share the work.
 bool is_of_ranks(const std::string& mode) {
-  return mode.starts_with(tensor_parallel_mark) || mode == scattered_tokens_mode;
+  return mode.starts_with(tensor_parallel_mark) || mode.starts_with(fully_sharded_mark) ||
+         mode == scattered_tokens_mode;
 }
 
 bool in_alphabet(char c) {
@@ -53,6 +55,7 @@ std::vector<std::string> modes_of(const RankLayout& parallel) {
   std::vector<std::string> modes;
   if (parallel.tp > 1) modes.push_back(tensor_parallel_mark + std::to_string(parallel.tp));
   if (parallel.scatters_tokens) modes.emplace_back(scattered_tokens_mode);
+  if (parallel.fsdp > 1) modes.push_back(fully_sharded_mark + std::to_string(parallel.fsdp));
   return modes;
 }
 
@@ -60,11 +63,14 @@ RankLayout rank_layout_of(const std::vector<std::string>& modes) {
   RankLayout parallel;
   for (const std::string& mode : modes) {
     parallel.scatters_tokens = parallel.scatters_tokens || mode == scattered_tokens_mode;
-    if (!mode.starts_with(tensor_parallel_mark)) continue;
-    const char* const end = mode.data() + mode.size();
-    const auto [stop, error] = std::from_chars(mode.data() + tensor_parallel_mark.size(), end, parallel.tp);
-    if (error != std::errc() || stop != end || parallel.tp < 1)
-      throw ProgramError("mode '" + mode + "' of a case; expected tp=N");
+    for (const auto& [mark, axis] :
+         {std::pair{&tensor_parallel_mark, &parallel.tp}, {&fully_sharded_mark, &parallel.fsdp}}) {
+      if (!mode.starts_with(*mark)) continue;
+      const char* const end = mode.data() + mode.size();
+      const auto [stop, error] = std::from_chars(mode.data() + mark->size(), end, *axis);
+      if (error != std::errc() || stop != end || *axis < 1)
+        throw ProgramError("mode '" + mode + "' of a case; expected " + *mark + "N");
+    }
   }
   return parallel;
 }

@@ -37,10 +37,14 @@ enum class Cadence { streaming, isolated };
 template <>
 inline constexpr auto enum_names<Cadence> = std::to_array<std::string_view>({"streaming", "isolated"});
 
-/// How the ranks of a training step share its work: each `tp` of them its tensors, and those groups the batch.
+/// How the ranks of a training step share its work: each `tp` of them its tensors, those of `fsdp` batches the weights,
+/// and such groups the batch.
 struct RankLayout {
   int tp = 1;                    ///< tensor parallelism: ranks that have a part of each large weight
   bool scatters_tokens = false;  ///< sequence parallelism beside it
+  int fsdp = 1;  ///< fully sharded data parallelism: ranks with batches of their own that keep a part of each weight
+  /// Ranks of a group that has whole tensors together.
+  [[nodiscard]] int ranks() const { return tp * fsdp; }
   friend bool operator==(const RankLayout&, const RankLayout&) = default;
 };
 /// As modes of a case: "tp=2", "sp"; none for one rank's tensors whole.

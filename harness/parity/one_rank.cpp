@@ -211,6 +211,10 @@ class Comparison {
       const TensorSpec& spec = program_.spec(trained.weight);
       const std::vector<double>& of_all = whole.at(trained.name);
       std::vector<double>& want = mine.want[trained.rank];
+      if (mine.got[trained.rank].size() == of_all.size()) {  // a whole gradient, of a weight that may be cut
+        want = of_all;
+        continue;
+      }
       for (std::int64_t i = 0; i < spec.shape.elements(); ++i)
         want.push_back(of_all.at(static_cast<std::size_t>(global_index(spec, i))));
     }

@@ -1,6 +1,7 @@
 #include "harness/plan/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -248,7 +249,7 @@ class Planner {
       for (const int ranks : ranks_of(info)) all.push_back({ranks, {}});
     }
     for (const auto& [dp, parallel] : selection_.layouts) {
-      if (parallel.tp > 1 && !info.shares_tensors) continue;
+      if (!can(info, parallel)) continue;
       for (const int ranks : ranks_of(dp, parallel)) {
         if (runs_on(info, ranks)) all.push_back({ranks, parallel});
       }
@@ -259,7 +260,11 @@ class Planner {
   /// What --ranks and a layout say together.
   [[nodiscard]] std::vector<int> ranks_of(const std::optional<int>& dp, const RankLayout& parallel) const {
     if (!dp && !selection_.ranks.empty()) return selection_.ranks;
-    return {dp.value_or(1) * parallel.tp};
+    return {dp.value_or(1) * parallel.ranks()};
+  }
+
+  [[nodiscard]] static bool can(const WorkloadInfo& info, const RankLayout& parallel) {
+    return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights);
   }
 
   // What no selected workload can do would otherwise be dropped silently.
@@ -272,16 +277,18 @@ class Planner {
                         *dp));
       }
       for (const int ranks : ranks_of(dp, parallel)) {
-        if (ranks % parallel.tp != 0)
-          throw UsageError(
-              fmt::format("--ranks {}: --parallel tp={} asks for a multiple of {}", ranks, parallel.tp, parallel.tp));
+        if (ranks % parallel.ranks() != 0)
+          throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks,
+                                       fmt::join(modes_of(parallel), ","), parallel.ranks()));
       }
-      const auto can = [&, p = parallel](const Declared& d) { return p.tp == 1 || d.info.shares_tensors; };
-      if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), can)) continue;
-      throw UsageError(
-          fmt::format("--parallel tp={}: no selected workload shares its tensors; those of suite transformer do: "
-                      "gpt2, llama, bert and vit",
-                      parallel.tp));
+      if (parallel.tp > 1 && parallel.fsdp > 1)
+        throw UsageError("--parallel: tp and fsdp cannot be combined yet; expected one of them, with dp");
+      const auto able = [&, p = parallel](const Declared& d) { return can(d.info, p); };
+      if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), able)) continue;
+      throw UsageError(fmt::format("--parallel {}: no selected workload can; {}", fmt::join(modes_of(parallel), ","),
+                                   parallel.tp > 1
+                                       ? "those of suite transformer share their tensors: gpt2, llama, bert and vit"
+                                       : "training steps can: those of suites transformer, convnet and moe"));
     }
   }
 

@@ -22,12 +22,12 @@ struct Sharing {
 };
 
 /// Every axis alone, and the products of several.
-std::vector<Sharing> sharings() { return {{1, {2, false}}, {1, {2, true}}, {2, {}}, {2, {2, true}}}; }
+std::vector<Sharing> sharings() { return {{1, {2, false}}, {1, {2, true}}, {2, {}}, {2, {2, true}}, {1, {.fsdp = 2}}}; }
 
 Case shared_case(Case c, const Sharing& sharing) {
   c = c.on_one_rank();
   for (std::string& mode : modes_of(sharing.layout)) c.modes.push_back(std::move(mode));
-  c.ranks = sharing.dp * sharing.layout.tp;
+  c.ranks = sharing.dp * sharing.layout.ranks();
   return c;
 }
 

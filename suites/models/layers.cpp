@@ -19,7 +19,7 @@
 #include "reference/ops/transform/checkpoint.h"
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
-#include "reference/ops/transform/tensor_parallel.h"
+#include "reference/ops/transform/partition.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -40,7 +40,16 @@ ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t p
 
 ValueId Layers::source(TensorSpec spec, const MaybeCut& cut) {
   if (cut) cuts_[spec.name] = *cut;
-  return program_.add(std::move(spec));
+  trained_.push_back(program_.add(std::move(spec)));
+  return trained_.back();
+}
+
+Cuts Layers::weight_cuts(int ranks) const {
+  Cuts cuts;
+  for (const ValueId id : trained_) {
+    if (program_.spec(id).shape[0] % ranks == 0) cuts[program_.spec(id).name] = Cut{0};
+  }
+  return cuts;
 }
 
 ValueId Layers::matrix(const std::string& name, Shape shape, double scale, const MaybeCut& cut) {
@@ -61,7 +70,7 @@ ValueId Layers::matrix(const std::string& name, Shape shape, double scale, const
 
 ValueId Layers::wide_parameter(const std::string& name, std::int64_t n, double offset) {
   const Fill fill = offset == 0.0 ? Fill::normal(0.125) : Fill::positive(offset);
-  const ValueId weight = program_.add(tensor(name, recipe_.wide, {n}, Role::parameter, fill));
+  const ValueId weight = source(tensor(name, recipe_.wide, {n}, Role::parameter, fill), {});
   parameters_.push_back({weight, {}, {}});
   return weight;
 }
@@ -284,12 +293,15 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
                            : layers.program();
   const Accumulated all = accumulate(step, {static_cast<int>(micro_batches(c)), reduction, r.wide, r.math}, gradients);
   const RankLayout parallel = c.parallel();
-  if (c.ranks % parallel.tp != 0)
-    throw ProgramError(std::to_string(c.ranks) + " ranks cannot be groups of " + std::to_string(parallel.tp) +
+  if (c.ranks % parallel.ranks() != 0)
+    throw ProgramError(std::to_string(c.ranks) + " ranks cannot be groups of " + std::to_string(parallel.ranks()) +
                        " that share their tensors");
-  const TensorParallelStep shared =
-      tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
-  return data_parallel(shared.program, {.ranks = c.ranks / parallel.tp, .reduction = reduction, .math = r.math},
+  const PartitionedStep shared =
+      parallel.fsdp > 1
+          ? fully_sharded(all.program, {parallel.fsdp, reduction, r.math}, layers.weight_cuts(parallel.fsdp),
+                          all.gradients)
+          : tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
+  return data_parallel(shared.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
                        shared.gradients);
 }
 

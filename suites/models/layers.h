@@ -11,7 +11,7 @@
 #include "harness/core/workload.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/rotary.h"
-#include "reference/ops/transform/tensor_parallel.h"
+#include "reference/ops/transform/partition.h"
 
 namespace gpubench::suites {
 
@@ -49,8 +49,9 @@ class Layers {
   [[nodiscard]] Program& program() { return program_; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
-  /// Of the sources that ranks may share.
+  /// Of the sources that ranks may share, and of those of which each may keep a part: weights and moments.
   [[nodiscard]] const Cuts& cuts() const { return cuts_; }
+  [[nodiscard]] Cuts weight_cuts(int ranks) const;
 
   // --- sources ---
 
@@ -130,11 +131,12 @@ class Layers {
 
   Program& program_;
   const Recipe& recipe_;
-  /// A source that is cut.
+  /// A weight, or what belongs to one.
   ValueId source(TensorSpec spec, const MaybeCut& cut);
 
   std::vector<Parameter> parameters_;
   Cuts cuts_;
+  std::vector<ValueId> trained_;      // all weights' sources, and their moments
   std::optional<ValueId> found_inf_;  // whether the optimizer is to leave everything as it is
 };
 

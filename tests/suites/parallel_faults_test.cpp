@@ -46,6 +46,7 @@ std::vector<Shared> shared_steps() {
     all.push_back({workload, dims, 2, {2, true}});
     all.push_back({workload, dims, 2, {1, false}});
     all.push_back({workload, dims, 4, {2, true}});
+    all.push_back({workload, dims, 2, {.fsdp = 2}});
   }
   return all;
 }

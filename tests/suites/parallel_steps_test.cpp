@@ -42,7 +42,7 @@ Program step_of(const Model& model, Dims dims, const Arrangement& arrangement) {
          std::move(dims),
          model.recipe,
          modes_of(arrangement.ranks),
-         arrangement.dp * arrangement.ranks.tp};
+         arrangement.dp * arrangement.ranks.ranks()};
   if (!model.mode.empty()) c.modes.push_back(model.mode);
   return widen(workload_named(model.name).build(c));
 }
@@ -77,7 +77,7 @@ void expect_parts_of_one_rank(const Model& model, const Arrangement& arrangement
   const Program one = step_of(model, model.dims, {});
   Dims of_each = model.dims;
   for (auto& [axis, extent] : of_each) {
-    if (axis == model.batch) extent /= arrangement.dp;
+    if (axis == model.batch) extent /= arrangement.dp * arrangement.ranks.fsdp;
   }
   const Program many = step_of(model, of_each, arrangement);
   const AfterSteps alone(one), shared(many);
@@ -103,8 +103,9 @@ void expect_parts_of_one_rank(const Model& model, const Arrangement& arrangement
 }
 
 std::string to_string(const Arrangement& arrangement) {
-  return "dp=" + std::to_string(arrangement.dp) + " tp=" + std::to_string(arrangement.ranks.tp) +
-         (arrangement.ranks.scatters_tokens ? " sp" : "");
+  std::string text = "dp=" + std::to_string(arrangement.dp);
+  for (const std::string& mode : modes_of(arrangement.ranks)) text += " " + mode;
+  return text;
 }
 
 class ParallelSteps : public ::testing::TestWithParam<Model> {};
@@ -118,6 +119,20 @@ TEST_P(ParallelSteps, TrainAsOnOneRankHoweverTheRanksShareThem) {
         SCOPED_TRACE(to_string(arrangement));
         expect_parts_of_one_rank(GetParam(), arrangement);
       }
+    }
+  }
+}
+
+TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachKeepsPartsOfTheWeights) {
+  for (const int dp : {1, 2}) {
+    for (const int fsdp : {2, 4}) {
+      const Arrangement arrangement{dp, {.fsdp = fsdp}};
+      Model model = GetParam();
+      for (auto& [axis, extent] : model.dims) {
+        if (axis == model.batch) extent *= dp * fsdp / 2;
+      }
+      SCOPED_TRACE(to_string(arrangement));
+      expect_parts_of_one_rank(model, arrangement);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/tensor_parallel.h"
+#include "reference/ops/transform/partition.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "tests/reference/ops/transform/mesh_step.h"
 
 namespace gpubench::testing {
-namespace tensor_parallel_test {
+namespace partition_test {
 
 constexpr Gemm linear{.transpose_b = true};
 constexpr Gemm with_bias{.transpose_b = true, .bias = true};
@@ -113,7 +113,7 @@ TEST(TensorParallel, TheNormCountsPartsTogetherAndWhatIsOnAllRanksOnce) {
 
 TEST(TensorParallel, OneRankIsTheStepAsItIs) {
   const Layer made = layer(true);
-  const TensorParallelStep same = tensor_parallel(made.program, {}, made.cuts, std::array{made.y});
+  const PartitionedStep same = tensor_parallel(made.program, {}, made.cuts, std::array{made.y});
   EXPECT_EQ(same.program.to_string(), made.program.to_string());
   EXPECT_EQ(same.gradients, std::vector{made.y});
 }
@@ -124,13 +124,13 @@ TEST(TensorParallel, WhatCannotBeCutIsRefusedWithItsReason) {
     return program_error([&] { (void)tensor_parallel(made.program, {.ranks = ranks}, cuts, {}); });
   };
   EXPECT_EQ(refusal({{"up", {0}}, {"down", {1}}}, 3),
-            "tensor_parallel: up: f32[4, 2] is cut along axis 0, which 3 ranks cannot share equally");
-  EXPECT_EQ(refusal({{"gate", {0}}}, 2), "tensor_parallel: the step has no source 'gate'");
-  EXPECT_EQ(refusal({}, 2), "tensor_parallel: nothing in this step is to be cut");
+            "partition: up: f32[4, 2] is cut along axis 0, which 3 ranks cannot share equally");
+  EXPECT_EQ(refusal({{"gate", {0}}}, 2), "partition: the step has no source 'gate'");
+  EXPECT_EQ(refusal({}, 2), "partition: nothing in this step is to be cut");
   const Layer made = layer(false);
   const Program shared = tensor_parallel(made.program, {.ranks = 2}, made.cuts, {}).program;
   EXPECT_EQ(program_error([&] { (void)tensor_parallel(shared, {.ranks = 2}, made.cuts, {}); }),
-            "tensor_parallel: the step is of 2 ranks; expected one of a single rank");
+            "partition: the step is of 2 ranks; expected one of a single rank");
 }
 
 // q, k and v of heads of 2 in rows of 6: rank 1 of 2 has the second half of each.
@@ -171,5 +171,5 @@ TEST(CutLayout, ReshapedTensorsAreCutAsTheOriginal) {
   EXPECT_EQ(cut_of_view(heads, Cut{0}, {all_rows, 0}), Cut{0});
 }
 
-}  // namespace tensor_parallel_test
+}  // namespace partition_test
 }  // namespace gpubench::testing

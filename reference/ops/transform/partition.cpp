@@ -1,4 +1,4 @@
-#include "reference/ops/transform/tensor_parallel.h"
+#include "reference/ops/transform/partition.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/transform/cut_layout.h"
@@ -23,12 +24,25 @@ View view_of(const Program& step, ValueId id) {
   return {value.spec, value.offset_bytes * 8 / bits_of(value.spec.dtype)};
 }
 
+/// What the two ways differ in.
+struct Partition {
+  std::string axis;
+  int ranks = 1;
+  bool scatters_tokens = false;
+  bool has_own_batches = false;              ///< ranks have a batch each; only what follows gradients is shared
+  Reduction reduction = Reduction::average;  ///< of gradients, over the batches
+  Math math = {};
+};
+
 /// How every value of the step is cut, and how every op is shared: worked out before anything is built, since a packed
 /// gradient is there before its parts are.
 class CutPlan {
  public:
-  CutPlan(const Program& step, const TensorParallel& options, const Cuts& cuts)
+  CutPlan(const Program& step, const Partition& options, const Cuts& cuts, std::span<const ValueId> gradients)
       : step_(step), options_(options), cuts_(step.values().size()), known_(step.values().size()) {
+    if (options.has_own_batches) {
+      gradients_.insert(gradients.begin(), gradients.end());
+    }
     std::set<std::string, std::less<>> missing;
     for (const auto& [name, cut] : cuts) missing.insert(name);
     for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
@@ -38,8 +52,8 @@ class CutPlan {
       set({index}, found == cuts.end() ? MaybeCut{} : found->second);
       missing.erase(value.spec.name);
     }
-    if (cuts.empty()) throw ProgramError("tensor_parallel: nothing in this step is to be cut");
-    if (!missing.empty()) throw ProgramError("tensor_parallel: the step has no source '" + *missing.begin() + "'");
+    if (cuts.empty()) throw ProgramError("partition: nothing in this step is to be cut");
+    if (!missing.empty()) throw ProgramError("partition: the step has no source '" + *missing.begin() + "'");
     for (const OpCall& call : step.ops()) share(call);
     for (int index = 0; index < static_cast<int>(step.values().size()); ++index) (void)cut({index});
   }
@@ -60,7 +74,7 @@ class CutPlan {
  private:
   void set(ValueId id, MaybeCut cut) {
     if (cut && !divides(step_.spec(id), *cut, options_.ranks)) {
-      throw ProgramError("tensor_parallel: " + step_.spec(id).to_string() + " is cut along axis " +
+      throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut along axis " +
                          std::to_string(cut->axis) + ", which " + std::to_string(options_.ranks) +
                          " ranks cannot share equally");
     }
@@ -71,19 +85,54 @@ class CutPlan {
   void share(const OpCall& call) {
     std::vector<MaybeCut> inputs;
     for (const ValueId id : call.inputs) inputs.push_back(cut(id));
-    OpSharding sharding = sharding_of(step_, call, inputs);
+    OpSharding sharding = options_.has_own_batches ? on_own_batch(call, inputs) : sharding_of(step_, call, inputs);
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       const ValueId id = call.outputs[i];
-      const bool scatters = sharding.addends[i] && scatters_well(call, id);
+      const bool scatters = sharding.addends[i] && (is_gradient(id) ? scatters_gradient(id) : scatters_well(call, id));
       if (sharding.addends[i]) addends_.insert(id);
       if (scatters) scattered_.insert(id);
       set(id, scatters ? MaybeCut{Cut{0}} : sharding.outputs[i]);
       const std::optional<ValueId> older = step_.value(id).updates;
       if (older && cut(*older) != cut(id))
-        throw ProgramError("tensor_parallel: op '" + call.label + "' updates '" + step_.spec(*older).name +
+        throw ProgramError("partition: op '" + call.label + "' updates '" + step_.spec(*older).name +
                            "', which is cut otherwise than its result");
     }
     ops_.push_back(std::move(sharding));
+  }
+
+  // Ops of the forward and the backward run on the rank's own batch with whole weights; what reads a gradient, or what
+  // is made of one, is shared; set-up ops that only make weights are, too.
+  [[nodiscard]] OpSharding on_own_batch(const OpCall& call, std::span<const MaybeCut> inputs) {
+    const bool shared = call.phase == Phase::setup || std::ranges::any_of(call.inputs, [&](ValueId id) {
+                          return final_.contains(step_.value(id).storage);
+                        });
+    OpSharding sharding;
+    if (shared) {
+      sharding = sharding_of(step_, call, inputs);
+    } else {
+      sharding.inputs.resize(call.inputs.size());
+      sharding.outputs.resize(call.outputs.size());
+      sharding.addends.resize(call.outputs.size());
+    }
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      if (is_gradient(call.outputs[i])) sharding.addends[i] = options_.reduction;
+      if (call.phase == Phase::timed && (shared || is_gradient(call.outputs[i])))
+        final_.insert(step_.value(call.outputs[i]).storage);
+    }
+    return sharding;
+  }
+
+  [[nodiscard]] bool is_gradient(ValueId id) const { return gradients_.contains(id); }
+
+  /// Where it has a storage of its own and nothing sees it under another name, and its rows can be shared.
+  [[nodiscard]] bool scatters_gradient(ValueId id) const {
+    const Value& value = step_.value(id);
+    const TensorSpec& spec = value.spec;
+    for (const ValueId other : step_.values_in(value.storage)) {
+      if (other != id && !step_.value(other).updates) return false;
+    }
+    return !value.updates && spec.layout.is_row_major(spec.shape) && spec.shape.rank() > 0 &&
+           spec.shape[0] % options_.ranks == 0;
   }
 
   // Rows of tokens, not of a weight's gradient, that nothing sees under another name.
@@ -123,12 +172,14 @@ class CutPlan {
   }
 
   [[noreturn]] void refuse(ValueId id) const {
-    throw ProgramError("tensor_parallel: '" + step_.spec(id).name + "' and '" + step_.spec(whole_of(step_, id)).name +
+    throw ProgramError("partition: '" + step_.spec(id).name + "' and '" + step_.spec(whole_of(step_, id)).name +
                        "', in the same storage, cannot be cut together");
   }
 
   const Program& step_;
-  const TensorParallel& options_;
+  const Partition& options_;
+  std::set<ValueId> gradients_;
+  std::set<StorageId> final_;   // of gradients, and of what is made of them
   std::vector<MaybeCut> cuts_;  // by value
   std::vector<bool> known_;
   std::vector<OpSharding> ops_;
@@ -138,11 +189,11 @@ class CutPlan {
 /// The step on all ranks, under construction.
 class Shares {
  public:
-  Shares(const Program& step, const TensorParallel& options, const Cuts& cuts)
+  Shares(const Program& step, const Partition& options, const Cuts& cuts, std::span<const ValueId> gradients)
       : step_(step),
         options_(options),
-        plan_(step, options, cuts),
-        program_(Mesh({{"tp", options.ranks}})),
+        plan_(step, options, cuts, gradients),
+        program_(Mesh({{options.axis, options.ranks}})),
         now_(static_cast<std::size_t>(options.ranks)) {
     for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
       for (int rank = 0; rank < options.ranks; ++rank) of_rank(rank).push_back(value_on(rank, {index}));
@@ -151,7 +202,7 @@ class Shares {
     program_.begin(Phase::timed);
   }
 
-  [[nodiscard]] TensorParallelStep take(std::span<const ValueId> gradients) && {
+  [[nodiscard]] PartitionedStep take(std::span<const ValueId> gradients) && {
     std::vector<ValueId> of_all;
     for (int rank = 0; rank < options_.ranks; ++rank) {
       for (const ValueId id : gradients) of_all.push_back(of_rank(rank)[at(id)]);
@@ -185,15 +236,21 @@ class Shares {
     const MaybeCut cut = plan_.is_scattered(id) ? MaybeCut{} : plan_.cut(id);
     if (cut) spec.placement.spread = {part(rank, *cut)};
     if (plan_.is_addend(id)) spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}}};
-    if (value.updates)
-      return program_.update(of_rank(rank)[at(*value.updates)], spec.name, std::move(spec.placement.spread));
+    if (options_.has_own_batches && value.source && !cut && !spec.placement.spread.empty())  // of the replicas' parts
+      spec.placement.spread.push_back(part(rank, {spec.placement.spread.front().tensor_axis}));
+    if (value.updates) {
+      const ValueId older = of_rank(rank)[at(*value.updates)];
+      // A newer version of what will have been scattered is made when it is.
+      if (plan_.is_scattered(*value.updates) || older.index < 0) return {};
+      return program_.update(older, spec.name, std::move(spec.placement.spread));
+    }
     if (value.part_of) {
       const std::int64_t first = first_in_whole(id, &spec) - first_in_whole(*value.part_of, nullptr);
       return program_.part(of_rank(rank)[at(*value.part_of)], std::move(spec), first);
     }
     if (cut) {
       if (!step_.spec(whole).layout.is_row_major(step_.spec(whole).shape))
-        throw ProgramError("tensor_parallel: " + step_.spec(whole).to_string() + " is cut, and not row-major");
+        throw ProgramError("partition: " + step_.spec(whole).to_string() + " is cut, and not row-major");
       shrink(spec, *cut, options_.ranks);
     }
     return value.source ? program_.add(std::move(spec)) : program_.reserve(std::move(spec));
@@ -224,13 +281,23 @@ class Shares {
     for (int rank = 0; rank < options_.ranks; ++rank) {
       OpCall mine = call;
       for (std::size_t i = 0; i < inputs.size(); ++i) mine.inputs[i] = inputs[i][static_cast<std::size_t>(rank)];
-      for (ValueId& id : mine.outputs) id = of_rank(rank)[at(id)];
+      for (ValueId& id : mine.outputs) {
+        ValueId& there = of_rank(rank)[at(id)];
+        if (there.index < 0) there = newer_version(rank, id);
+        id = there;
+      }
       if (sharding.bias_on_first && rank > 0) leave_out_bias(mine);
       mine.label = on_rank(call.label, rank);
       program_.append(std::move(mine));
     }
     for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum})
       reduce(call, sharding, reduction);
+  }
+
+  /// Of a value that was scattered.
+  ValueId newer_version(int rank, ValueId id) {
+    const ValueId older = of_rank(rank)[at(*step_.value(id).updates)];
+    return program_.update(older, program_.unique_name(on_rank(step_.spec(id).name, rank)));
   }
 
   static void leave_out_bias(OpCall& product) {
@@ -266,22 +333,27 @@ class Shares {
   }
 
   void scatter(const OpCall& call, ValueId id, Reduction reduction) {
-    const std::vector<ValueId> rows = reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
-                                                     program_.unique_name(call.label + ".reduce_scatter"), on_all(id));
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      TensorSpec spec = step_.spec(id);
-      shrink(spec, Cut{0}, options_.ranks);
-      of_rank(rank)[at(id)] = shaped(rank, rows[static_cast<std::size_t>(rank)], std::move(spec), ".rows", Cut{0});
-    }
+    OpCall op{reduce_scatter_kind, ReduceScatter{options_.ranks, reduction}, options_.math, on_all(id)};
+    op.label = program_.unique_name(call.label + ".reduce_scatter");
+    TensorSpec rows = step_.spec(id);
+    shrink(rows, Cut{0}, options_.ranks);
+    const std::vector<ValueId> made = together(std::move(op), rows, ".rows", Cut{0});
+    for (int rank = 0; rank < options_.ranks; ++rank) of_rank(rank)[at(id)] = made[static_cast<std::size_t>(rank)];
   }
 
-  /// A view of all of a dense tensor in the shape of `spec`, named after it.
-  ValueId shaped(int rank, ValueId dense, TensorSpec spec, const char* suffix, const MaybeCut& cut) {
-    spec.name = program_.unique_name(on_rank(spec.name + suffix, rank));
+  /// Appends a collective of all ranks that leaves a tensor of its own on each, named after `spec`.
+  std::vector<ValueId> together(OpCall op, TensorSpec spec, const char* suffix, const MaybeCut& cut) {
+    const std::string name = spec.name + suffix;
     spec.layout = Layout::row_major(spec.shape);
-    spec.placement.spread.clear();
-    if (cut) spec.placement.spread.push_back(part(rank, *cut));
-    return program_.part(dense, std::move(spec), 0);
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      spec.name = program_.unique_name(on_rank(name, rank));
+      spec.placement = Placement::on(rank, options_.ranks);
+      if (cut) spec.placement.spread.push_back(part(rank, *cut));
+      op.outputs.push_back(program_.reserve(spec));
+    }
+    op.group = op.held = RankGroup::first(options_.ranks);
+    const std::span<const ValueId> made = program_.append(std::move(op));
+    return {made.begin(), made.end()};
   }
 
   /// A value on every rank, cut as an op needs it.
@@ -293,7 +365,7 @@ class Shares {
     if (!is_new) return made->second;
     if (!cut && wanted->sections.empty()) return made->second = sliced(id, *wanted);
     if (!wanted && *cut == Cut{0}) return made->second = gathered(id);
-    throw ProgramError("tensor_parallel: '" + step_.spec(id).name + "' is " + text(cut) + " where an op needs it " +
+    throw ProgramError("partition: '" + step_.spec(id).name + "' is " + text(cut) + " where an op needs it " +
                        text(wanted));
   }
 
@@ -308,8 +380,8 @@ class Shares {
     for (int rank = 0; rank < options_.ranks; ++rank) {
       TensorSpec spec = step_.spec(id);
       if (!divides(spec, cut, options_.ranks))
-        throw ProgramError("tensor_parallel: " + spec.to_string() + " cannot be cut along axis " +
-                           std::to_string(cut.axis) + " for " + std::to_string(options_.ranks) + " ranks");
+        throw ProgramError("partition: " + spec.to_string() + " cannot be cut along axis " + std::to_string(cut.axis) +
+                           " for " + std::to_string(options_.ranks) + " ranks");
       std::vector<std::int64_t> extents(spec.shape.extents().begin(), spec.shape.extents().end());
       const auto axis = static_cast<std::size_t>(cut.axis);
       extents[axis] /= options_.ranks;
@@ -334,13 +406,9 @@ class Shares {
   }
 
   std::vector<ValueId> gathered(ValueId id) {
-    std::vector<ValueId> whole =
-        all_gather(program_, {options_.ranks}, program_.unique_name(step_.spec(id).name + ".all_gather"), on_all(id));
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      ValueId& mine = whole[static_cast<std::size_t>(rank)];
-      mine = shaped(rank, mine, step_.spec(id), ".gathered", {});
-    }
-    return whole;
+    OpCall op{all_gather_kind, AllGather{options_.ranks}, Math{}, on_all(id)};
+    op.label = program_.unique_name(step_.spec(id).name + ".all_gather");
+    return together(std::move(op), step_.spec(id), ".gathered", {});
   }
 
   // Each rank's norm of the gradients that are cut, gathered, counts as one more gradient: the norm of norms is that of
@@ -367,22 +435,44 @@ class Shares {
   }
 
   const Program& step_;
-  const TensorParallel& options_;
+  const Partition& options_;
   CutPlan plan_;
   Program program_;
   std::vector<std::vector<ValueId>> now_;  // by rank: the latest version of each value of the step
   std::map<std::pair<ValueId, int>, std::vector<ValueId>> converted_;  // by value and axis, -1: whole
 };
 
-}  // namespace
-
-TensorParallelStep tensor_parallel(const Program& step, const TensorParallel& options, const Cuts& cuts,
-                                   std::span<const ValueId> gradients) {
+PartitionedStep partitioned(const Program& step, const Partition& options, const Cuts& cuts,
+                            std::span<const ValueId> gradients) {
   if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
   if (step.mesh().ranks() != 1)
-    throw ProgramError("tensor_parallel: the step is of " + std::to_string(step.mesh().ranks()) +
+    throw ProgramError("partition: the step is of " + std::to_string(step.mesh().ranks()) +
                        " ranks; expected one of a single rank");
-  return Shares(step, options, cuts).take(gradients);
+  return Shares(step, options, cuts, gradients).take(gradients);
+}
+
+}  // namespace
+
+PartitionedStep tensor_parallel(const Program& step, const TensorParallel& options, const Cuts& cuts,
+                                std::span<const ValueId> gradients) {
+  return partitioned(
+      step, {.axis = "tp", .ranks = options.ranks, .scatters_tokens = options.scatters_tokens, .math = options.math},
+      cuts, gradients);
+}
+
+PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
+                              std::span<const ValueId> gradients) {
+  for (const OpCall& call : step.ops()) {
+    if (call.kind == dropout_kind && options.ranks > 1)
+      throw ProgramError("partition: all ranks would draw the masks of dropout '" + call.label + "' alike");
+  }
+  return partitioned(step,
+                     {.axis = "fsdp",
+                      .ranks = options.ranks,
+                      .has_own_batches = true,
+                      .reduction = options.reduction,
+                      .math = options.math},
+                     cuts, gradients);
 }
 
 }  // namespace gpubench

@@ -1,0 +1,65 @@
+// A training step whose tensors are cut over several ranks, in one of two ways.
+//
+// Tensor parallel: each rank does its part of the work on the whole batch. Shoeybi et al., "Megatron-LM", arXiv
+// 1909.08053: linear layers cut by columns, those behind them by rows, attention by heads; norms and residuals on a
+// part of the tokens each: Korthikanti et al., arXiv 2205.05198.
+//
+// Fully sharded: each rank has a batch of its own, and keeps a part of every weight, of its gradient and of its
+// optimizer's state. Rajbhandari et al., "ZeRO", arXiv 1910.02054 (stage 3); Zhao et al., "PyTorch FSDP", arXiv
+// 2304.11277.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/program.h"
+#include "reference/ops/transform/sharding.h"
+
+namespace gpubench {
+
+/// Sources that are cut, by name: weights, and what belongs to them (biases, masters, moments).
+using Cuts = std::map<std::string, Cut, std::less<>>;
+
+struct TensorParallel {
+  int ranks = 1;
+  /// Sequence parallelism: what linear layers cut by rows return is scattered over the tokens, not the same on all
+  /// ranks, and gathered before the next layer.
+  bool scatters_tokens = false;
+  Math math = {};  ///< of the reductions
+};
+
+struct PartitionedStep {
+  Program program;
+  std::vector<ValueId> gradients;  ///< of all ranks: what data_parallel() reduces over replicas
+};
+
+/// `step`, of one rank, on the ranks of a mesh with the axis "tp". Every rank runs every op on its part of those
+/// operands that are cut, as sharding_of() allows, and on the whole of all others. Addends of a result are reduced
+/// right behind their op; operands that an op needs whole are gathered before it. The gradients' norm is that of all
+/// parts, those that every rank has counted once.
+///
+/// Tensors and ops are named "x@1". For one rank the result is the step itself. Throws ProgramError for a step of
+/// several ranks, for a cut of a source that the step lacks, for an extent that the ranks cannot share equally, and
+/// where an operand would have to be gathered along another axis than its first.
+[[nodiscard]] PartitionedStep tensor_parallel(const Program& step, const TensorParallel& options, const Cuts& cuts,
+                                              std::span<const ValueId> gradients);
+
+struct FullySharded {
+  int ranks = 1;
+  Reduction reduction = Reduction::average;  ///< average where the loss is a mean over the batch, else sum
+  Math math = {};                            ///< of the reductions
+};
+
+/// `step`, of one rank, on the ranks of a mesh with the axis "fsdp", each with a batch of its own: sources that are
+/// placed as shards (Placement::shard) become the ranks' parts of one tensor. A source that `cuts` names is cut; a
+/// weight is gathered once a step, as early as data flow allows, and the whole is kept until the step ends. Each of the
+/// `gradients` is reduced right behind the op that makes it, to its parts where its weight is cut, and what comes
+/// behind them (norm, clip, optimizer) works on parts. For one rank the result is the step itself. Throws ProgramError
+/// as tensor_parallel(), and for a step with dropout, whose ranks would draw the same masks.
+[[nodiscard]] PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
+                                            std::span<const ValueId> gradients);
+
+}  // namespace gpubench
