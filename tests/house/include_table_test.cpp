@@ -50,6 +50,7 @@ const std::vector<Rule>& table() {
        {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/", "harness/hardware/"},
        {"fmt/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "spawn.h", "sys/", "sched.h", "dlfcn.h", "elf.h",
         "xmmintrin.h"}},
+      {"harness/remote/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/", "sys/mman.h"}},
       {"harness/report/",
        {"harness/core/", "harness/measure/statistics.h"},
        {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
