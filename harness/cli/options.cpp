@@ -133,8 +133,9 @@ class CommandLine {
       options.own_words = words_without({"--dry-run", "--tuning-cache", "--turns"});
       options.from_environment = apply(variables);
       // A case's rerun line names what chooses it.
-      options.rerun_words = words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks",
-                                           "--seed", "--dry-run", "--turns", "--isolate", "--deadline", "--anonymize"});
+      options.rerun_words =
+          words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks", "--seed", "--dry-run",
+                         "--turns", "--isolate", "--mpi", "--deadline", "--anonymize"});
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }

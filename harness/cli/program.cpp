@@ -23,7 +23,10 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/help.h"
+#include "harness/cli/launcher.h"
+#include "harness/cli/mpi_module.h"
 #include "harness/cli/options.h"
+#include "harness/cli/process_ranks.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verbs.h"
@@ -122,29 +125,33 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
                                 std::vector<BackendEntry> backends, std::string_view revision) {
   const std::string program = own_path(argc > 0 ? argv[0] : "gpubench");
   const bool is_helper = helper_output(argc, argv) >= 0;  // a child already: it is its parent that may not wait
-  return {suites,
-          std::move(backends),
-          std::cout,
-          std::cerr,
-          ::isatty(STDOUT_FILENO) == 1,
-          ::isatty(STDERR_FILENO) == 1,
-          terminal_columns(STDERR_FILENO),
-          [](const char* variable) {
-            const char* value = std::getenv(variable);
-            return std::string(value == nullptr ? "" : value);
-          },
-          [program, is_helper](double deadline_s) {
-            return is_helper ? probe_nvidia_driver() : ask_nvidia_driver(program, deadline_s, stop_flag);
-          },
-          program,
-          stop_flag,
-          names_of_variables(),
-          std::string(revision),
-          [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
-          terminal_columns(STDOUT_FILENO),
-          [] { return read_host(); },
-          catch_signals,
-          [program](const BackendEntry&, double deadline_s) { return ask_libraries(program, deadline_s, stop_flag); }};
+  return {
+      suites,
+      std::move(backends),
+      std::cout,
+      std::cerr,
+      ::isatty(STDOUT_FILENO) == 1,
+      ::isatty(STDERR_FILENO) == 1,
+      terminal_columns(STDERR_FILENO),
+      [](const char* variable) {
+        const char* value = std::getenv(variable);
+        return std::string(value == nullptr ? "" : value);
+      },
+      [program, is_helper](double deadline_s) {
+        return is_helper ? probe_nvidia_driver() : ask_nvidia_driver(program, deadline_s, stop_flag);
+      },
+      program,
+      stop_flag,
+      names_of_variables(),
+      std::string(revision),
+      [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
+      terminal_columns(STDOUT_FILENO),
+      [] { return read_host(); },
+      catch_signals,
+      [program](const BackendEntry&, double deadline_s) { return ask_libraries(program, deadline_s, stop_flag); },
+      [] { return std::time(nullptr); },
+      std::cin,
+      [program](const LauncherPlace& place, double send_limit_s) { return join_by_mpi(program, place, send_limit_s); }};
 }
 
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
@@ -219,24 +226,116 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
 
 }  // namespace
 
-int run_cli(int argc, const char* const* argv, const Environment& environment) {
-  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  Options options;
-  const auto complain = [&](const std::exception& e) {
+namespace {
+
+// What was started beside this process is no run of its own: children of this one must not take themselves for one.
+void leave_launcher() { ::setenv("GPUBENCH_MPI", "off", 1); }
+
+const BackendEntry& shared_backend(const Options& options, const Environment& environment, const LauncherPlace& place) {
+  if (options.device != "auto" && options.device != "cpu")
+    throw UsageError(fmt::format(
+        "--device: ranks in several processes ({}, {} of them) are of CPUs; take --device cpu, or one process for all "
+        "GPUs of a machine",
+        place.launcher, place.processes));
+  if (!options.implementations.empty())
+    throw UsageError(
+        fmt::format("--impl: an implementation under test runs in one process, and {} started {}; start one",
+                    place.launcher, place.processes));
+  for (const BackendEntry& entry : environment.backends) {
+    if (entry.name == "cpu" && entry.take_share) return entry;
+  }
+  throw CannotMeasure(fmt::format("{} started {} processes, and this program has no ranks in several", place.launcher,
+                                  place.processes));
+}
+
+// A run of which this is one of several processes. Process 0 acts as a run by itself does, with the ranks of all; what
+// it returns is the exit code of all.
+int act_together(Options options, const Environment& environment, const LauncherPlace& place,
+                 const std::function<int(const Options&, const Environment&)>& act) {
+  const BackendEntry& cpu = shared_backend(options, environment, place);
+  const double limit_s = options.deadline_s.value_or(cpu.rank_stall_limit_s);
+  if (!environment.join_processes)
+    throw CannotMeasure(
+        fmt::format("{} started {} processes, and this program joins none", place.launcher, place.processes));
+  std::unique_ptr<ProcessRanks> ranks;
+  try {
+    ranks = std::make_unique<ProcessRanks>(environment.join_processes(place, limit_s), cpu,
+                                           fmt::format("{} {}", GPUBENCH_BUILD_ID, environment.revision), limit_s);
+  } catch (const BackendError& e) {
+    throw CannotMeasure(e.what());
+  }
+  if (!ranks->reports()) {
+    ranks->serve();
+    return exit_codes::ok;
+  }
+  const auto complain = [&environment](const std::exception& e) {
     environment.err << "gpubench: " << visible(e.what()) << std::endl;
   };
   try {
+    ranks->greet();
+  } catch (const BackendError& e) {
+    complain(e);
+    ranks->end(exit_codes::could_not_measure, true);
+  }
+  for (const std::string& note : ranks->notes()) environment.err << "note: " << visible(note) << std::endl;
+  Environment together = environment;
+  together.backends = {ranks->entry(cpu)};
+  options.device = cpu.name;
+  options.isolate = false;
+  options.started_by = fmt::format("{} {} ", place.launcher == "srun" ? "srun -n" : "mpirun -np", place.processes);
+  if (options.selection.ranks.empty()) options.selection.ranks = {place.processes};
+  int code = exit_codes::could_not_measure;
+  try {
+    code = act(options, together);
+  } catch (const UsageError& e) {
+    complain(e);
+    code = exit_codes::usage;
+  } catch (const std::bad_alloc&) {
+    environment.err << out_of_memory;
+  } catch (const std::exception& e) {
+    complain(e);
+    if (const int signal = environment.stop.load(); signal != 0) code = exit_code({{}, signal, true});
+  }
+  environment.out.flush();
+  environment.err.flush();
+  ranks->end(code);
+  return code;
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv, const Environment& environment) {
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  Options options;
+  LauncherPlace place;  // of several processes the first alone says what concerns all of them
+  const auto complain = [&](const std::exception& e) {
+    if (place.rank == 0) environment.err << "gpubench: " << visible(e.what()) << std::endl;
+  };
+  try {
+    place = launcher_place(environment.variable);
     options = parse_options(words, environment.variable, suite_names(environment));
+    const bool is_helper = options.is_worker() || options.worker_output >= 0;
+    if (is_helper || !options.mpi) place = {};
+    if (options.asks_for_nothing && place.rank > 0) return exit_codes::usage;
     if (options.asks_for_nothing) {
       environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
       return exit_codes::usage;
     }
     if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);  // for child processes as well
-    const int code = act(options, words, environment);
-    environment.out.flush();
-    if (environment.out.good()) return code;
-    environment.err << "gpubench: standard output could not be written" << std::endl;
-    return code == exit_codes::ok ? exit_codes::could_not_measure : code;
+    const auto act_and_say = [&words](const Options& with, const Environment& in) {
+      const int code = act(with, words, in);
+      in.out.flush();
+      if (in.out.good()) return code;
+      in.err << "gpubench: standard output could not be written" << std::endl;
+      return code == exit_codes::ok ? exit_codes::could_not_measure : code;
+    };
+    if (place.processes == 1) return act_and_say(options, environment);
+    if (options.verb == Verb::run && !options.dry_run) return act_together(options, environment, place, act_and_say);
+    leave_launcher();
+    if (place.rank > 0) return exit_codes::ok;
+    environment.err << fmt::format("note: {} started {} processes; this is of the first alone\n", place.launcher,
+                                   place.processes);
+    return act_and_say(options, environment);
   } catch (const UsageError& e) {
     complain(e);
     if (!options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line

@@ -161,7 +161,8 @@ class Run {
       return "";
     }
     const std::filesystem::path file = destination_.journal_file;
-    return "gpubench run --resume " + (file.filename() == journal_name ? file.parent_path() : file).string();
+    return options_.started_by + "gpubench run --resume " +
+           (file.filename() == journal_name ? file.parent_path() : file).string();
   }
 
   // With "-" standard output holds one document alone, with --turns their answers; people read the rest on standard

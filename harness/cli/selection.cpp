@@ -110,7 +110,7 @@ std::vector<std::string> doubtful_wishes(const Options& options, const DeviceCho
     sentences.push_back("--energy: only GPUs count their energy; on this device no case will have joules");
   const auto& ranks = options.selection.ranks;
   const int most = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
-  if (most > processors) {
+  if (most > processors && !device.backend->ranks_have_processors) {
     sentences.push_back(
         fmt::format("--ranks {}: {} ranks share {} processor{}; they wait for each other, and the figures say nothing "
                     "of {} devices",
@@ -162,7 +162,7 @@ std::string id_pattern(const std::string& id) {
 }
 
 std::string rerun_prefix(const Options& options) {
-  std::vector<std::string> words{"gpubench run"};
+  std::vector<std::string> words{options.started_by + "gpubench run"};
   words.insert(words.end(), options.rerun_words.begin(), options.rerun_words.end());
   return joined(words, " ");
 }

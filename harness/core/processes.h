@@ -33,12 +33,13 @@ class RankCollectives {
   /// Who computes, "openmpi:4.1.4:allreduce". Throws Unsupported where the op, the type or the layout is not available.
   /// Asks no other process.
   [[nodiscard]] virtual std::string implementation(const OpCall& call, std::span<const TensorSpec> tensors) = 0;
-  /// `tensors`: of all members, inputs, then outputs, as in reference/ops/collective.h; those of other processes have no
-  /// address. All members of the group call it at the same time. Throws BackendError.
+  /// `tensors`: of all members, inputs, then outputs, as in reference/ops/collective.h; those of other processes have
+  /// no address. All members of the group call it at the same time. Throws BackendError.
   [[nodiscard]] virtual Launch bind(const OpCall& call, std::span<const Tensor> tensors) = 0;
   /// This process's part, complete on return. Members of a group that share launches run them in the same order; at
-  /// most one runs at a time in each process. Throws DeviceLost where the library reports an error.
-  virtual void run(const Launch& launch) = 0;
+  /// most one runs at a time in each process. `beside_compute`: ops are run at the same time, by processors that must
+  /// not be kept busy with waiting for a peer. Throws DeviceLost where the library reports an error.
+  virtual void run(const Launch& launch, bool beside_compute) = 0;
   /// Returns once all of these processes are here. Throws as `run`.
   virtual void align() = 0;
 };

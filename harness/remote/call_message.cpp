@@ -15,9 +15,10 @@ namespace gpubench {
 template <>
 inline constexpr auto enum_names<Phase> = std::to_array<std::string_view>({"setup", "timed"});
 template <>
-inline constexpr auto enum_names<Fill::Kind> =
-    std::to_array<std::string_view>({"normal", "positive", "integers", "constant", "sequence", "norm_rows", "pointwise",
-                                     "tiny_mix", "boundaries", "masked"});
+inline constexpr auto enum_names<Fill::Kind> = std::to_array<std::string_view>({"normal", "positive", "integers",
+                                                                                "constant", "sequence", "norm_rows",
+                                                                                "pointwise", "tiny_mix", "boundaries",
+                                                                                "masked"});
 template <>
 inline constexpr auto enum_names<AxisSpread::Kind> = std::to_array<std::string_view>({"sharded", "partial"});
 

@@ -1,5 +1,5 @@
-// Bytes that one process sends to another of the same build: numbers, texts and lists, one after the other. What is read
-// comes from outside, so each length is held against what is there.
+// Bytes that one process sends to another of the same build: numbers, texts and lists, one after the other. What is
+// read comes from outside, so each length is held against what is there.
 #pragma once
 
 #include <algorithm>
@@ -89,7 +89,7 @@ class MessageReader {
     std::vector<decltype(get_one())> all;
     const auto count = get<std::uint64_t>();
     if (count > rest_.size()) throw MessageError("a message ends within a list");  // each takes a byte at least
-    all.reserve(std::min<std::uint64_t>(count, 4096));  // it may be a lie
+    all.reserve(std::min<std::uint64_t>(count, 4096));                             // it may be a lie
     for (std::uint64_t i = 0; i < count; ++i) all.push_back(get_one());
     return all;
   }

@@ -10,6 +10,7 @@
 //   release   buffers, plans, launches: lists of u64   none is sent
 //   write     Place, bytes                             -
 //   read      Place, count u64                         bytes
+//   runs      bytes of a run u64, Places                bytes
 //   fill      Place, pattern, count u64                -
 //   copy      to Place, from Place, count u64          -
 //   gather    Place, bytes of a run u64, offsets i64   bytes
@@ -46,13 +47,33 @@ inline constexpr std::size_t most_message_bytes = std::size_t{64} << 20U;
 inline constexpr double beat_every_s = 0.5;
 
 enum class Request {
-  hello, describe, open, close, allocate, release, write, read, fill, copy, gather, scan, print, keeps, plan, bind, offers,
-  join, run, interval, end
+  hello,
+  describe,
+  open,
+  close,
+  allocate,
+  release,
+  write,
+  read,
+  runs,
+  fill,
+  copy,
+  gather,
+  scan,
+  print,
+  keeps,
+  plan,
+  bind,
+  offers,
+  join,
+  run,
+  interval,
+  end
 };
 template <>
 inline constexpr auto enum_names<Request> = std::to_array<std::string_view>(
-    {"hello", "describe", "open", "close", "allocate", "release", "write", "read", "fill", "copy", "gather", "scan",
-     "print", "keeps", "plan", "bind", "offers", "join", "run", "interval", "end"});
+    {"hello",  "describe", "open",  "close", "allocate", "release", "write",  "read", "runs", "fill",     "copy",
+     "gather", "scan",     "print", "keeps", "plan",     "bind",    "offers", "join", "run",  "interval", "end"});
 
 enum class Answer {
   done,    ///< what the table says
@@ -65,8 +86,8 @@ inline constexpr auto enum_names<Answer> = std::to_array<std::string_view>({"don
 /// Which exception it was.
 enum class Failure { error, unsupported, program, memory, lost };
 template <>
-inline constexpr auto enum_names<Failure> = std::to_array<std::string_view>({"error", "unsupported", "program", "memory",
-                                                                             "lost"});
+inline constexpr auto enum_names<Failure> = std::to_array<std::string_view>({"error", "unsupported", "program",
+                                                                             "memory", "lost"});
 
 /// A place in a buffer of the process that is asked; buffer 0: none.
 struct Place {
@@ -91,7 +112,7 @@ struct Beat {
 
 /// Who a process is.
 struct Hello {
-  std::string build;     ///< sources and headers that it was built of
+  std::string build;  ///< sources and headers that it was built of
   std::string host;
   int pid = 0;
   double clock_s = 0.0;  ///< time of day

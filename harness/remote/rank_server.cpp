@@ -164,6 +164,7 @@ class RankServer {
       case Request::close: sets_.erase(message.get<std::uint64_t>()); return;
       case Request::allocate: answer.put(buffers_.add(device().allocate(message.get<std::uint64_t>()))); return;
       case Request::release: return release(message);
+      case Request::runs: return runs(message, answer);
       case Request::write:
       case Request::read:
       case Request::fill:
@@ -242,8 +243,8 @@ class RankServer {
     if (place.buffer == 0) return nullptr;
     const Buffer& buffer = buffers_.at(place.buffer);
     if (place.offset > buffer.bytes() || bytes > buffer.bytes() - place.offset)
-      throw MessageError(fmt::format("{} bytes from {} on are asked for, of a buffer of {}", bytes, place.offset,
-                                     buffer.bytes()));
+      throw MessageError(
+          fmt::format("{} bytes from {} on are asked for, of a buffer of {}", bytes, place.offset, buffer.bytes()));
     return buffer.data() + place.offset;
   }
   /// Of what is sent or examined, which cannot be nowhere.
@@ -285,6 +286,16 @@ class RankServer {
     return bytes;
   }
 
+  void runs(MessageReader& message, MessageWriter& answer) {
+    const auto run = message.get<std::uint64_t>();
+    if (run > most_piece_bytes) throw MessageError("a run of bytes is longer than a message");
+    const std::vector<const std::byte*> from =
+        message.list([&]() -> const std::byte* { return really_at(get_place(message), run); });
+    std::vector<std::byte> bytes(expect_piece(run * from.size()));
+    device().read_runs(bytes, from);
+    answer.put(std::span<const std::byte>(bytes));
+  }
+
   void gather(const Place& place, MessageReader& message, MessageWriter& answer) {
     const auto run = message.get<std::uint64_t>();
     const std::vector<std::int64_t> offsets = message.numbers<std::int64_t>();
@@ -307,8 +318,7 @@ class RankServer {
     }
     const double last = static_cast<double>(rows.rows) * static_cast<double>(std::max(rows.stride, rows.columns));
     if (last > static_cast<double>(most_tensor_bytes)) throw MessageError("a scan of more than any tensor has");
-    const std::int64_t span =
-        rows.elements() == 0 ? 0 : (rows.rows - 1) * rows.stride + rows.columns;
+    const std::int64_t span = rows.elements() == 0 ? 0 : (rows.rows - 1) * rows.stride + rows.columns;
     const std::byte* data = really_at(place, static_cast<std::uint64_t>(bytes_of(type, span)));
     const auto count = static_cast<std::size_t>(scan_chunks(rows.elements()));
     if (count * sizeof(ChunkScan) > most_message_bytes) throw MessageError("a scan of more than a message can tell");
@@ -356,8 +366,8 @@ class RankServer {
     Set& set = set_of(message);
     const OpCall call = get_call(message);
     at_work_on(call);
-    answer.put(launches_.add(
-        std::make_shared<ServedLaunch>(ServedLaunch{set.collectives->bind(call, tensors(message)), &interned(call.label), true})));
+    answer.put(launches_.add(std::make_shared<ServedLaunch>(
+        ServedLaunch{set.collectives->bind(call, tensors(message)), &interned(call.label), true})));
   }
 
   void run(MessageReader& message) {

@@ -19,8 +19,8 @@ struct ServerSetup {
 };
 
 /// Serves until it is told to end; returns the exit code that comes with it. What a request throws is its answer; an op
-/// that fails within an interval is told of when that ends, since the rank's collectives go on, for which its peers wait.
-/// Throws BackendError where the channel breaks.
+/// that fails within an interval is told of when that ends, since the rank's collectives go on, for which its peers
+/// wait. Throws BackendError where the channel breaks.
 [[nodiscard]] int serve_rank(Channel& channel, const ServerSetup& setup);
 
 }  // namespace gpubench

@@ -87,6 +87,18 @@ class RemoteBackend final : public Backend {
       take(piece, ask(request));
     }
   }
+  void read_runs(std::span<std::byte> host, std::span<const std::byte* const> from) override {
+    if (from.empty() || host.empty()) return;
+    const std::size_t run = host.size() / from.size();
+    const std::size_t at_once = std::max<std::size_t>(1, std::min(most_piece_bytes / run, most_piece_bytes / 16));
+    for (std::size_t done = 0; done < from.size(); done += at_once) {
+      const std::span<const std::byte* const> some = from.subspan(done, std::min(at_once, from.size() - done));
+      MessageWriter request = RemoteProcess::request(Request::runs);
+      request.put(static_cast<std::uint64_t>(run));
+      request.put_list(some, [&](const std::byte* place) { put_place(request, rank_.memory->at(place)); });
+      take(host.subspan(done * run, some.size() * run), ask(request));
+    }
+  }
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
     if (pattern.empty() || bytes == 0) return;
     MessageWriter request = about(Request::fill, device);
@@ -203,7 +215,9 @@ const RemoteLaunch& RemoteCollective::of(int rank) const {
   return *parts_[static_cast<std::size_t>(*place)];
 }
 
-std::unique_ptr<Backend> open_remote_backend(RemoteRank rank) { return std::make_unique<RemoteBackend>(std::move(rank)); }
+std::unique_ptr<Backend> open_remote_backend(RemoteRank rank) {
+  return std::make_unique<RemoteBackend>(std::move(rank));
+}
 
 void run_remote(const RemoteRank& rank, const RemoteLaunch& launch) {
   MessageWriter request = RemoteProcess::request(Request::run);

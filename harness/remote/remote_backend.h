@@ -49,8 +49,8 @@ class RemoteCollective final : public LaunchImpl {
   std::vector<std::shared_ptr<RemoteLaunch>> parts_;
 };
 
-/// The device of a rank. Asks the process once, for what it is. Its launches are run one by one, or by the queues of the
-/// rank: sequence() and time() throw Unsupported.
+/// The device of a rank. Asks the process once, for what it is. Its launches are run one by one, or by the queues of
+/// the rank: sequence() and time() throw Unsupported.
 [[nodiscard]] std::unique_ptr<Backend> open_remote_backend(RemoteRank rank);
 
 /// The lanes of a rank, which its process runs.

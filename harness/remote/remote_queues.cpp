@@ -98,6 +98,8 @@ class RemoteQueues final : public RankQueues {
 
 }  // namespace
 
-std::unique_ptr<RankQueues> open_remote_queues(RemoteRank rank) { return std::make_unique<RemoteQueues>(std::move(rank)); }
+std::unique_ptr<RankQueues> open_remote_queues(RemoteRank rank) {
+  return std::make_unique<RemoteQueues>(std::move(rank));
+}
 
 }  // namespace gpubench

@@ -60,11 +60,12 @@ class RemoteCommunicator final : public Communicator {
   RemoteCommunicator& operator=(const RemoteCommunicator&) = delete;
   ~RemoteCommunicator() override {
     try {
-      if (watch_->lost().empty()) (void)ask_all(processes_of(RankGroup::first(size())), [this](std::size_t) {
-        MessageWriter request = RemoteProcess::request(Request::close);
-        request.put(ranks_.front().set);
-        return request;
-      });
+      if (watch_->lost().empty())
+        (void)ask_all(processes_of(RankGroup::first(size())), [this](std::size_t) {
+          MessageWriter request = RemoteProcess::request(Request::close);
+          request.put(ranks_.front().set);
+          return request;
+        });
     } catch (const std::exception& e) {
       watch_->lose(e.what());  // the next request tells
     }
@@ -109,8 +110,8 @@ class RemoteCommunicator final : public Communicator {
     run_remote(ranks_.at(static_cast<std::size_t>(rank)), own->of(rank));
   }
 
-  // A rank that fails goes on with its collectives (served_lanes.h), so nobody waits for it in vain: there is nothing to
-  // stop. One that hangs loses all of them (StallWatch).
+  // A rank that fails goes on with its collectives (served_lanes.h), so nobody waits for it in vain: there is nothing
+  // to stop. One that hangs loses all of them (StallWatch).
   void stop() override {}
   [[nodiscard]] bool restart() override { return watch_->lost().empty(); }
   [[nodiscard]] std::vector<int> waiting() const override { return watch_->waiting(); }
@@ -143,7 +144,8 @@ DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const std:
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const std::int64_t sharing = on_host[hosts[rank]];
     all.units += devices[rank].units;
-    all.memory_bytes = std::min(rank == 0 ? INT64_MAX : all.memory_bytes, ranks * (devices[rank].memory_bytes / sharing));
+    all.memory_bytes =
+        std::min(rank == 0 ? INT64_MAX : all.memory_bytes, ranks * (devices[rank].memory_bytes / sharing));
     all.available_bytes =
         std::min(rank == 0 ? INT64_MAX : all.available_bytes, ranks * (devices[rank].available_bytes / sharing));
   }
@@ -173,8 +175,9 @@ RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, doubl
     hello.clock_s = reader.get<double>();
     const std::string name = fmt::format("process {} (pid {} on {})", rank, hello.pid, hello.host);
     if (version != protocol_version || hello.build != own.build) {
-      throw BackendError(fmt::format("{} is of another build: {} there, {} in process 0; start the same program everywhere",
-                                     name, hello.build, own.build));
+      throw BackendError(
+          fmt::format("{} is of another build: {} there, {} in process 0; start the same program everywhere", name,
+                      hello.build, own.build));
     }
     const double ahead_s = hello.clock_s - (before_s + after_s) / 2.0;
     constexpr double worth_a_word_s = 1.0;
@@ -205,9 +208,10 @@ void RemoteRanks::compare_devices() {
     if (there != here)
       throw BackendError(fmt::format("{} has other libraries: {} there, {} in process 0", name, there, here));
     if (devices[rank].name != devices.front().name)
-      notes_.push_back(fmt::format("{} has another processor: {} there, {} in process 0; a sample is the time of the "
-                                   "slowest rank",
-                                   name, devices[rank].name, devices.front().name));
+      notes_.push_back(
+          fmt::format("{} has another processor: {} there, {} in process 0; a sample is the time of the "
+                      "slowest rank",
+                      name, devices[rank].name, devices.front().name));
   }
 }
 

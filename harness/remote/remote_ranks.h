@@ -19,11 +19,10 @@ inline constexpr const char* oversubscribed_property = "oversubscribed";
 
 class RemoteRanks {
  public:
-  /// `channels`: to the process of each rank, where serve_rank() answers; that of rank 0 may be a thread of this process.
-  /// They must outlive this and all that it opens. `own`: who this process is. `limit_s`: how long one may be silent; 0:
-  /// for ever.
-  /// Throws BackendError that names the process where one is of another build, has other libraries, or cannot open its
-  /// device; DeviceLost where one does not answer.
+  /// `channels`: to the process of each rank, where serve_rank() answers; that of rank 0 may be a thread of this
+  /// process. They must outlive this and all that it opens. `own`: who this process is. `limit_s`: how long one may be
+  /// silent; 0: for ever. Throws BackendError that names the process where one is of another build, has other
+  /// libraries, or cannot open its device; DeviceLost where one does not answer.
   RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }

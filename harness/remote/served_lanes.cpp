@@ -69,7 +69,8 @@ void ServedLanes::communicate(const LaneStep& step) {
   if (cut_off_) return;
   progress_.communication().begin(step.label);
   try {
-    collectives_->run(*step.work);
+    // Of a program with one lane alone, all is done by the thread that computes.
+    collectives_->run(*step.work, std::this_thread::get_id() == communication_.get_id());
   } catch (...) {
     cut_off_ = failed_ = true;
     keep(std::current_exception());

@@ -26,7 +26,7 @@ class WorkProgress {
   class Lane {
    public:
     void begin(const std::string* label) {
-      label_.store(label, std::memory_order_relaxed);
+      label_.store(label, std::memory_order_release);  // with its text
       busy_.store(true, std::memory_order_relaxed);
       step();
     }
@@ -88,8 +88,8 @@ class ServedLanes {
   HostLanes lanes_;
   Backend* backend_ = nullptr;  // of the interval
   RankCollectives* collectives_ = nullptr;
-  std::atomic<bool> failed_{false};     // an op: no other one is run
-  std::atomic<bool> cut_off_{false};    // a collective: no other one can be run
+  std::atomic<bool> failed_{false};   // an op: no other one is run
+  std::atomic<bool> cut_off_{false};  // a collective: no other one can be run
   std::mutex mutex_;
   std::condition_variable changed_;
   std::exception_ptr failure_;  // the first

@@ -23,8 +23,8 @@ class StallWatch {
   void end(int rank);
 
   /// Called again and again by who waits for the rank. Throws DeviceLost where one at work is not heard of, and where
-  /// nobody comes any further and this rank is to blame, since it is in no wait for a peer: "process 1 (pid 17 on b) has
-  /// come no further for 15 s, last in 'y'; rank 0 was waiting". After that every call throws RanksStopped.
+  /// nobody comes any further and this rank is to blame, since it is in no wait for a peer: "process 1 (pid 17 on b)
+  /// has come no further for 15 s, last in 'y'; rank 0 was waiting". After that every call throws RanksStopped.
   void look(int rank, Clock::time_point now = Clock::now());
 
   [[nodiscard]] std::vector<int> waiting() const;

@@ -1,10 +1,7 @@
 #include "tests/harness/remote/memory_processes.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -16,35 +13,6 @@
 
 namespace gpubench::testing {
 namespace {
-
-struct Queue {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::vector<std::byte>> messages;
-};
-
-class MemoryChannel final : public Channel {
- public:
-  MemoryChannel(std::shared_ptr<Queue> out, std::shared_ptr<Queue> in) : out_(std::move(out)), in_(std::move(in)) {}
-  void send(std::span<const std::byte> message) override {
-    {
-      const std::lock_guard lock(out_->mutex);
-      out_->messages.emplace_back(message.begin(), message.end());
-    }
-    out_->changed.notify_all();
-  }
-  [[nodiscard]] std::optional<std::vector<std::byte>> receive(double seconds) override {
-    std::unique_lock lock(in_->mutex);
-    if (!in_->changed.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return !in_->messages.empty(); }))
-      return std::nullopt;
-    std::vector<std::byte> message = std::move(in_->messages.front());
-    in_->messages.pop_front();
-    return message;
-  }
-
- private:
-  std::shared_ptr<Queue> out_, in_;
-};
 
 /// A collective of one group: each member adds its own tensors when it binds.
 struct Meeting {
@@ -110,7 +78,7 @@ class MemoryCollectives final : public RankCollectives {
     if (--forming->members_left == 0) forming = nullptr;  // the next is another one
     return launch;
   }
-  void run(const Launch& launch) override {
+  void run(const Launch& launch, bool /*its barriers sleep*/) override {
     const auto& own = dynamic_cast<const MeetingLaunch&>(*launch);
     own.meeting->barrier.arrive(own.member);
     const RankTasks tasks = tasks_of(own.call, own.meeting->tensors)[static_cast<std::size_t>(own.member)];
@@ -141,11 +109,6 @@ struct MemoryProcesses::Shared {
   }
 };
 
-ChannelPair memory_channel() {
-  const auto there = std::make_shared<Queue>(), back = std::make_shared<Queue>();
-  return {std::make_unique<MemoryChannel>(there, back), std::make_unique<MemoryChannel>(back, there)};
-}
-
 ServerSetup usual_setup(int rank) {
   ServerSetup setup;
   setup.hello = {"this build", "host" + std::to_string(rank), 100 + rank, 0.0};
@@ -156,7 +119,7 @@ ServerSetup usual_setup(int rank) {
 MemoryProcesses::MemoryProcesses(int ranks, double limit_s, const MakeSetup& make)
     : shared_(std::make_shared<Shared>()), limit_s_(limit_s) {
   for (int rank = 0; rank < ranks; ++rank) {
-    channels_.push_back(memory_channel());
+    channels_.push_back(local_channel());
     ServerSetup setup = make ? make(rank) : usual_setup(rank);
     setup.open_collectives = [shared = shared_, rank](int count) { return shared->open(count, rank); };
     threads_.emplace_back([channel = std::shared_ptr<Channel>(std::move(channels_.back().second)),

@@ -8,16 +8,11 @@
 #include <vector>
 
 #include "harness/core/processes.h"
+#include "harness/remote/local_channel.h"
 #include "harness/remote/rank_server.h"
 #include "harness/remote/remote_ranks.h"
 
 namespace gpubench::testing {
-
-/// The two ends of a channel.
-struct ChannelPair {
-  std::unique_ptr<Channel> first, second;
-};
-[[nodiscard]] ChannelPair memory_channel();
 
 /// What one of the processes is like.
 using MakeSetup = std::function<ServerSetup(int rank)>;

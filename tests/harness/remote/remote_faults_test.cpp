@@ -42,8 +42,7 @@ class FaultyBackend final : public ForwardingBackend {
 testing::MakeSetup faulty(std::function<void()> fault) {
   return [fault = std::move(fault)](int rank) {
     ServerSetup setup = usual_setup(rank);
-    if (rank == 1)
-      setup.open_backend = [fault] { return std::make_unique<FaultyBackend>(open_cpu_backend(1), fault); };
+    if (rank == 1) setup.open_backend = [fault] { return std::make_unique<FaultyBackend>(open_cpu_backend(1), fault); };
     return setup;
   };
 }
@@ -126,13 +125,14 @@ std::string refusal(const testing::MakeSetup& make, double limit_s = 15.0) {
 }
 
 TEST(RemoteFaults, AProcessOfAnotherBuildIsRefusedWithBoth) {
-  EXPECT_EQ(refusal([](int rank) {
-              ServerSetup setup = usual_setup(rank);
-              if (rank == 2) setup.hello.build = "an older one";
-              return setup;
-            }),
-            "process 2 (pid 102 on host2) is of another build: an older one there, this build in process 0; start the same "
-            "program everywhere");
+  EXPECT_EQ(
+      refusal([](int rank) {
+        ServerSetup setup = usual_setup(rank);
+        if (rank == 2) setup.hello.build = "an older one";
+        return setup;
+      }),
+      "process 2 (pid 102 on host2) is of another build: an older one there, this build in process 0; start the same "
+      "program everywhere");
 }
 
 /// The device with another version of its library.
@@ -155,7 +155,8 @@ TEST(RemoteFaults, AProcessWithAnotherLibraryIsRefusedWithBothVersions) {
     if (rank == 1) setup.open_backend = [] { return std::make_unique<OtherLibrary>(open_cpu_backend(1)); };
     return setup;
   });
-  EXPECT_EQ(why.find("process 1 (pid 101 on host1) has other libraries: cpu, onednn 1.0.0 there, cpu, onednn "), 0U) << why;
+  EXPECT_EQ(why.find("process 1 (pid 101 on host1) has other libraries: cpu, onednn 1.0.0 there, cpu, onednn "), 0U)
+      << why;
 }
 
 TEST(RemoteFaults, AProcessThatCannotOpenItsDeviceIsNamedWithTheReason) {
@@ -168,7 +169,7 @@ TEST(RemoteFaults, AProcessThatCannotOpenItsDeviceIsNamedWithTheReason) {
 }
 
 TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
-  testing::ChannelPair silent = testing::memory_channel();
+  ChannelPair silent = local_channel();
   try {
     const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3);
     FAIL();
@@ -180,7 +181,7 @@ TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
 
 /// One that answers with whatever it is given.
 TEST(RemoteFaults, AnAnswerThatIsNoneLosesTheProcess) {
-  testing::ChannelPair pair = testing::memory_channel();
+  ChannelPair pair = local_channel();
   const std::byte nonsense[] = {std::byte{200}, std::byte{1}};
   pair.second->send(nonsense);
   try {
@@ -193,7 +194,7 @@ TEST(RemoteFaults, AnAnswerThatIsNoneLosesTheProcess) {
 
 // Requests as nobody sends them: a server answers each with an error and goes on.
 TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
-  testing::ChannelPair pair = testing::memory_channel();
+  ChannelPair pair = local_channel();
   std::thread serving([channel = pair.second.get()] { EXPECT_EQ(serve_rank(*channel, usual_setup(0)), 7); });
   const auto answer_to = [&](const MessageWriter& request) {
     pair.first->send(request.bytes());
@@ -216,8 +217,10 @@ TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
   };
   EXPECT_EQ(answer_to(read(1, 40, 60)), "done");
   EXPECT_EQ(answer_to(read(1, 40, 61)), "61 bytes from 40 on are asked for, of a buffer of 100");
-  EXPECT_EQ(answer_to(read(1, ~std::uint64_t{0}, 2)), "2 bytes from 18446744073709551615 on are asked for, of a buffer of 100");
-  EXPECT_EQ(answer_to(read(1, 0, std::uint64_t{1} << 40U)), "1099511627776 bytes are asked for at a time; at most 8388608 can be");
+  EXPECT_EQ(answer_to(read(1, ~std::uint64_t{0}, 2)),
+            "2 bytes from 18446744073709551615 on are asked for, of a buffer of 100");
+  EXPECT_EQ(answer_to(read(1, 0, std::uint64_t{1} << 40U)),
+            "1099511627776 bytes are asked for at a time; at most 8388608 can be");
   EXPECT_EQ(answer_to(read(2, 0, 1)), "there is no buffer 2 here");
   EXPECT_EQ(answer_to(read(0, 0, 1)), "memory is asked for that is in no buffer");
   MessageWriter gather;
