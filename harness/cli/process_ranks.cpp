@@ -1,11 +1,14 @@
 #include "harness/cli/process_ranks.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "harness/core/error.h"
@@ -18,6 +21,19 @@ std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return "a host without a name";
   return name.data();
+}
+
+/// Gives the launcher the time to pass on what this process has written: one that is told to end all processes may
+/// leave the rest of it unread (MPICH 4.0 does).
+void let_launcher_read() {
+  using namespace std::chrono_literals;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    for (int looks = 0, unread = 1; looks < 100 && unread > 0; ++looks) {
+      if (::ioctl(stream, FIONREAD, &unread) != 0) break;  // no pipe
+      if (unread > 0) std::this_thread::sleep_for(10ms);
+    }
+  }
+  std::this_thread::sleep_for(200ms);  // from the launcher's helper on this host to the launcher
 }
 
 /// A backend whose device says more than it knows itself.
@@ -95,7 +111,10 @@ BackendEntry ProcessRanks::entry(const BackendEntry& cpu) {
 }
 
 void ProcessRanks::end(int code, bool at_once) {
-  if (at_once || ranks_ == nullptr || ranks_->lost()) processes_->abort(code);
+  if (at_once || ranks_ == nullptr || ranks_->lost()) {
+    let_launcher_read();
+    processes_->abort(code);
+  }
   ranks_->end(code);
   serving_.join();
   processes_->finish();

@@ -80,7 +80,8 @@ class ServedLanes {
 
  private:
   void compute(const LaneStep& step);
-  void communicate(const LaneStep& step);
+  void communicate(const LaneStep& step, bool beside_compute);
+  void run(const RankProgram& program);
   void keep(std::exception_ptr failure);
   void serve_communication();
 
