@@ -84,6 +84,7 @@ void ProcessRanks::serve() {
   // Process 0 decides when to stop; the launcher ends what outlives it.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever a library prints here is no result
   (void)serve_rank(processes_->channel(0), setup());
   processes_->finish();
 }
@@ -95,6 +96,8 @@ void ProcessRanks::greet() {
   for (int rank = 1; rank < processes_->size(); ++rank) channels.push_back(&processes_->channel(rank));
   ranks_ = std::make_unique<RemoteRanks>(std::move(channels), setup().hello, limit_s_);
   notes_ = ranks_->notes();
+  notes_.insert(notes_.begin(), fmt::format("{} processes, joined by {}, are the ranks of this run, on CPUs",
+                                            processes_->size(), processes_->library()));
   if (share_.is_oversubscribed)
     notes_.emplace_back(
         "there are more processes than processors: they wait for each other, and the figures say nothing of as many "
