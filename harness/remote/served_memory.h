@@ -24,8 +24,7 @@ class Numbered {
   }
   [[nodiscard]] Thing& at(std::uint64_t number) {
     const auto found = things_.find(number);
-    if (found == things_.end())
-      throw MessageError("there is no " + what_ + " " + std::to_string(number) + " here");
+    if (found == things_.end()) throw MessageError("there is no " + what_ + " " + std::to_string(number) + " here");
     return found->second;
   }
   void drop(std::uint64_t number) { things_.erase(number); }

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "harness/core/error.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
 #include "suites/suites.h"
@@ -97,6 +98,25 @@ TEST(RemoteRanks, AreOneDeviceWithNothingCountedTwice) {
   EXPECT_EQ(set.device.units, 2);
   EXPECT_NEAR(static_cast<double>(set.device.memory_bytes), static_cast<double>(alone->device().memory_bytes), 2.0);
   EXPECT_EQ(property(set.device, "hosts"), "1");
+}
+
+TEST(RemoteRanks, RunsOfBytesAreReadFromWhicheverRankHasThem) {
+  MemoryProcesses processes(2);
+  const std::unique_ptr<Backend> ranks = open_rank_group(processes.ranks().open(2));
+  std::vector<Buffer> buffers;
+  for (int rank = 0; rank < 2; ++rank) {
+    buffers.push_back(ranks->allocate_on(rank, 8));
+    std::vector<std::byte> content;
+    for (int i = 0; i < 8; ++i) content.push_back(static_cast<std::byte>(10 * rank + i));
+    ranks->write(buffers.back().data(), content);
+  }
+  const std::byte* const from[] = {buffers[1].data() + 6, buffers[0].data(), buffers[1].data(), buffers[0].data() + 3};
+  std::vector<std::byte> read(8);
+  ranks->read_runs(read, from);
+  const std::vector<int> expected{16, 17, 0, 1, 10, 11, 3, 4};
+  for (std::size_t i = 0; i < read.size(); ++i) EXPECT_EQ(std::to_integer<int>(read[i]), expected[i]) << i;
+  const std::byte* const beyond[] = {buffers[0].data() + 7};
+  EXPECT_THROW(ranks->read_runs(std::span(read).first(2), beyond), BackendError);
 }
 
 TEST(RemoteRanks, TimesAreThoseOfTheRanksThemselves) {
