@@ -21,6 +21,8 @@ header|gtest/gtest.h|libgtest-dev|tests
 header|gmock/gmock.h|libgmock-dev|tests
 header|benchmark/benchmark.h|libbenchmark-dev|benchmarks of the harness itself
 library|libopenblas.so|libopenblas-dev|OpenBLAS, an example of an implementation under test
+command|mpirun|openmpi-bin|starts ranks in several processes
+command|mpicc|libopenmpi-dev|says what their module is built with
 header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
 file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compare.py, which must read what we write
 python|scipy.stats|python3-scipy|what compare.py asks for

@@ -14,6 +14,10 @@ std::vector<BackendEntry> built_in_backends(const char* argv0) {
   entry.open = [](const OpenRequest&) { return open_cpu_backend(); };
   entry.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16", "mxfp8", "nvfp4"}; };
   entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
+  entry.take_share = [](int place, int processes) {
+    const CpuShare share = take_cpu_share(place, processes);
+    return DeviceShare{[threads = share.threads] { return open_cpu_backend(threads); }, share.oversubscribed};
+  };
   entry.before_children = [] { (void)cpu::usable_isa(); };
   std::vector<BackendEntry> backends{std::move(entry)};
   if (std::optional<BackendEntry> cuda = cuda_entry(own_path(argv0))) backends.push_back(*cuda);

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/cli/launcher.h"
 #include "harness/core/communicator.h"
+#include "harness/core/processes.h"
 #include "harness/core/workload.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/host.h"
@@ -32,6 +34,12 @@ struct RankRequest {
   OpenRequest device{};     ///< rank 0's
 };
 
+/// What one of several processes of a host has of a device.
+struct DeviceShare {
+  std::function<std::unique_ptr<Backend>()> open;  ///< throws BackendError
+  bool is_oversubscribed = false;                  ///< there are more processes than can run at a time
+};
+
 /// A backend that --device can name.
 struct BackendEntry {
   std::string name;                                                       ///< "cpu", "cuda"
@@ -45,6 +53,12 @@ struct BackendEntry {
   std::function<std::vector<ModuleReport>()> libraries = {};
   /// Several ranks; throws BackendError or Unsupported. No function: one rank only.
   std::function<RankSet(const RankRequest& what)> open_ranks = {};
+  bool ranks_have_processors = false;  ///< of their own, whatever this process may run on
+  /// A rank of those that makes no progress for so long is lost.
+  double rank_stall_limit_s = 15.0;
+  /// Takes for this process a share of the processors, the `place`-th of so many, which the backend is
+  /// then opened on. Called before anything else is opened. No function: it has no ranks in several processes.
+  std::function<DeviceShare(int place, int processes)> take_share = {};
   bool has_virtual_ranks = false;  ///< several of its ranks can share one device
   /// Finds out what processes that open the backend would otherwise each find out, and leaves it in the environment of
   /// children. Called before one is started; throws BackendError. No function: there is nothing.
@@ -77,6 +91,8 @@ struct Environment {
   /// The time of day, which may jump: it names a moment, and no duration is ever made of it.
   std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
   std::istream& in = std::cin;  ///< of --turns
+  /// Joins the processes that a launcher has started. Throws BackendError. No function: there is nothing to do it by.
+  std::function<std::unique_ptr<Processes>(const LauncherPlace& place, double send_limit_s)> join_processes = {};
 };
 
 /// For standard error, when memory runs out.

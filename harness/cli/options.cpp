@@ -135,7 +135,7 @@ class CommandLine {
       // A case's rerun line names what chooses it.
       options.rerun_words =
           words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks", "--parallel", "--seed",
-                         "--dry-run", "--turns", "--isolate", "--deadline", "--anonymize"});
+                         "--dry-run", "--turns", "--isolate", "--mpi", "--deadline", "--anonymize"});
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }

@@ -125,6 +125,8 @@ struct Options {
   RunOptions run{};          ///< from the flags; run_options() adds the rest
   std::string device = "auto";
   bool isolate = true;
+  bool mpi = true;         ///< processes that a launcher has started are ranks of one run
+  std::string started_by;  ///< what starts them, before a command that repeats a case: "mpirun -np 2 "
   bool dry_run = false;
   bool turns = false;                   ///< --turns
   bool full = false;                    ///< of selftest

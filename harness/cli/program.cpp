@@ -23,8 +23,11 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/help.h"
+#include "harness/cli/launcher.h"
+#include "harness/cli/mpi_module.h"
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
+#include "harness/cli/run_together.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
@@ -122,29 +125,33 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
                                 std::vector<BackendEntry> backends, std::string_view revision) {
   const std::string program = own_path(argc > 0 ? argv[0] : "gpubench");
   const bool is_helper = helper_output(argc, argv) >= 0;  // a child already: it is its parent that may not wait
-  return {suites,
-          std::move(backends),
-          std::cout,
-          std::cerr,
-          ::isatty(STDOUT_FILENO) == 1,
-          ::isatty(STDERR_FILENO) == 1,
-          terminal_columns(STDERR_FILENO),
-          [](const char* variable) {
-            const char* value = std::getenv(variable);
-            return std::string(value == nullptr ? "" : value);
-          },
-          [program, is_helper](double deadline_s) {
-            return is_helper ? probe_nvidia_driver() : ask_nvidia_driver(program, deadline_s, stop_flag);
-          },
-          program,
-          stop_flag,
-          names_of_variables(),
-          std::string(revision),
-          [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
-          terminal_columns(STDOUT_FILENO),
-          [] { return read_host(); },
-          catch_signals,
-          [program](const BackendEntry&, double deadline_s) { return ask_libraries(program, deadline_s, stop_flag); }};
+  return {
+      suites,
+      std::move(backends),
+      std::cout,
+      std::cerr,
+      ::isatty(STDOUT_FILENO) == 1,
+      ::isatty(STDERR_FILENO) == 1,
+      terminal_columns(STDERR_FILENO),
+      [](const char* variable) {
+        const char* value = std::getenv(variable);
+        return std::string(value == nullptr ? "" : value);
+      },
+      [program, is_helper](double deadline_s) {
+        return is_helper ? probe_nvidia_driver() : ask_nvidia_driver(program, deadline_s, stop_flag);
+      },
+      program,
+      stop_flag,
+      names_of_variables(),
+      std::string(revision),
+      [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
+      terminal_columns(STDOUT_FILENO),
+      [] { return read_host(); },
+      catch_signals,
+      [program](const BackendEntry&, double deadline_s) { return ask_libraries(program, deadline_s, stop_flag); },
+      [] { return std::time(nullptr); },
+      std::cin,
+      [program](const LauncherPlace& place, double send_limit_s) { return join_by_mpi(program, place, send_limit_s); }};
 }
 
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
@@ -222,21 +229,36 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
 int run_cli(int argc, const char* const* argv, const Environment& environment) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   Options options;
+  LauncherPlace place;  // of several processes the first alone says what concerns all of them
   const auto complain = [&](const std::exception& e) {
-    environment.err << "gpubench: " << visible(e.what()) << std::endl;
+    if (place.rank == 0) environment.err << "gpubench: " << visible(e.what()) << std::endl;
   };
   try {
+    place = launcher_place(environment.variable);
     options = parse_options(words, environment.variable, suite_names(environment));
+    const bool is_helper = options.is_worker() || options.worker_output >= 0;
+    if (is_helper || !options.mpi) place = {};
+    if (options.asks_for_nothing && place.rank > 0) return exit_codes::usage;
     if (options.asks_for_nothing) {
       environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
       return exit_codes::usage;
     }
     if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);  // for child processes as well
-    const int code = act(options, words, environment);
-    environment.out.flush();
-    if (environment.out.good()) return code;
-    environment.err << "gpubench: standard output could not be written" << std::endl;
-    return code == exit_codes::ok ? exit_codes::could_not_measure : code;
+    const auto act_and_say = [&words](const Options& with, const Environment& in) {
+      const int code = act(with, words, in);
+      in.out.flush();
+      if (in.out.good()) return code;
+      in.err << "gpubench: standard output could not be written" << std::endl;
+      return code == exit_codes::ok ? exit_codes::could_not_measure : code;
+    };
+    if (place.processes == 1) return act_and_say(options, environment);
+    if (options.verb == Verb::run && !options.dry_run) return act_together(options, environment, place, act_and_say);
+    // What was started beside this process is no run of its own: its children must not take themselves for one.
+    ::setenv("GPUBENCH_MPI", "off", 1);
+    if (place.rank > 0) return exit_codes::ok;
+    environment.err << fmt::format("note: {} started {} processes; this is of the first alone\n", place.launcher,
+                                   place.processes);
+    return act_and_say(options, environment);
   } catch (const UsageError& e) {
     complain(e);
     if (!options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line

@@ -120,7 +120,8 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   }
   run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
   if (device.backend->open_ranks) {
-    run.open_ranks = [open = device.backend->open_ranks, is_virtual = options.selection.virtual_ranks,
+    run.open_ranks = [open = device.backend->open_ranks, limit_s = device.backend->rank_stall_limit_s,
+                      is_virtual = options.selection.virtual_ranks,
                       first = OpenRequest{device.ordinal}](int ranks, const OwnImplementation* under_test) {
       RankSet set = open({ranks, is_virtual, first});
       for (std::unique_ptr<Backend>& one : set.backends) {
@@ -128,7 +129,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
         Backend& inner = *one;
         one = with_implementation(inner, *under_test, std::move(one));
       }
-      return open_rank_group(std::move(set));
+      return open_rank_group(std::move(set), limit_s);
     };
   }
   return run;

@@ -15,6 +15,7 @@ constexpr Word<std::string_view> precision_aliases[] = {
     {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
     {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"fp8", "f8_hybrid"}, {"f8", "f8_hybrid"}, {"float8", "f8_hybrid"}};
 constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
+constexpr Word<bool> mpi_words[] = {{"auto", true}, {"off", false}};
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 
 std::vector<std::string> recipe_names() {
@@ -79,7 +80,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                choice(in_selection(&Selection::fuse), switch_words)),
            row("--ranks,--gpus", "N,...",
                "numbers of ranks for the suites that run on several: one device each, or a share of the processors "
-               "(default: as few as a suite needs)",
+               "(default: as few as a suite needs; of several processes, as many)",
                several(Takes::list, in_selection(&Selection::ranks), whole_from(1))),
            row("--parallel", "AXIS=N,...",
                "how the ranks of a training step share it: tp=N, N of them its tensors (with sp also the tokens "
@@ -215,7 +216,12 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        }},
       {{run},
        "measure",
-       {row("--turns", "",
+       {row("--mpi", "auto|off",
+            "auto (default): processes that mpirun or srun has started are ranks of one run, of which the first "
+            "reports; "
+            "off: each is a run of its own",
+            choice(&Options::mpi, mpi_words)),
+        row("--turns", "",
             "rounds of one case on demand, for races: for each line of standard input, a number of seconds, rounds for "
             "so long and a line of JSON with their median on standard output; the end of input ends them (with "
             "--isolate off)",

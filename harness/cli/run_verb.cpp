@@ -161,7 +161,8 @@ class Run {
       return "";
     }
     const std::filesystem::path file = destination_.journal_file;
-    return "gpubench run --resume " + (file.filename() == journal_name ? file.parent_path() : file).string();
+    return options_.started_by + "gpubench run --resume " +
+           (file.filename() == journal_name ? file.parent_path() : file).string();
   }
 
   // With "-" standard output holds one document alone, with --turns their answers; people read the rest on standard
@@ -391,7 +392,13 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
 
 int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
   if (!options.resume || options.is_worker()) return run_cases(options, words, environment, nullptr);
-  const Resumption one = open_resumption(options, words, environment);
+  Resumption one = open_resumption(options, words, environment);
+  if (!options.started_by.empty()) {  // that it is one of several processes is not among the words of the run
+    one.options.started_by = options.started_by;
+    one.options.device = options.device;
+    one.options.isolate = options.isolate;
+    if (one.options.selection.ranks.empty()) one.options.selection.ranks = options.selection.ranks;
+  }
   try {
     return run_cases(one.options, one.words, environment, &one);
   } catch (const AnotherRun& e) {

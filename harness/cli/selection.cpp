@@ -112,7 +112,8 @@ std::vector<std::string> doubtful_wishes(const Options& options, const DeviceCho
     sentences.push_back("--energy: only GPUs count their energy; on this device no case will have joules");
   const auto& ranks = options.selection.ranks;
   const int most = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
-  if (most > processors) {
+  const bool each_has_some = device.backend != nullptr && device.backend->ranks_have_processors;
+  if (most > processors && !each_has_some) {
     sentences.push_back(
         fmt::format("--ranks {}: {} ranks share {} processor{}; they wait for each other, and the figures say nothing "
                     "of {} devices",
@@ -164,7 +165,7 @@ std::string id_pattern(const std::string& id) {
 }
 
 std::string rerun_prefix(const Options& options) {
-  std::vector<std::string> words{"gpubench run"};
+  std::vector<std::string> words{options.started_by + "gpubench run"};
   words.insert(words.end(), options.rerun_words.begin(), options.rerun_words.end());
   return joined(words, " ");
 }

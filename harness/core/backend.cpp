@@ -50,6 +50,12 @@ Buffer Backend::allocate_on(int rank, std::size_t bytes) {
   return allocate(bytes);
 }
 
+void Backend::read_runs(std::span<std::byte> host, std::span<const std::byte* const> from) {
+  if (from.empty()) return;
+  const std::size_t bytes = host.size() / from.size();
+  for (std::size_t i = 0; i < from.size(); ++i) read(host.subspan(i * bytes, bytes), from[i]);
+}
+
 void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) {
   if (pattern.empty() || bytes == 0) return;
   constexpr std::size_t about = std::size_t{64} << 10U;

@@ -191,6 +191,9 @@ class Backend {
   /// Host to device and back; complete on return.
   virtual void write(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void read(std::span<std::byte> host, const std::byte* device) = 0;
+  /// Runs of `host.size() / from.size()` bytes each, packed, from anywhere in memory that the backend gave out. As many
+  /// reads unless overridden.
+  virtual void read_runs(std::span<std::byte> host, std::span<const std::byte* const> from);
   /// `bytes` bytes of `pattern` repeated; complete on return. Where a device can do it itself, nothing crosses the bus.
   virtual void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes);
   /// True when device pointers may be read by the host directly, so that judging needs no copy.

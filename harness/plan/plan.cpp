@@ -204,7 +204,7 @@ class Planner {
 
   // A count that nothing selected supports would otherwise be dropped silently.
   void validate_ranks(std::span<const Declared> workloads) const {
-    for (const int ranks : selection_.ranks) {
+    for (const int ranks : asked_for()) {
       if (ranks < 1) throw UsageError("--ranks has value " + std::to_string(ranks) + ", expected at least 1");
       const auto can = [ranks](const Declared& d) { return runs_on(d.info, ranks); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), can)) continue;
@@ -225,17 +225,22 @@ class Planner {
     return ranks >= info.fewest_ranks && ranks <= info.most_ranks;
   }
 
+  /// With neither --ranks nor processes: none.
+  [[nodiscard]] std::vector<int> asked_for() const {
+    return selection_.ranks.empty() && selection_.processes ? std::vector{*selection_.processes} : selection_.ranks;
+  }
+
   [[nodiscard]] std::vector<int> ranks_of(const WorkloadInfo& info) const {
     if (selection_.ranks.empty() && info.on_all_ranks) {
       std::vector<int> powers;
-      for (int ranks = info.fewest_ranks; ranks <= std::min(selection_.ranks_there, info.most_ranks); ranks *= 2)
+      const int there = selection_.processes.value_or(selection_.ranks_there);
+      for (int ranks = info.fewest_ranks; ranks <= std::min(there, info.most_ranks); ranks *= 2)
         powers.push_back(ranks);
       return powers;
     }
-    if (selection_.ranks.empty()) return {info.fewest_ranks};
-    std::vector<int> wanted;
-    std::copy_if(selection_.ranks.begin(), selection_.ranks.end(), std::back_inserter(wanted),
-                 [&](int ranks) { return runs_on(info, ranks); });
+    if (selection_.ranks.empty() && !selection_.processes) return {info.fewest_ranks};
+    std::vector<int> wanted = asked_for();
+    std::erase_if(wanted, [&](int ranks) { return !runs_on(info, ranks); });
     return wanted;
   }
 
@@ -259,7 +264,7 @@ class Planner {
 
   /// What --ranks and a layout say together.
   [[nodiscard]] std::vector<int> ranks_of(const std::optional<int>& dp, const RankLayout& parallel) const {
-    if (!dp && !selection_.ranks.empty()) return selection_.ranks;
+    if (!dp && !asked_for().empty()) return asked_for();
     return {dp.value_or(1) * parallel.ranks()};
   }
 

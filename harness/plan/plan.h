@@ -27,6 +27,8 @@ struct Selection {
   std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
   std::vector<int> ranks;  ///< each case on each of these that it supports; empty: the fewest it supports
   int ranks_there = 1;     ///< that the device has: what WorkloadInfo::on_all_ranks goes up to
+  std::optional<int> processes =
+      {};  ///< that were started as ranks: without `ranks`, all of them take part in each case
   /// Each case shared so by its ranks, as far as it can be; empty: every rank has whole tensors. With `dp`, that times
   /// tp ranks take the place of `ranks`.
   struct Layout {

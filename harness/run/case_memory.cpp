@@ -98,9 +98,13 @@ void GuardedBlock::poison(DType type, Stretch which) {
 std::string GuardedBlock::check_guards() {
   std::array<std::byte, guard_bytes> before{};
   std::array<std::byte, guard_bytes> after{};
-  backend_->read(before, data_ - guard_bytes);
+  backend_->read(before, guard_before());
   const auto behind = std::span(after).first(after_bytes_);
-  backend_->read(behind, data_ + bytes_);
+  backend_->read(behind, guard_behind());
+  return check_guards(before, behind);
+}
+
+std::string GuardedBlock::check_guards(std::span<const std::byte> before, std::span<const std::byte> behind) {
   const int damaged_before = damaged_bytes(before);
   const int damaged_after = damaged_bytes(behind);
   if (damaged_before == 0 && damaged_after == 0) return {};
@@ -110,8 +114,22 @@ std::string GuardedBlock::check_guards() {
                      damaged_after > 0 ? "after its end" : "before its start");
 }
 
+std::string check_guards_of(Backend& backend, std::span<GuardedBlock* const> blocks) {
+  std::vector<const std::byte*> from;
+  for (const GuardedBlock* one : blocks) from.insert(from.end(), {one->guard_before(), one->guard_behind()});
+  std::vector<std::byte> zones(from.size() * guard_bytes);
+  backend.read_runs(zones, from);
+  std::string first;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const std::span own = std::span(zones).subspan(2 * i * guard_bytes, 2 * guard_bytes);
+    std::string damage = blocks[i]->check_guards(own.first(guard_bytes), own.subspan(guard_bytes));
+    if (first.empty()) first = std::move(damage);
+  }
+  return first;
+}
+
 CaseMemory::CaseMemory(Backend& backend, Arena& arena, const Program& program, const MemoryPlan& plan)
-    : shared_of_(program.storages().size(), -1) {
+    : backend_(backend), shared_of_(program.storages().size(), -1) {
   for (const MemorySlot& slot : plan.slots) {
     if (slot.storages.size() == 1) continue;
     for (const StorageId id : slot.storages)
@@ -134,16 +152,12 @@ Tensor CaseMemory::tensor(const Value& value) const {
 }
 
 std::string CaseMemory::check_guards() {
-  std::string first;
-  const auto look = [&first](GuardedBlock& block) {
-    std::string damage = block.check_guards();  // of all blocks, so that every guard is rewritten
-    if (first.empty()) first = std::move(damage);
-  };
+  std::vector<GuardedBlock*> guarded;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    if (shared_of_[i] < 0) look(blocks_[i]);
+    if (shared_of_[i] < 0) guarded.push_back(&blocks_[i]);
   }
-  for (GuardedBlock& slot : shared_) look(slot);
-  return first;
+  for (GuardedBlock& slot : shared_) guarded.push_back(&slot);
+  return check_guards_of(backend_, guarded);
 }
 
 std::string CaseMemory::check_guards(StorageId id) {

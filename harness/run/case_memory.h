@@ -69,6 +69,11 @@ class GuardedBlock {
   /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Rewrites damaged guards, so that a fault is
   /// reported once.
   [[nodiscard]] std::string check_guards();
+  /// The same of guards that have been read; `behind` has as many bytes as the one after it.
+  [[nodiscard]] std::string check_guards(std::span<const std::byte> before, std::span<const std::byte> behind);
+  /// Where the guards begin; each has guard_bytes, but for that after storages in a slot.
+  [[nodiscard]] const std::byte* guard_before() const { return data_ - guard_bytes; }
+  [[nodiscard]] const std::byte* guard_behind() const { return data_ + bytes_; }
 
  private:
   Backend* backend_;
@@ -78,6 +83,10 @@ class GuardedBlock {
   std::size_t bytes_ = 0;
   std::size_t after_bytes_ = guard_bytes;  ///< of the guard zone after it
 };
+
+/// GuardedBlock::check_guards() of blocks with guards of their own (in no slot), which are read together: a step has
+/// hundreds, each a trip to the device if it is read alone. The first damage found, or nothing; all damage is repaired.
+[[nodiscard]] std::string check_guards_of(Backend& backend, std::span<GuardedBlock* const> blocks);
 
 /// The storages of one copy of a program.
 class CaseMemory {
@@ -94,6 +103,7 @@ class CaseMemory {
   [[nodiscard]] std::string check_guards(StorageId id);
 
  private:
+  Backend& backend_;
   std::vector<GuardedBlock> shared_;  ///< slots of several storages
   std::vector<GuardedBlock> blocks_;  ///< by storage
   std::vector<int> shared_of_;        ///< by storage: index in shared_, or -1

@@ -34,6 +34,9 @@ class ForwardingBackend : public Backend {
   }
   void write(std::byte* device, std::span<const std::byte> host) override { inner_.write(device, host); }
   void read(std::span<std::byte> host, const std::byte* device) override { inner_.read(host, device); }
+  void read_runs(std::span<std::byte> host, std::span<const std::byte* const> from) override {
+    inner_.read_runs(host, from);
+  }
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
     inner_.fill(device, pattern, bytes);
   }

@@ -160,16 +160,10 @@ std::int64_t PreparedCase::workspace_bytes() const {
 }
 
 std::string PreparedCase::check_workspace_guards() {
-  std::string first;
-  for (const auto& workspace : workspaces_) {
-    std::string damage = workspace->check_guards();
-    if (first.empty()) first = std::move(damage);
-  }
-  for (const auto& [storage, kept] : kept_state_) {
-    std::string damage = kept->check_guards();
-    if (first.empty()) first = std::move(damage);
-  }
-  return first;
+  std::vector<GuardedBlock*> guarded;
+  for (const auto& workspace : workspaces_) guarded.push_back(workspace.get());
+  for (const auto& [storage, kept] : kept_state_) guarded.push_back(kept.get());
+  return check_guards_of(backend_, guarded);
 }
 
 void PreparedCase::fill_sources(std::uint64_t seed) {

@@ -302,6 +302,20 @@ void bind_to(const std::vector<int>& processors) {
 
 }  // namespace
 
+CpuShare take_cpu_share(int place, int processes) {
+  if (processes < 1 || place < 0 || place >= processes)
+    throw BackendError(fmt::format("cpu: share {} of {}; expected one of 0 to one less", place, processes));
+  const int usable = cpu::usable_threads();
+  const std::vector<int> processors = cpu::usable_processors();
+  if (processes > usable) return {1, true};
+  const int threads = usable / processes;
+  if (processes > 1 && static_cast<int>(processors.size()) >= processes * threads) {
+    const auto first = processors.begin() + static_cast<std::ptrdiff_t>(place) * threads;
+    bind_to({first, first + threads});
+  }
+  return {threads, false};
+}
+
 RankSet open_cpu_ranks(int ranks) {
   if (ranks < 1 || ranks > most_ranks)
     throw BackendError(fmt::format("cpu: {} ranks; expected 1 to {}", ranks, most_ranks));

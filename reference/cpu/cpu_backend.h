@@ -19,6 +19,17 @@ namespace gpubench {
 /// flagged "oversubscribed". Throws BackendError for fewer than one rank, or more than 64.
 [[nodiscard]] RankSet open_cpu_ranks(int ranks);
 
+/// The threads that one of several processes may have.
+struct CpuShare {
+  int threads = 1;
+  bool oversubscribed = false;  ///< there are more processes than processors
+};
+
+/// Of `processes` that may all run on the processors that this one may: binds this process to the `place`-th of as many
+/// equal shares of them. Where there are more processes than processors, to none. To be called before other threads are
+/// started.
+[[nodiscard]] CpuShare take_cpu_share(int place, int processes);
+
 /// The communicator alone, for groups of any ranks: `threads` of each rank share its part of the work.
 [[nodiscard]] std::unique_ptr<Communicator> open_cpu_communicator(int threads, bool oversubscribed);
 

@@ -4,6 +4,7 @@
 #              and for implementations under test: include/gpubench/implementation.h, and gpubench::implementation of
 #              find_package(gpubench)
 #   libraries  lib/: every library that the program needs except the C and C++ libraries and NVIDIA's
+#   mpi        lib/: the modules that join processes, for the MPI that they were built with, which is the other machine's own
 #   gpu_tests  tests/: the tests that need a GPU
 #   python     what the wheel is made of (harness/python/pyproject.toml): the package's program, library and all that they need
 # scripts/package packs all of it; the .deb (GpubenchDeb) the program alone, and names the libraries' packages.
@@ -44,6 +45,12 @@ install(DIRECTORY results/schema DESTINATION share/gpubench COMPONENT program FI
 foreach(package IN ITEMS libboost-dev libcli11-dev nlohmann-json3-dev)  # headers: compiled in, so their notices come along
   install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/gpubench/licences RENAME ${package}
     COMPONENT program OPTIONAL)  # elsewhere than on Debian they lie elsewhere
+endforeach()
+
+foreach(library IN LISTS GPUBENCH_MPI_LIBRARIES)
+  target_link_options(gpubench_${library} PRIVATE -Wl,--disable-new-dtags)
+  set_target_properties(gpubench_${library} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
+  install(TARGETS gpubench_${library} LIBRARY DESTINATION lib COMPONENT mpi)
 endforeach()
 
 get_property(gpu_tests GLOBAL PROPERTY GPUBENCH_GPU_TESTS)

@@ -37,6 +37,7 @@ const std::vector<Rule>& table() {
        {"harness/core/", "reference/ops/"},
        {"cuda_runtime_api.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cublasLt.h", "cudnn.h", "nccl.h", "dlfcn.h",
         "fmt/"}},
+      {"reference/mpi/", {"harness/core/", "reference/ops/"}, {"mpi.h", "fmt/", "sched.h"}},
       {"suites/", {"harness/core/", "reference/ops/"}, {}},
       {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/", "re2/re2.h"}},
       {"harness/parity/", {"harness/core/", "reference/ops/", "harness/plan/"}, {"fmt/"}},
@@ -50,6 +51,7 @@ const std::vector<Rule>& table() {
        {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/", "harness/hardware/"},
        {"fmt/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "spawn.h", "sys/", "sched.h", "dlfcn.h", "elf.h",
         "xmmintrin.h"}},
+      {"harness/remote/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/", "sys/mman.h"}},
       {"harness/report/",
        {"harness/core/", "harness/measure/statistics.h"},
        {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
@@ -114,7 +116,7 @@ TEST(IncludeTable, ABackendNeverSeesTheTextbook) {
   // Parity is circular when the code under test can call the code that judges it.
   const std::regex textbook(R"(reference/ops/(.*_textbook\.h|definition\.h|sum_error_bound\.h|transform/.*))");
   std::string found;
-  for (const char* backend : {"reference/cpu/", "reference/cuda/"}) {
+  for (const char* backend : {"reference/cpu/", "reference/cuda/", "reference/mpi/"}) {
     for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, backend)) {
       if (std::regex_match(include.target, textbook)) found += include.file + " includes " + include.target + "\n";
     }

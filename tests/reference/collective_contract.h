@@ -1,5 +1,5 @@
 // What every communicator has to do, against the textbook and bit by bit: each test program that has one instantiates
-// these tests for it. For ranks whose memory the host can read.
+// these tests for it.
 #pragma once
 
 #include <gtest/gtest.h>

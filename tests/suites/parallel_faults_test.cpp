@@ -10,7 +10,9 @@
 #include <map>
 #include <string>
 
+#include "harness/core/hash.h"
 #include "suites/suites.h"
+#include "tests/trials.h"
 
 namespace gpubench {
 namespace {
@@ -80,6 +82,54 @@ TEST(ParallelFaults, EachIsFoundAtTheStageAndAsWhatItsClassSays) {
     EXPECT_GT(found[one_class.name], 0) << one_class.name << " was put nowhere";
     std::cout << one_class.name << ": " << found[one_class.name] << "\n";
   }
+}
+
+/// A step of random extents on ranks that share it in one of the ways there are.
+Shared random_step(std::uint64_t trial) {
+  std::uint64_t state = trial;
+  const auto pick = [&state](std::initializer_list<std::int64_t> from) {
+    state = hash_at(state, 1);
+    return from.begin()[state % from.size()];
+  };
+  const std::int64_t heads = 4 * pick({1, 2}), width = heads * pick({2, 4, 6});
+  Shared step;
+  step.dims = {
+      {"b", pick({1, 2, 3})}, {"s", pick({4, 8, 12})}, {"layers", pick({1, 2})}, {"h", width}, {"heads", heads}};
+  if (pick({0, 1}) == 0) {
+    step.workload = "gpt2_train_step";
+    step.dims.emplace_back("vocab", 4 * pick({3, 5, 8}));
+    if (pick({0, 1}) == 0) step.dims.emplace_back("micro", pick({2, 3}));
+  } else {
+    step.workload = "llama_train_step";
+    for (const auto& [axis, extent] :
+         {std::pair{"kv", std::int64_t{4}}, {"f", 4 * pick({3, 6})}, {"vocab", 4 * pick({3, 5})}})
+      step.dims.emplace_back(axis, extent);
+  }
+  const auto many = static_cast<int>(pick({2, 4}));
+  switch (pick({0, 1, 2, 3})) {
+    case 0: step.layout.fsdp = many; break;
+    case 1: step.layout.tp = many; break;
+    case 2: step.layout = {many, true}; break;
+    default: break;
+  }
+  step.ranks = step.layout.ranks() * static_cast<int>(step.layout.ranks() == 1 ? pick({2, 3}) : pick({1, 2}));
+  return step;
+}
+
+TEST(ParallelFaults, StepsWithoutOneRaiseNoAlarm) {
+  const int trials = trial_count("GPUBENCH_TRIAL_SHARED_STEPS", 40);
+  for (int trial = 0; trial < trials; ++trial) {
+    const Shared shared = random_step(static_cast<std::uint64_t>(trial) + 1);
+    const Workload& workload = workload_named(shared.workload);
+    const std::optional<Program> one = step_of_one_rank(workload, shared.c());
+    ASSERT_TRUE(one.has_value()) << shared.c().id();
+    const Program many = workload.build(shared.c());
+    const auto seed = static_cast<std::uint64_t>(trial);
+    const std::optional<StepDivergence> off =
+        divergence(step_result(*one, key, seed), step_result(many, key, seed), many);
+    EXPECT_FALSE(off.has_value()) << shared.c().id() << ": " << off->text;
+  }
+  tell_count("steps that ranks share, none of them with a fault", trials);
 }
 
 }  // namespace

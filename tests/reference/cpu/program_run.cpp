@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "harness/core/hash.h"
 #include "reference/cpu/cpu_backend.h"
@@ -13,10 +12,16 @@ namespace {
 
 constexpr std::int64_t guard_bytes = 256;
 
-Buffer guarded(Backend& backend, std::int64_t bytes) {
-  Buffer buffer = backend.allocate(static_cast<std::size_t>(bytes + 2 * guard_bytes));
-  std::memset(buffer.data(), static_cast<int>(canary), buffer.bytes());
+Buffer guarded(Backend& backend, int rank, std::int64_t bytes) {
+  Buffer buffer = backend.allocate_on(rank, static_cast<std::size_t>(bytes + 2 * guard_bytes));
+  backend.fill(buffer.data(), std::span(&canary, 1), buffer.bytes());
   return buffer;
+}
+
+std::vector<std::byte> read(Backend& backend, const std::byte* data, std::int64_t bytes) {
+  std::vector<std::byte> read(static_cast<std::size_t>(bytes));
+  backend.read(read, data);
+  return read;
 }
 
 }  // namespace
@@ -33,7 +38,8 @@ bool onednn_has_bf16() {
 }
 
 ProgramRun::ProgramRun(Backend& backend, Program program) : backend_(backend), program_(std::move(program)) {
-  for (const Storage& storage : program_.storages()) storages_.push_back(guarded(backend_, storage.bytes));
+  for (const Storage& storage : program_.storages())
+    storages_.push_back(guarded(backend_, storage.rank, storage.bytes));
 }
 
 Tensor ProgramRun::tensor_of(ValueId id) const {
@@ -44,10 +50,12 @@ Tensor ProgramRun::tensor_of(ValueId id) const {
 
 void ProgramRun::set(ValueId id, std::span<const double> values) {
   const Tensor tensor = tensor_of(id);
+  std::vector<std::byte> bytes = bytes_of(id);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t offset = tensor.spec.layout.offset(tensor.spec.shape, static_cast<std::int64_t>(i));
-    store(tensor.spec.dtype, tensor.data, offset, values[i]);
+    store(tensor.spec.dtype, bytes.data(), offset, values[i]);
   }
+  backend_.write(tensor.data, bytes);
 }
 
 void ProgramRun::set_random(ValueId id, std::uint64_t seed, double scale) {
@@ -64,15 +72,16 @@ void ProgramRun::set_random(ValueId id, std::uint64_t seed, double scale) {
 }
 
 std::vector<double> ProgramRun::get(ValueId id) const {
-  const Tensor tensor = tensor_of(id);
-  std::vector<double> values(static_cast<std::size_t>(tensor.spec.shape.elements()));
-  TensorView(tensor.spec, tensor.data).read(0, values);
+  const TensorSpec& spec = program_.spec(id);
+  const std::vector<std::byte> bytes = bytes_of(id);
+  std::vector<double> values(static_cast<std::size_t>(spec.shape.elements()));
+  TensorView(spec, bytes.data()).read(0, values);
   return values;
 }
 
 std::vector<std::byte> ProgramRun::bytes_of(ValueId id) const {
   const Tensor tensor = tensor_of(id);
-  return {tensor.data, tensor.data + tensor.spec.bytes()};
+  return read(backend_, tensor.data, tensor.spec.bytes());
 }
 
 void ProgramRun::run() {
@@ -82,7 +91,8 @@ void ProgramRun::run() {
     const Plan plan = backend_.plan(call, specs_of(program_, ids), options_);
     std::vector<Tensor> tensors;
     for (const ValueId id : ids) tensors.push_back(tensor_of(id));
-    workspaces_.push_back(guarded(backend_, static_cast<std::int64_t>(plan->workspace_bytes())));
+    const int rank = rank_of(program_, call).value_or(0);
+    workspaces_.push_back(guarded(backend_, rank, static_cast<std::int64_t>(plan->workspace_bytes())));
     const Workspace workspace{workspaces_.back().data() + guard_bytes, plan->workspace_bytes()};
     launches_.push_back(backend_.bind(plan, tensors, workspace));
     implementations_.push_back(plan->implementation());
@@ -98,8 +108,10 @@ bool ProgramRun::canaries_intact() const {
   const auto still = [](std::byte byte) { return byte == canary; };
   for (const Buffer& workspace : workspaces_) {
     const std::byte* end = workspace.data() + workspace.bytes();
-    if (!std::all_of(workspace.data(), workspace.data() + guard_bytes, still)) return false;
-    if (!std::all_of(end - guard_bytes, end, still)) return false;
+    for (const std::byte* guard : {static_cast<const std::byte*>(workspace.data()), end - guard_bytes}) {
+      const std::vector<std::byte> bytes = read(backend_, guard, guard_bytes);
+      if (!std::all_of(bytes.begin(), bytes.end(), still)) return false;
+    }
   }
   std::vector<std::vector<bool>> owned;
   for (const Buffer& storage : storages_) owned.emplace_back(storage.bytes(), false);
@@ -118,8 +130,10 @@ bool ProgramRun::canaries_intact() const {
     }
   }
   for (std::size_t storage = 0; storage < storages_.size(); ++storage) {
+    const Buffer& buffer = storages_[storage];
+    const std::vector<std::byte> bytes = read(backend_, buffer.data(), static_cast<std::int64_t>(buffer.bytes()));
     for (std::size_t i = 0; i < owned[storage].size(); ++i) {
-      if (!owned[storage][i] && !still(storages_[storage].data()[i])) return false;
+      if (!owned[storage][i] && !still(bytes[i])) return false;
     }
   }
   return true;

@@ -1,0 +1,22 @@
+// Whether this process was started as one of several, by mpirun or srun: their variables say so, and nothing else is
+// asked.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace gpubench {
+
+struct LauncherPlace {
+  int rank = 0;
+  int processes = 1;
+  std::string launcher = {};  ///< "mpirun of Open MPI"; empty where there is none
+  std::string library = {};   ///< whose module joins them: "openmpi", "mpich"
+};
+
+/// By OMPI_COMM_WORLD_SIZE and _RANK, PMI_SIZE and PMI_RANK (MPICH's mpirun), SLURM_STEP_NUM_TASKS and SLURM_PROCID
+/// (srun; with PMIX_RANK Open MPI's). `variable`: its value, "" where unset. Throws UsageError where they are no
+/// numbers that can be.
+[[nodiscard]] LauncherPlace launcher_place(const std::function<std::string(const char*)>& variable);
+
+}  // namespace gpubench

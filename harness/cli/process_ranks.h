@@ -1,0 +1,56 @@
+// A run in several processes: process 0 plans, judges, times and reports as a run by itself does, and asks the others
+// for their ranks (harness/remote).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/cli/environment.h"
+#include "harness/core/processes.h"
+#include "harness/remote/local_channel.h"
+#include "harness/remote/rank_server.h"
+#include "harness/remote/remote_ranks.h"
+
+namespace gpubench {
+
+class ProcessRanks {
+ public:
+  /// `cpu`: the backend of which each process opens its share. `build`: told to process 0, which compares. `limit_s`:
+  /// how long a process may be silent, and all may come no further; 0: for ever.
+  ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& cpu, std::string build, double limit_s);
+  ProcessRanks(const ProcessRanks&) = delete;
+  ProcessRanks& operator=(const ProcessRanks&) = delete;
+  ~ProcessRanks();
+
+  /// Whether this is process 0.
+  [[nodiscard]] bool reports() const { return processes_->rank() == 0; }
+  /// Of any other process: does what process 0 asks, until that ends.
+  void serve();
+
+  /// Of process 0. Greets the others; throws BackendError and DeviceLost as RemoteRanks.
+  void greet();
+  /// What greet() found worth a word.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  /// The backend's entry with the ranks of these processes.
+  [[nodiscard]] BackendEntry entry(const BackendEntry& cpu);
+  /// Ends all processes; to be called last, once all that is to be said has been. Does not return where one of them is
+  /// lost, or `at_once`: then all are ended with this exit code, whatever they do.
+  void end(int code, bool at_once = false);
+
+ private:
+  [[nodiscard]] ServerSetup setup();
+  [[nodiscard]] std::unique_ptr<Backend> described(std::unique_ptr<Backend> inner) const;
+
+  std::unique_ptr<Processes> processes_;
+  DeviceShare share_;
+  std::string build_;
+  double limit_s_;
+  ChannelPair own_;  // to the rank of process 0 itself
+  std::thread serving_;
+  std::unique_ptr<RemoteRanks> ranks_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace gpubench

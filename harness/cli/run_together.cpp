@@ -1,0 +1,92 @@
+#include "harness/cli/run_together.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <new>
+#include <ostream>
+
+#include "harness/cli/device.h"
+#include "harness/cli/process_ranks.h"
+#include "harness/cli/verbs.h"
+#include "harness/core/error.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+const BackendEntry& shared_backend(const Options& options, const Environment& environment, const LauncherPlace& place) {
+  if (options.device != "auto" && options.device != "cpu")
+    throw UsageError(fmt::format(
+        "--device: ranks in several processes ({}, {} of them) are of CPUs; take --device cpu, or one process for all "
+        "GPUs of a machine",
+        place.launcher, place.processes));
+  if (!options.implementations.empty())
+    throw UsageError(
+        fmt::format("--impl: an implementation under test runs in one process, and {} started {}; start one",
+                    place.launcher, place.processes));
+  for (const BackendEntry& entry : environment.backends) {
+    if (entry.name == "cpu" && entry.take_share) return entry;
+  }
+  throw CannotMeasure(fmt::format("{} started {} processes, and this program has no ranks in several", place.launcher,
+                                  place.processes));
+}
+
+}  // namespace
+
+int act_together(Options options, const Environment& environment, const LauncherPlace& place,
+                 const std::function<int(const Options&, const Environment&)>& act) {
+  const BackendEntry& cpu = shared_backend(options, environment, place);
+  const double limit_s = options.deadline_s.value_or(cpu.rank_stall_limit_s);
+  if (!environment.join_processes)
+    throw CannotMeasure(
+        fmt::format("{} started {} processes, and this program joins none", place.launcher, place.processes));
+  std::unique_ptr<ProcessRanks> ranks;
+  try {
+    ranks = std::make_unique<ProcessRanks>(environment.join_processes(place, limit_s), cpu,
+                                           fmt::format("{} {}", GPUBENCH_BUILD_ID, environment.revision), limit_s);
+  } catch (const BackendError& e) {
+    // Each that cannot join says so: process 0 may be able to, and waits for it.
+    if (place.rank > 0)
+      environment.err << fmt::format("gpubench: process {}: {}", place.rank, visible(e.what())) << std::endl;
+    throw CannotMeasure(e.what());
+  }
+  if (!ranks->reports()) {
+    ranks->serve();
+    return exit_codes::ok;
+  }
+  const auto complain = [&environment](const std::exception& e) {
+    environment.err << "gpubench: " << visible(e.what()) << std::endl;
+  };
+  try {
+    ranks->greet();
+  } catch (const BackendError& e) {
+    complain(e);
+    ranks->end(exit_codes::could_not_measure, true);
+  }
+  for (const std::string& note : ranks->notes()) environment.err << "note: " << visible(note) << std::endl;
+  Environment together = environment;
+  together.backends = {ranks->entry(cpu)};
+  options.device = cpu.name;
+  options.isolate = false;
+  options.started_by = fmt::format("{} {} ", place.launcher == "srun" ? "srun -n" : "mpirun -np", place.processes);
+  options.selection.processes = place.processes;
+  int code = exit_codes::could_not_measure;
+  try {
+    code = act(options, together);
+  } catch (const UsageError& e) {
+    complain(e);
+    code = exit_codes::usage;
+  } catch (const std::bad_alloc&) {
+    environment.err << out_of_memory;
+  } catch (const std::exception& e) {
+    complain(e);
+    if (const int signal = environment.stop.load(); signal != 0) code = exit_code({{}, signal, true});
+  }
+  environment.out.flush();
+  environment.err.flush();
+  ranks->end(code);
+  return code;
+}
+
+}  // namespace gpubench

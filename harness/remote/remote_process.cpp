@@ -1,0 +1,126 @@
+#include "harness/remote/remote_process.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "harness/core/error.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double look_every_s = 0.1;
+
+}  // namespace
+
+void RemoteProcess::release(Held what, std::uint64_t number) {
+  const std::lock_guard lock(releasing_);
+  released_[static_cast<std::size_t>(what)].push_back(number);
+  if (what == Held::launch) ++releases_;
+}
+
+std::uint64_t RemoteProcess::releases() const {
+  const std::lock_guard lock(releasing_);
+  return releases_;
+}
+
+void RemoteProcess::send_releases() {
+  MessageWriter message = request(Request::release);
+  {
+    const std::lock_guard lock(releasing_);
+    bool any = false;
+    for (std::vector<std::uint64_t>& numbers : released_) {
+      any = any || !numbers.empty();
+      message.put_list(numbers);
+      numbers.clear();
+    }
+    if (!any) return;
+  }
+  channel_.send(message.bytes());
+}
+
+void RemoteProcess::tell(const MessageWriter& request) {
+  const std::lock_guard lock(asking_);
+  send_releases();
+  channel_.send(request.bytes());
+}
+
+void RemoteProcess::lose(const std::string& why) {
+  watch_.lose(fmt::format("{}: {}", name_, why));
+  throw DeviceLost(watch_.lost());
+}
+
+void RemoteProcess::begin(const MessageWriter& request) {
+  std::unique_lock lock(asking_);
+  if (const std::string lost = watch_.lost(); !lost.empty()) throw DeviceLost(lost);
+  try {
+    send_releases();
+    watch_.begin(rank_);
+    channel_.send(request.bytes());
+  } catch (const BackendError& e) {
+    lose(e.what());
+  }
+  begun_ = std::move(lock);
+}
+
+std::vector<std::byte> RemoteProcess::receive() {
+  while (true) {
+    std::optional<std::vector<std::byte>> message;
+    try {
+      message = channel_.receive(look_every_s);
+    } catch (const BackendError& e) {
+      lose(e.what());
+    }
+    if (message) return *std::move(message);
+    watch_.look(rank_);
+  }
+}
+
+std::vector<std::byte> RemoteProcess::finish(const std::function<void(const Beat&)>& on_beat) {
+  const std::unique_lock lock = std::move(begun_);
+  while (true) {
+    std::vector<std::byte> message = receive();
+    Failure failure = Failure::error;
+    std::string text;
+    try {
+      MessageReader reader(message);
+      const auto kind = reader.get<Answer>();
+      if (kind == Answer::done) {
+        watch_.end(rank_);
+        message.erase(message.begin());
+        return message;
+      }
+      if (kind == Answer::beat) {
+        Beat beat;
+        beat.steps = reader.get<std::uint64_t>();
+        beat.waits = reader.get_bool();
+        beat.label = reader.text();
+        watch_.heard(rank_, beat);
+        if (on_beat) on_beat(beat);
+        watch_.look(rank_);
+        continue;
+      }
+      failure = reader.get<Failure>();
+      text = reader.text();
+    } catch (const MessageError& e) {
+      lose(e.what());
+    }
+    watch_.end(rank_);
+    switch (failure) {
+      case Failure::unsupported: throw Unsupported(text);
+      case Failure::program: throw ProgramError(text);
+      case Failure::lost: lose(text);
+      case Failure::memory:
+      case Failure::error: break;
+    }
+    throw BackendError(fmt::format("{}: {}", name_, text));
+  }
+}
+
+std::vector<std::byte> RemoteProcess::ask(const MessageWriter& request,
+                                          const std::function<void(const Beat&)>& on_beat) {
+  begin(request);
+  return finish(on_beat);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,105 @@
+// The lanes of a rank in another process. A program is sent when it is first run; after that an interval is a list of
+// small numbers, so nothing but one request and its answer passes, outside the time that is taken.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/error.h"
+#include "harness/remote/remote_backend.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::size_t most_programs = 256;  // that the other process is to keep
+
+class RemoteQueues final : public RankQueues {
+ public:
+  explicit RemoteQueues(RemoteRank rank) : rank_(std::move(rank)) {}
+
+  void enqueue(const RankProgram& program, const At& at) override {
+    at_ = at;
+    const auto [known, fresh] = of_interval_.try_emplace(&program, 0);
+    if (fresh) known->second = number_of(program);
+    order_.push_back(known->second);
+    at(label_of(program));
+  }
+
+  void begin() override {
+    order_.clear();
+    of_interval_.clear();
+    // What is released is not to be kept alive by programs.
+    const std::uint64_t releases = rank_.process->releases();
+    if (releases == seen_releases_ && programs_.size() < most_programs) return;
+    seen_releases_ = releases;
+    programs_.clear();
+    forget_ = true;
+  }
+
+  [[nodiscard]] double end() override {
+    MessageWriter request = RemoteProcess::request(Request::interval);
+    request.put(rank_.set);
+    request.put(std::exchange(forget_, false));
+    request.put_list(std::exchange(to_send_, {}), [&request](const Steps& steps) {
+      for (const Lane& lane : steps)
+        request.put_list(lane, [&request](const auto& step) {
+          request.put(step.first);
+          request.put(step.second);
+        });
+    });
+    request.put_list(order_);
+    const std::vector<std::byte> answer =
+        rank_.process->ask(request, [this](const Beat& beat) { at_(*labels_.insert(beat.label).first); });
+    return MessageReader(answer).get<double>();
+  }
+
+ private:
+  using Lane = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // launch, and what it waits for
+  using Steps = std::array<Lane, 2>;                                  // compute, communication
+
+  std::uint32_t number_of(const RankProgram& program) {
+    Steps steps;
+    for (const LaneStep& step : program.compute) {
+      const auto* work = dynamic_cast<const RemoteLaunch*>(step.work->get());
+      if (work == nullptr) refuse(*step.label);
+      steps[0].emplace_back(work->number(), step.waits_for);
+    }
+    for (const LaneStep& step : program.communication) {
+      const auto* work = dynamic_cast<const RemoteCollective*>(step.work->get());
+      if (work == nullptr) refuse(*step.label);
+      steps[1].emplace_back(work->of(rank_.process->rank()).number(), step.waits_for);
+    }
+    const auto [known, fresh] = programs_.try_emplace(steps, static_cast<std::uint32_t>(programs_.size()));
+    if (fresh) to_send_.push_back(std::move(steps));
+    return known->second;
+  }
+  [[noreturn]] static void refuse(const std::string& label) {
+    throw BackendError(fmt::format("'{}' is of another backend; expected work that was bound by these ranks", label));
+  }
+  static const std::string& label_of(const RankProgram& program) {
+    static const std::string nothing = "nothing";
+    if (!program.compute.empty()) return *program.compute.front().label;
+    return program.communication.empty() ? nothing : *program.communication.front().label;
+  }
+
+  RemoteRank rank_;
+  At at_;
+  std::map<const RankProgram*, std::uint32_t> of_interval_;
+  std::map<Steps, std::uint32_t> programs_;  // that have been sent, or are with the next interval
+  std::vector<Steps> to_send_;
+  std::vector<std::uint32_t> order_;
+  std::set<std::string> labels_;  // of beats: texts that outlive the work
+  std::uint64_t seen_releases_ = 0;
+  bool forget_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RankQueues> open_remote_queues(RemoteRank rank) {
+  return std::make_unique<RemoteQueues>(std::move(rank));
+}
+
+}  // namespace gpubench

@@ -1,0 +1,252 @@
+#include "harness/remote/remote_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "harness/core/error.h"
+#include "harness/remote/call_message.h"
+#include "harness/remote/remote_backend.h"
+
+namespace gpubench {
+namespace {
+
+double time_of_day_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// The same request to each of them at the same time; `message(i)`: to the i-th. What the first one that failed threw,
+/// once all have answered.
+template <class Message>
+std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
+                                            const Message& message) {
+  for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->begin(message(i));
+  std::vector<std::vector<std::byte>> answers(processes.size());
+  std::exception_ptr first;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    try {
+      answers[i] = processes[i]->finish();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+  return answers;
+}
+
+class CollectivePlan final : public PlanImpl {
+ public:
+  CollectivePlan(OpCall call, std::string implementation)
+      : call_(std::move(call)), implementation_(std::move(implementation)) {}
+  [[nodiscard]] std::string implementation() const override { return implementation_; }
+  [[nodiscard]] const OpCall& call() const { return call_; }
+
+ private:
+  OpCall call_;
+  std::string implementation_;
+};
+
+class RemoteCommunicator final : public Communicator {
+ public:
+  RemoteCommunicator(std::vector<RemoteRank> ranks, std::shared_ptr<StallWatch> watch)
+      : ranks_(std::move(ranks)), watch_(std::move(watch)) {}
+  RemoteCommunicator(const RemoteCommunicator&) = delete;
+  RemoteCommunicator& operator=(const RemoteCommunicator&) = delete;
+  ~RemoteCommunicator() override {
+    try {
+      if (watch_->lost().empty())
+        (void)ask_all(processes_of(RankGroup::first(size())), [this](std::size_t) {
+          MessageWriter request = RemoteProcess::request(Request::close);
+          request.put(ranks_.front().set);
+          return request;
+        });
+    } catch (const std::exception& e) {
+      watch_->lose(e.what());  // the next request tells
+    }
+  }
+
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    MessageWriter request = RemoteProcess::request(Request::offers);
+    request.put(ranks_.front().set);
+    put_call(request, call);
+    put_specs(request, tensors);
+    const std::vector<std::byte> answer = ranks_[static_cast<std::size_t>(call.group[0])].process->ask(request);
+    return std::make_shared<CollectivePlan>(call, MessageReader(answer).text());
+  }
+
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
+    const auto* own = dynamic_cast<const CollectivePlan*>(plan.get());
+    if (own == nullptr) throw BackendError("the plan is empty or of another backend; expected a collective's");
+    const RankGroup& group = own->call().group;
+    const auto answers = ask_all(processes_of(group), [&](std::size_t member) {
+      const RemoteRank& rank = ranks_[static_cast<std::size_t>(group[static_cast<int>(member)])];
+      MessageWriter request = RemoteProcess::request(Request::join);
+      request.put(rank.set);
+      put_call(request, own->call());
+      request.put_list(tensors, [&](const Tensor& tensor) {
+        const bool is_own = rank.memory->find(tensor.data).has_value();
+        put_tensor(request, {tensor.spec, is_own ? tensor.data : nullptr}, *rank.memory);
+      });
+      return request;
+    });
+    std::vector<std::shared_ptr<RemoteLaunch>> parts;
+    for (std::size_t member = 0; member < answers.size(); ++member) {
+      const RemoteRank& rank = ranks_[static_cast<std::size_t>(group[static_cast<int>(member)])];
+      parts.push_back(
+          std::make_shared<RemoteLaunch>(rank.process, MessageReader(answers[member]).get<std::uint64_t>()));
+    }
+    return std::make_shared<RemoteCollective>(group, std::move(parts));
+  }
+
+  void run(const Launch& launch, int rank) override {
+    const auto* own = dynamic_cast<const RemoteCollective*>(launch.get());
+    if (own == nullptr) throw BackendError("the launch is empty or of another backend; expected a collective's");
+    run_remote(ranks_.at(static_cast<std::size_t>(rank)), own->of(rank));
+  }
+
+  // A rank that fails goes on with its collectives (served_lanes.h), so nobody waits for it in vain: there is nothing
+  // to stop. One that hangs loses all of them (StallWatch).
+  void stop() override {}
+  [[nodiscard]] bool restart() override { return watch_->lost().empty(); }
+  [[nodiscard]] std::vector<int> waiting() const override { return watch_->waiting(); }
+
+ private:
+  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] std::vector<std::shared_ptr<RemoteProcess>> processes_of(const RankGroup& group) const {
+    std::vector<std::shared_ptr<RemoteProcess>> processes;
+    for (const int rank : group.members()) processes.push_back(ranks_.at(static_cast<std::size_t>(rank)).process);
+    return processes;
+  }
+
+  std::vector<RemoteRank> ranks_;
+  std::shared_ptr<StallWatch> watch_;
+};
+
+std::string libraries_text(const DeviceInfo& device) {
+  std::string text = device.kind;
+  for (const auto& [name, version] : device.libraries) text += fmt::format(", {} {}", name, version);
+  return text;
+}
+
+/// All ranks together. Memory: as if each had as little as the one with the least; ranks of a host share its memory.
+DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const std::string> hosts) {
+  DeviceInfo all = devices.front();
+  std::map<std::string, std::int64_t> on_host;
+  for (const std::string& host : hosts) ++on_host[host];
+  const auto ranks = static_cast<std::int64_t>(devices.size());
+  all.units = 0;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const std::int64_t sharing = on_host[hosts[rank]];
+    all.units += devices[rank].units;
+    all.memory_bytes =
+        std::min(rank == 0 ? INT64_MAX : all.memory_bytes, ranks * (devices[rank].memory_bytes / sharing));
+    all.available_bytes =
+        std::min(rank == 0 ? INT64_MAX : all.available_bytes, ranks * (devices[rank].available_bytes / sharing));
+  }
+  all.properties.emplace_back("hosts", std::to_string(on_host.size()));
+  return all;
+}
+
+}  // namespace
+
+RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s) {
+  std::vector<std::string> numbers;
+  for (std::size_t rank = 0; rank < channels.size(); ++rank) numbers.push_back(fmt::format("process {}", rank));
+  watch_ = std::make_shared<StallWatch>(numbers, limit_s);
+  std::vector<Hello> hellos;
+  std::vector<std::string> names;
+  for (std::size_t rank = 0; rank < channels.size(); ++rank) {
+    RemoteProcess process(*channels[rank], *watch_, static_cast<int>(rank), numbers[rank]);
+    const double before_s = time_of_day_s();
+    const std::vector<std::byte> answer = process.ask(RemoteProcess::request(Request::hello));
+    const double after_s = time_of_day_s();
+    MessageReader reader(answer);
+    Hello hello;
+    const auto version = reader.get<std::uint32_t>();
+    hello.build = reader.text();
+    hello.host = reader.text();
+    hello.pid = reader.get<int>();
+    hello.clock_s = reader.get<double>();
+    const std::string name = fmt::format("process {} (pid {} on {})", rank, hello.pid, hello.host);
+    if (version != protocol_version || hello.build != own.build) {
+      throw BackendError(
+          fmt::format("{} is of another build: {} there, {} in process 0; start the same program everywhere", name,
+                      hello.build, own.build));
+    }
+    const double ahead_s = hello.clock_s - (before_s + after_s) / 2.0;
+    constexpr double worth_a_word_s = 1.0;
+    if (std::fabs(ahead_s) > worth_a_word_s + (after_s - before_s) / 2.0) {
+      notes_.push_back(fmt::format("the clock of {} is {:.3g} s {} that of process 0; no duration is made of it", name,
+                                   std::fabs(ahead_s), ahead_s > 0.0 ? "ahead of" : "behind"));
+    }
+    hosts_.push_back(hello.host);
+    names.push_back(name);
+  }
+  watch_ = std::make_shared<StallWatch>(names, limit_s);
+  for (std::size_t rank = 0; rank < channels.size(); ++rank)
+    processes_.push_back(
+        std::make_shared<RemoteProcess>(*channels[rank], *watch_, static_cast<int>(rank), names[rank]));
+  compare_devices();
+}
+
+void RemoteRanks::compare_devices() {
+  std::vector<DeviceInfo> devices;
+  for (const auto& answer :
+       ask_all(processes_, [](std::size_t) { return RemoteProcess::request(Request::describe); })) {
+    MessageReader reader(answer);
+    devices.push_back(get_device(reader));
+  }
+  for (std::size_t rank = 1; rank < devices.size(); ++rank) {
+    const std::string& name = processes_[rank]->name();
+    const std::string there = libraries_text(devices[rank]), here = libraries_text(devices.front());
+    if (there != here)
+      throw BackendError(fmt::format("{} has other libraries: {} there, {} in process 0", name, there, here));
+    if (devices[rank].name != devices.front().name)
+      notes_.push_back(
+          fmt::format("{} has another processor: {} there, {} in process 0; a sample is the time of the "
+                      "slowest rank",
+                      name, devices[rank].name, devices.front().name));
+  }
+}
+
+RankSet RemoteRanks::open(int ranks) {
+  if (ranks > this->ranks())
+    throw Unsupported(fmt::format("{} ranks need as many processes, and {} were started (mpirun -np {})", ranks,
+                                  this->ranks(), ranks));
+  const std::span members = std::span(processes_).first(static_cast<std::size_t>(ranks));
+  const std::uint64_t number = ++sets_;
+  (void)ask_all(members, [&](std::size_t) {
+    MessageWriter request = RemoteProcess::request(Request::open);
+    request.put(number);
+    request.put(ranks);
+    return request;
+  });
+  RankSet set;
+  std::vector<RemoteRank> all;
+  std::vector<DeviceInfo> devices;
+  for (const std::shared_ptr<RemoteProcess>& process : members) {
+    all.push_back({process, number});
+    set.backends.push_back(open_remote_backend(all.back()));
+    set.queues.push_back(open_remote_queues(all.back()));
+    devices.push_back(set.backends.back()->device());
+    if (!property(devices.back(), oversubscribed_property).empty()) set.flags = {"oversubscribed"};
+  }
+  set.communicator = std::make_unique<RemoteCommunicator>(std::move(all), watch_);
+  set.device = together(devices, std::span(hosts_).first(members.size()));
+  set.timed_by_their_hosts = true;
+  return set;
+}
+
+void RemoteRanks::end(int code) {
+  MessageWriter request = RemoteProcess::request(Request::end);
+  request.put(code);
+  for (const std::shared_ptr<RemoteProcess>& process : processes_) process->tell(request);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,127 @@
+#include "harness/remote/served_lanes.h"
+
+#include <chrono>
+#include <utility>
+
+#include "harness/core/error.h"
+
+namespace gpubench {
+namespace {
+
+const std::string lining_up = "waiting for all ranks to start";
+
+}  // namespace
+
+Beat WorkProgress::beat() const {
+  const bool computes = compute_.busy_;
+  const bool waits = !computes && communication_.busy_;
+  const std::string* const label = waits ? communication_.label_ : compute_.label_;
+  return {compute_.steps_ + communication_.steps_, waits, label == nullptr ? std::string() : *label};
+}
+
+ServedLanes::ServedLanes(WorkProgress& progress)
+    : progress_(progress),
+      lanes_({[this](const LaneStep& step) { compute(step); },
+              [this](const LaneStep& step) { communicate(step, true); }, [] {}}),
+      communication_([this] { serve_communication(); }) {}
+
+ServedLanes::~ServedLanes() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  communication_.join();
+}
+
+void ServedLanes::serve_communication() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ending_ || serving_; });
+    if (ending_) return;
+    lock.unlock();
+    lanes_.serve();
+    lock.lock();
+    serving_ = false;
+    changed_.notify_all();
+  }
+}
+
+void ServedLanes::keep(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(failure);
+}
+
+// After a failure the steps go on being counted, and collectives are run: peers wait for them.
+void ServedLanes::compute(const LaneStep& step) {
+  if (failed_) return;
+  progress_.compute().begin(step.label);
+  try {
+    backend_->run(*step.work);
+  } catch (...) {
+    failed_ = true;
+    keep(std::current_exception());
+  }
+  progress_.compute().end();
+}
+
+void ServedLanes::communicate(const LaneStep& step, bool beside_compute) {
+  if (cut_off_) return;
+  progress_.communication().begin(step.label);
+  try {
+    collectives_->run(*step.work, beside_compute);
+  } catch (...) {
+    cut_off_ = failed_ = true;
+    keep(std::current_exception());
+  }
+  progress_.communication().end();
+}
+
+// One lane alone needs nobody to wait for. Of the shortest collectives, every tenth of a microsecond counts.
+void ServedLanes::run(const RankProgram& program) {
+  if (program.compute.empty()) {
+    for (const LaneStep& step : program.communication) communicate(step, false);
+  } else if (program.communication.empty()) {
+    for (const LaneStep& step : program.compute) compute(step);
+  } else {
+    lanes_.run(program);
+  }
+}
+
+double ServedLanes::time(Backend& backend, RankCollectives& collectives, std::span<const ServedProgram* const> order,
+                         bool align) {
+  backend_ = &backend;
+  collectives_ = &collectives;
+  failed_ = cut_off_ = false;
+  lanes_.reset();
+  bool both = false;
+  for (const ServedProgram* one : order)
+    both = both || (!one->program.compute.empty() && !one->program.communication.empty());
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = nullptr;
+    serving_ = both;
+  }
+  if (both) changed_.notify_all();
+  std::chrono::duration<double, std::nano> elapsed{0.0};
+  progress_.compute().end();  // what was asked for; from here on its ops count
+  try {
+    if (align) {
+      progress_.communication().begin(&lining_up);
+      collectives.align();
+      progress_.communication().end();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    for (const ServedProgram* one : order) run(one->program);
+    elapsed = std::chrono::steady_clock::now() - begin;
+  } catch (...) {  // of align() alone
+    keep(std::current_exception());
+  }
+  lanes_.finish();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !serving_; });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return elapsed.count();
+}
+
+}  // namespace gpubench

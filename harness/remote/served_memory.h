@@ -1,0 +1,58 @@
+// The memory of a process that lends its device, as process 0 names it: buffers by number, places in them. Every place
+// that comes with a request is held against its buffer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "harness/core/backend.h"
+#include "harness/remote/message.h"
+#include "harness/remote/protocol.h"
+
+namespace gpubench {
+
+/// Things that the other side knows by number. No number is used twice.
+template <class Thing>
+class Numbered {
+ public:
+  explicit Numbered(std::string what) : what_(std::move(what)) {}
+  [[nodiscard]] std::uint64_t add(Thing thing) {
+    things_.emplace(++last_, std::move(thing));
+    return last_;
+  }
+  [[nodiscard]] Thing& at(std::uint64_t number) {
+    const auto found = things_.find(number);
+    if (found == things_.end()) throw MessageError("there is no " + what_ + " " + std::to_string(number) + " here");
+    return found->second;
+  }
+  void drop(std::uint64_t number) { things_.erase(number); }
+
+ private:
+  std::string what_;
+  std::map<std::uint64_t, Thing> things_;
+  std::uint64_t last_ = 0;
+};
+
+class ServedMemory {
+ public:
+  [[nodiscard]] std::uint64_t add(Buffer buffer) { return buffers_.add(std::move(buffer)); }
+  void drop(std::uint64_t number) { buffers_.drop(number); }
+
+  /// The address of `bytes` bytes from a place; null of none. Throws MessageError outside of a buffer.
+  [[nodiscard]] std::byte* at(const Place& place, std::uint64_t bytes);
+  /// Does what a request about memory asks: write, read, runs, fill, copy, gather, scan or print. Throws MessageError.
+  void act(Request request, Backend& device, MessageReader& message, MessageWriter& answer);
+
+ private:
+  /// Of what is sent or examined, which cannot be nowhere.
+  [[nodiscard]] std::byte* really_at(const Place& place, std::uint64_t bytes);
+  void runs(Backend& device, MessageReader& message, MessageWriter& answer);
+  void gather(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer);
+  void scan(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer);
+
+  Numbered<Buffer> buffers_{"buffer"};
+};
+
+}  // namespace gpubench

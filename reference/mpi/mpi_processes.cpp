@@ -1,0 +1,161 @@
+#include "reference/mpi/mpi_processes.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "harness/core/error.h"
+
+namespace gpubench::mpi {
+namespace {
+
+// "Open MPI v4.1.4, package: ..." or "MPICH Version: 4.0.2 ...", as short as people say it.
+std::string library_name() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "asking for the version");
+  std::string name(text.data(), static_cast<std::size_t>(length));
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{" v", " "}, {" Version:", ""}}) {
+    if (const std::size_t at = name.find(from); at != std::string::npos) name.replace(at, from.size(), to);
+  }
+  for (char& c : name) c = c == '\t' ? ' ' : c;
+  name.resize(std::min(name.find_first_of(",\n"), name.size()));
+  std::string single;
+  for (const char c : name) {
+    if (c != ' ' || (!single.empty() && single.back() != ' ')) single += c;
+  }
+  return single;
+}
+
+class MpiProcesses final : public Processes {
+ public:
+  explicit MpiProcesses(double send_limit_s) : library_(library_name()) {
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "asking for the rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "asking for the number of processes");
+    messages_ = duplicate();
+    collectives_ = duplicate();
+    for (int peer = 0; peer < size_; ++peer) {
+      const bool talk = (rank_ == 0) != (peer == 0);
+      channels_.push_back(talk ? open_channel(messages_->get(), peer, send_limit_s) : nullptr);
+    }
+    find_share();
+  }
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] std::string library() const override { return library_; }
+  [[nodiscard]] Share share() const override { return share_; }
+  [[nodiscard]] Channel& channel(int rank) override {
+    if (rank < 0 || rank >= size_ || channels_[static_cast<std::size_t>(rank)] == nullptr)
+      throw BackendError(fmt::format("there is no channel between processes {} and {}", rank_, rank));
+    return *channels_[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] std::unique_ptr<RankCollectives> collectives(int ranks) override {
+    if (ranks < 1 || ranks > size_ || rank_ >= ranks)
+      throw BackendError(fmt::format("{} ranks are asked for, of {} processes, by process {}", ranks, size_, rank_));
+    return open_collectives(collectives_->get(), ranks, library_.starts_with("Open MPI") ? "openmpi" : "mpich");
+  }
+
+  void finish() override {
+    channels_.clear();
+    messages_.reset();
+    collectives_.reset();
+    check(MPI_Finalize(), "ending");
+  }
+  [[noreturn]] void abort(int code) override {
+    MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);  // not reached by an MPI that does what it says
+  }
+
+ private:
+  static std::unique_ptr<HeldComm> duplicate() {
+    MPI_Comm duplicate = MPI_COMM_NULL;
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &duplicate), "making a communicator");
+    return std::make_unique<HeldComm>(duplicate);
+  }
+
+  void find_share() {
+    MPI_Comm held = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &held),
+          "finding the processes of this host");
+    const HeldComm host(held);
+    int processes = 0, own = 0;
+    check(MPI_Comm_size(host.get(), &processes), "counting the processes of this host");
+    check(MPI_Comm_rank(host.get(), &own), "asking for the rank on this host");
+    std::vector<cpu_set_t> allowed(static_cast<std::size_t>(processes));
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    (void)sched_getaffinity(0, sizeof mine, &mine);  // where it is refused, all are alike
+    check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, allowed.data(), sizeof mine, MPI_BYTE, host.get()),
+          "exchanging the processors");
+    share_ = {0, 0};
+    for (int other = 0; other < processes; ++other) {
+      if (!CPU_EQUAL(&allowed[static_cast<std::size_t>(other)], &mine)) continue;
+      if (other < own) ++share_.place;
+      ++share_.processes;
+    }
+  }
+
+  std::string library_;
+  int rank_ = 0;
+  int size_ = 1;
+  std::unique_ptr<HeldComm> messages_, collectives_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // by rank; null: none
+  Share share_;
+};
+
+}  // namespace
+
+std::string complaint(int code, const char* what) {
+  if (code == MPI_SUCCESS) return "";
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  return fmt::format("MPI: {}: {} (error {})", what, std::string_view(text.data(), static_cast<std::size_t>(length)),
+                     code);
+}
+
+void check(int code, const char* what) {
+  if (code != MPI_SUCCESS) throw BackendError(complaint(code, what));
+}
+
+HeldComm::HeldComm(MPI_Comm held) : held_(held) {
+  check(MPI_Comm_set_errhandler(held_, MPI_ERRORS_RETURN), "setting how errors are told");
+}
+
+HeldComm::~HeldComm() { (void)MPI_Comm_free(&held_); }  // what is wrong with it, its next user is told
+
+std::unique_ptr<HeldComm> communicator_of(MPI_Comm in, std::span<const int> members, int tag) {
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  check(MPI_Comm_group(in, &all), "asking for a group");
+  int code = MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some);
+  MPI_Comm made = MPI_COMM_NULL;
+  if (code == MPI_SUCCESS) {
+    code = MPI_Comm_create_group(in, some, tag, &made);
+    (void)MPI_Group_free(&some);
+  }
+  (void)MPI_Group_free(&all);
+  check(code, "making the communicator of a group");
+  if (made == MPI_COMM_NULL) throw BackendError("MPI made no communicator of a group for one of its members");
+  return std::make_unique<HeldComm>(made);
+}
+
+std::unique_ptr<Processes> join(double send_limit_s) {
+  int provided = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "starting");
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "setting how errors are told");
+  if (provided < MPI_THREAD_MULTIPLE) {
+    throw BackendError(
+        fmt::format("{} takes no calls from several threads (MPI_THREAD_MULTIPLE), which ranks need; "
+                    "install one that does",
+                    library_name()));
+  }
+  return std::make_unique<MpiProcesses>(send_limit_s);
+}
+
+}  // namespace gpubench::mpi

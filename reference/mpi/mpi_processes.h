@@ -1,0 +1,45 @@
+// The processes of MPI_COMM_WORLD: messages on a communicator of their own, and collectives on one for each group.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+#include "harness/core/processes.h"
+
+namespace gpubench::mpi {
+
+/// Module::join.
+[[nodiscard]] std::unique_ptr<Processes> join(double send_limit_s);
+
+/// "" for MPI_SUCCESS, else what MPI says, behind what was done.
+[[nodiscard]] std::string complaint(int code, const char* what);
+/// Throws BackendError with it.
+void check(int code, const char* what);
+
+/// A communicator, freed with this; errors of its calls are returned, not fatal. Freeing is no collective here: all
+/// members do it, and none waits.
+class HeldComm {
+ public:
+  explicit HeldComm(MPI_Comm held);
+  HeldComm(const HeldComm&) = delete;
+  HeldComm& operator=(const HeldComm&) = delete;
+  ~HeldComm();
+  [[nodiscard]] MPI_Comm get() const { return held_; }
+
+ private:
+  MPI_Comm held_;
+};
+
+/// Of the members of `in` with these ranks, in this order, which all call it. `tag`: of the calls that are made at the
+/// same time each has its own.
+[[nodiscard]] std::unique_ptr<HeldComm> communicator_of(MPI_Comm in, std::span<const int> members, int tag);
+
+/// Messages to and from process `peer`. Throws BackendError where one is not taken within `send_limit_s`.
+[[nodiscard]] std::unique_ptr<Channel> open_channel(MPI_Comm communicator, int peer, double send_limit_s);
+
+/// Of the first `ranks` of `world`, which all call it; `library`: "openmpi".
+[[nodiscard]] std::unique_ptr<RankCollectives> open_collectives(MPI_Comm world, int ranks, std::string library);
+
+}  // namespace gpubench::mpi

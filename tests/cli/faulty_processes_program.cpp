@@ -1,0 +1,78 @@
+// gpubench-faulty-processes: the whole program in several processes, of which the second fails at its first op.
+// FAULTY_PROCESS says how: throw, memory, hang, kill, abort, stop, build, library, device.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "harness/cli/launcher.h"
+#include "harness/cli/program.h"
+#include "harness/core/error.h"
+#include "harness/run/forwarding_backend.h"
+#include "reference/cpu/cpu_backend.h"
+#include "suites/suites.h"
+#include "tests/harness/run/faulty_ranks.h"
+
+namespace gpubench {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void fail(const std::string& how) {
+  if (how == "throw") throw std::runtime_error("the link is down");
+  if (how == "memory") throw std::bad_alloc();
+  if (how == "kill") ::raise(SIGKILL);
+  if (how == "abort") std::abort();
+  if (how == "stop") ::raise(SIGSTOP);
+  while (how == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+class OtherLibrary final : public ForwardingBackend {
+ public:
+  explicit OtherLibrary(std::unique_ptr<Backend> inner)
+      : ForwardingBackend(*inner, nullptr), held_(std::move(inner)), info_(held_->device()) {
+    info_.libraries.front().second = "1.0.0";
+  }
+  [[nodiscard]] const DeviceInfo& device() const override { return info_; }
+
+ private:
+  std::unique_ptr<Backend> held_;
+  DeviceInfo info_;
+};
+
+std::unique_ptr<Backend> with_fault(std::unique_ptr<Backend> backend, const std::string& how) {
+  if (how == "device") throw BackendError("no device today");
+  if (how == "library") return std::make_unique<OtherLibrary>(std::move(backend));
+  return testing::interrupted(std::move(backend), [how](const std::string&) { fail(how); });
+}
+
+}  // namespace
+}  // namespace gpubench
+
+int main(int argc, char** argv) {
+  using namespace gpubench;
+  const std::string how = launcher_place(variable).rank == 1 ? variable("FAULTY_PROCESS") : "";
+  BackendEntry cpu;
+  cpu.name = "cpu";
+  cpu.open = [](const OpenRequest&) { return open_cpu_backend(); };
+  cpu.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32"}; };
+  cpu.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
+  cpu.take_share = [how](int place, int processes) {
+    const CpuShare share = take_cpu_share(place, processes);
+    return DeviceShare{[how, share] {
+                         std::unique_ptr<Backend> backend = open_cpu_backend(share.threads);
+                         return how.empty() ? std::move(backend) : with_fault(std::move(backend), how);
+                       },
+                       share.oversubscribed};
+  };
+  return run_program(argc, argv, all_suites(), {std::move(cpu)}, how == "build" ? "an older one" : "this one");
+}

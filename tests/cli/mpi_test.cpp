@@ -1,0 +1,195 @@
+// A run in several processes, as users start it, with each MPI that is installed: what passes, who reports, and what is
+// said where one of the processes fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "tests/cli/child.h"
+#include "tests/cli/scratch_folder.h"
+#include "tests/harness/report/report_schema.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct Mpi {
+  std::string library;  ///< "openmpi"; empty: none is installed
+  std::string launcher;
+};
+
+std::vector<Mpi> installed() {
+  std::vector<Mpi> all;
+  std::istringstream pairs(GPUBENCH_LAUNCHERS);
+  for (std::string pair; std::getline(pairs, pair, ',');)
+    all.push_back({pair.substr(0, pair.find('=')), pair.substr(pair.find('=') + 1)});
+  if (all.empty()) all.push_back({});
+  return all;
+}
+
+class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<Mpi> {
+ protected:
+  void SetUp() override {
+    ScratchFolder::SetUp();
+    if (GetParam().launcher.empty())
+      GTEST_SKIP()
+          << "no MPI is installed (Debian: libopenmpi-dev openmpi-bin, or libmpich-dev mpich): nothing is tried";
+  }
+
+  // These machines may have fewer processors than processes, and tests may run as root.
+  static ChildResult start(int processes, const std::string& program, std::vector<std::string> words,
+                           const std::string& fault = "") {
+    std::vector<std::string> all{GetParam().launcher, "-np", std::to_string(processes), program};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_child(all, {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                           {"FAULTY_PROCESS", fault},
+                           {"GPUBENCH_TUNING_CACHE", "off"}});
+  }
+
+  // Collectives that pass, and a step of training in which process 1 fails; the report if there is one.
+  static ChildResult start_faulty(const std::string& fault, std::vector<std::string> more = {}) {
+    std::vector<std::string> words{
+        "--tier", "smoke", "--ranks", "2", "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+        "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, words, fault);
+  }
+  static std::string reason_of(const Json& report) {
+    for (const Json& one : report["gpubench"]["cases"]) {
+      const std::string reason = one["status"] == "error" ? one["reason"].get<std::string>() : "";
+      // Those that had not ended by then are not to blame.
+      if (!reason.empty() && !reason.starts_with("the device was lost in an earlier case")) return reason;
+    }
+    return "";
+  }
+};
+
+TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
+  for (const int processes : {2, 4}) {
+    const ChildResult result = start(processes, GPUBENCH_PROGRAM,
+                                     {"--suite", "collectives", "--tier", "smoke", "--ranks",
+                                      processes == 2 ? "2" : "2,4", "--check", "full", "--json", "-"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Json report = parse_json(result.out, "stdout");  // one document: nobody else wrote there
+    EXPECT_EQ(schema_errors(report), "");
+    EXPECT_EQ(report["gpubench"]["totals"]["pass"], processes == 2 ? 10 : 20);
+    for (const Json& one : report["gpubench"]["cases"])
+      EXPECT_THAT(one["implementation"].get<std::string>(), HasSubstr(GetParam().library + ":"));
+    const Json& libraries = report["context"]["gpubench"]["devices"][0]["libraries"];
+    EXPECT_THAT(libraries["mpi"].get<std::string>(), HasSubstr(GetParam().library == "openmpi" ? "Open MPI" : "MPICH"));
+  }
+}
+
+TEST_P(InProcesses, AStepOfTrainingPassesOnTwoWithItsComputeBesideItsCollectives) {
+  const ChildResult result =
+      start(2, GPUBENCH_PROGRAM,
+            {"--tier", "smoke", "--ranks", "1,2", "--filter", "transformer/(bert|vit)_train_step/", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(parse_json(result.out, "stdout")["gpubench"]["totals"]["pass"], 8);
+}
+
+TEST_P(InProcesses, AllOfThemAreRanksWhereNoNumberIsAskedFor) {
+  const ChildResult result =
+      start(3, GPUBENCH_PROGRAM, {"--tier", "smoke", "--filter", "collectives/broadcast/", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(parse_json(result.out, "stdout")["gpubench"]["cases"][0]["id"], "collectives/broadcast/bytes=65536/f32/x3");
+}
+
+TEST_P(InProcesses, ACaseIsRepeatedByALineThatStartsAsMany) {
+  const ChildResult result = start_faulty("throw");
+  EXPECT_THAT(result.err + result.out, HasSubstr("mpirun -np 2 gpubench run "));
+}
+
+TEST_P(InProcesses, MoreRanksThanProcessesAreUnsupportedWithTheReason) {
+  const ChildResult result = start(
+      2, GPUBENCH_PROGRAM, {"--tier", "smoke", "--ranks", "3", "--filter", "collectives/broadcast/", "--json", "-"});
+  const Json report = parse_json(result.out, "stdout");
+  EXPECT_EQ(report["gpubench"]["cases"][0]["status"], "unsupported");
+  EXPECT_EQ(report["gpubench"]["cases"][0]["reason"],
+            "3 ranks need as many processes, and 2 were started (mpirun -np 3)");
+}
+
+TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
+  const ChildResult flag = start(2, GPUBENCH_PROGRAM, {"--suite", "nonsense"});
+  EXPECT_EQ(flag.exit_code, 2);
+  const std::size_t first = flag.err.find("gpubench: suite 'nonsense'");
+  ASSERT_NE(first, std::string::npos) << flag.err;
+  EXPECT_EQ(flag.err.find("gpubench: suite 'nonsense'", first + 1), std::string::npos) << flag.err;
+  const ChildResult device = start(2, GPUBENCH_PROGRAM, {"--device", "cuda"});
+  EXPECT_EQ(device.exit_code, 2);
+  EXPECT_THAT(device.err, HasSubstr("--device: ranks in several processes"));
+}
+
+TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
+  const ChildResult result = start(2, GPUBENCH_PROGRAM, {"version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out.find("gpubench "), result.out.rfind("gpubench ")) << result.out;
+  EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
+}
+
+TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
+  for (const auto& [fault, text] : {std::pair{"throw", "the link is down"}, {"memory", "out of memory"}}) {
+    const ChildResult result = start_faulty(fault);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    const Json report = parse_json(result.out, "stdout");
+    EXPECT_EQ(report["gpubench"]["totals"]["pass"], 2) << "the others have to finish";
+    EXPECT_THAT(reason_of(report), AllOf(HasSubstr("rank 1: process 1 (pid "), HasSubstr(text)));
+  }
+}
+
+TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten) {
+  const ChildResult result = start_faulty("hang", {"--deadline", "3"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const Json report = parse_json(result.out, "stdout");
+  EXPECT_EQ(schema_errors(report), "");
+  EXPECT_THAT(reason_of(report),
+              AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has come no further for 3 s, last in '")));
+}
+
+TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReportIsWritten) {
+  const ChildResult result = start_faulty("stop", {"--deadline", "3"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(reason_of(parse_json(result.out, "stdout")),
+              AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has not been heard of for 3 s")));
+}
+
+TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
+  for (const auto& [fault, text] : {std::pair{"build", "is of another build: "},
+                                    {"library", "has other libraries: cpu, onednn 1.0.0"},
+                                    {"device", "no device today"}}) {
+    const ChildResult result = start_faulty(fault);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("gpubench: process 1 (pid "), HasSubstr(text))) << fault;
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
+  const std::vector<std::string> words{
+      "--tier", "smoke", "--ranks", "2", "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+      "--out",  "run"};
+  const ChildResult killed = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, words, "kill");
+  EXPECT_NE(killed.exit_code, 0) << killed.err;
+  EXPECT_TRUE(std::filesystem::exists("run/journal.jsonl"));
+  const ChildResult again = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, {"run", "--resume", "run"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("3 pass of 3 cases"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, InProcesses, ::testing::ValuesIn(installed()), [](const auto& named) {
+  return named.param.library.empty() ? std::string("none") : named.param.library;
+});
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,255 @@
+// What goes wrong with ranks in other processes: each fault is named with its process, and costs what it must.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <map>
+#include <new>
+#include <thread>
+
+#include "harness/core/error.h"
+#include "harness/remote/remote_ranks.h"
+#include "harness/run/forwarding_backend.h"
+#include "harness/run/rank_group.h"
+#include "reference/cpu/cpu_backend.h"
+#include "suites/suites.h"
+#include "tests/harness/remote/memory_processes.h"
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench {
+namespace remote_faults_test {
+
+using testing::MemoryProcesses;
+using testing::usual_setup;
+
+/// A device on which `fault` is called before each run of an op.
+class FaultyBackend final : public ForwardingBackend {
+ public:
+  FaultyBackend(std::unique_ptr<Backend> inner, std::function<void()> fault)
+      : ForwardingBackend(*inner, nullptr), held_(std::move(inner)), fault_(std::move(fault)) {}
+  void run(const Launch& launch) override {
+    fault_();
+    ForwardingBackend::run(launch);
+  }
+
+ private:
+  std::unique_ptr<Backend> held_;
+  std::function<void()> fault_;
+};
+
+/// Rank 1 has such a device.
+testing::MakeSetup faulty(std::function<void()> fault) {
+  return [fault = std::move(fault)](int rank) {
+    ServerSetup setup = usual_setup(rank);
+    if (rank == 1) setup.open_backend = [fault] { return std::make_unique<FaultyBackend>(open_cpu_backend(1), fault); };
+    return setup;
+  };
+}
+
+/// The transformer's step on two ranks, which has ops and collectives, and a collective.
+std::map<std::string, CaseRecord> run_both(MemoryProcesses& processes) {
+  Selection selection;
+  selection.suites = {"transformer", "collectives"};
+  selection.filters = {"^transformer/bert_train_step/.*/f32/", "^collectives/broadcast/bytes=65536"};
+  selection.tier = Tier::smoke;
+  selection.ranks = {2};
+  RunOptions options = sim::smoke_options();
+  options.open_ranks = [&](int count, const OwnImplementation*) {
+    return open_rank_group(processes.ranks().open(count), 60.0);
+  };
+  sim::Remembering seen;
+  const std::unique_ptr<Backend> alone = open_cpu_backend(1);
+  run_in_process(*alone, plan_cases(all_suites(), selection), options, seen, seen.stop);
+  return std::move(seen.records);
+}
+
+const CaseRecord& of(const std::map<std::string, CaseRecord>& records, const std::string& part) {
+  for (const auto& [id, record] : records) {
+    if (id.find(part) != std::string::npos) return record;
+  }
+  throw std::out_of_range(part);
+}
+
+TEST(RemoteFaults, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
+  MemoryProcesses processes(2, 15.0, faulty([] { throw BackendError("no luck"); }));
+  const auto records = run_both(processes);
+  EXPECT_EQ(of(records, "transformer/").verdict, Verdict::error);
+  EXPECT_NE(of(records, "transformer/").reason.find("rank 1: process 1 (pid 101 on host1): no luck"), std::string::npos)
+      << of(records, "transformer/").reason;
+  EXPECT_EQ(of(records, "collectives/").verdict, Verdict::pass) << of(records, "collectives/").reason;
+}
+
+// Once all ranks are timed: those that wait for it in collectives are released.
+TEST(RemoteFaults, AnOpThatFailsInTheMiddleOfARoundReleasesItsPeers) {
+  std::atomic<int> runs{0};
+  MemoryProcesses processes(2, 15.0, faulty([&runs] {
+                              if (++runs == 1000) throw BackendError("no luck");
+                            }));
+  const auto records = run_both(processes);
+  EXPECT_GE(runs, 1000);
+  EXPECT_EQ(of(records, "transformer/").verdict, Verdict::error);
+  EXPECT_NE(of(records, "transformer/").reason.find("no luck"), std::string::npos);
+  EXPECT_EQ(of(records, "collectives/").verdict, Verdict::pass) << of(records, "collectives/").reason;
+}
+
+TEST(RemoteFaults, ARankWithoutMemoryIsNamed) {
+  MemoryProcesses processes(2, 15.0, faulty([] { throw std::bad_alloc(); }));
+  const auto records = run_both(processes);
+  EXPECT_NE(of(records, "transformer/").reason.find("process 1 (pid 101 on host1): out of memory"), std::string::npos)
+      << of(records, "transformer/").reason;
+  EXPECT_EQ(of(records, "collectives/").verdict, Verdict::pass);
+}
+
+TEST(RemoteFaults, AnOpThatHangsIsNamedWithinTheLimitAndEndsTheRun) {
+  std::promise<void> never;
+  const std::shared_future<void> wake = never.get_future().share();
+  auto* const processes = new MemoryProcesses(2, 1.0, faulty([wake] { wake.wait(); }));  // outlives its hanging thread
+  const auto records = run_both(*processes);
+  const CaseRecord& step = of(records, "transformer/");
+  EXPECT_EQ(step.verdict, Verdict::error);
+  EXPECT_NE(step.reason.find("process 1 (pid 101 on host1) has come no further for 1 s, last in '"), std::string::npos)
+      << step.reason;
+  EXPECT_TRUE(processes->ranks().lost());
+  never.set_value();
+}
+
+std::string refusal(const testing::MakeSetup& make, double limit_s = 15.0) {
+  MemoryProcesses processes(3, limit_s, make);
+  try {
+    (void)processes.ranks();
+  } catch (const BackendError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(RemoteFaults, AProcessOfAnotherBuildIsRefusedWithBoth) {
+  EXPECT_EQ(
+      refusal([](int rank) {
+        ServerSetup setup = usual_setup(rank);
+        if (rank == 2) setup.hello.build = "an older one";
+        return setup;
+      }),
+      "process 2 (pid 102 on host2) is of another build: an older one there, this build in process 0; start the same "
+      "program everywhere");
+}
+
+/// The device with another version of its library.
+class OtherLibrary final : public ForwardingBackend {
+ public:
+  explicit OtherLibrary(std::unique_ptr<Backend> inner)
+      : ForwardingBackend(*inner, nullptr), held_(std::move(inner)), info_(held_->device()) {
+    info_.libraries = {{"onednn", "1.0.0"}};
+  }
+  [[nodiscard]] const DeviceInfo& device() const override { return info_; }
+
+ private:
+  std::unique_ptr<Backend> held_;
+  DeviceInfo info_;
+};
+
+TEST(RemoteFaults, AProcessWithAnotherLibraryIsRefusedWithBothVersions) {
+  const std::string why = refusal([](int rank) {
+    ServerSetup setup = usual_setup(rank);
+    if (rank == 1) setup.open_backend = [] { return std::make_unique<OtherLibrary>(open_cpu_backend(1)); };
+    return setup;
+  });
+  EXPECT_EQ(why.find("process 1 (pid 101 on host1) has other libraries: cpu, onednn 1.0.0 there, cpu, onednn "), 0U)
+      << why;
+}
+
+TEST(RemoteFaults, AProcessThatCannotOpenItsDeviceIsNamedWithTheReason) {
+  EXPECT_EQ(refusal([](int rank) {
+              ServerSetup setup = usual_setup(rank);
+              if (rank == 1) setup.open_backend = []() -> std::unique_ptr<Backend> { throw BackendError("no device"); };
+              return setup;
+            }),
+            "process 1 (pid 101 on host1): no device");
+}
+
+TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
+  ChannelPair silent = local_channel();
+  try {
+    const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3);
+    FAIL();
+  } catch (const DeviceLost& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "process 0 has not been heard of for 0.3 s, at its start: it was ended, or its host cannot be reached");
+  }
+}
+
+/// One that answers with whatever it is given.
+TEST(RemoteFaults, AnAnswerThatIsNoneLosesTheProcess) {
+  ChannelPair pair = local_channel();
+  const std::byte nonsense[] = {std::byte{200}, std::byte{1}};
+  pair.second->send(nonsense);
+  try {
+    const RemoteRanks ranks({pair.first.get()}, usual_setup(0).hello, 15.0);
+    FAIL();
+  } catch (const DeviceLost& e) {
+    EXPECT_EQ(std::string(e.what()), "process 0: a message has a value that its kind does not have");
+  }
+}
+
+// Requests as nobody sends them: a server answers each with an error and goes on.
+TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
+  ChannelPair pair = local_channel();
+  std::thread serving([channel = pair.second.get()] { EXPECT_EQ(serve_rank(*channel, usual_setup(0)), 7); });
+  const auto answer_to = [&](const MessageWriter& request) {
+    pair.first->send(request.bytes());
+    const std::optional<std::vector<std::byte>> answer = pair.first->receive(60.0);
+    MessageReader reader(answer.value());
+    if (reader.get<Answer>() == Answer::done) return std::string("done");
+    (void)reader.get<Failure>();
+    return reader.text();
+  };
+  MessageWriter allocate;
+  allocate.put(Request::allocate);
+  allocate.put(std::uint64_t{100});
+  EXPECT_EQ(answer_to(allocate), "done");
+  const auto read = [](std::uint64_t buffer, std::uint64_t offset, std::uint64_t bytes) {
+    MessageWriter request;
+    request.put(Request::read);
+    put_place(request, {buffer, offset});
+    request.put(bytes);
+    return request;
+  };
+  EXPECT_EQ(answer_to(read(1, 40, 60)), "done");
+  EXPECT_EQ(answer_to(read(1, 40, 61)), "61 bytes from 40 on are asked for, of a buffer of 100");
+  EXPECT_EQ(answer_to(read(1, ~std::uint64_t{0}, 2)),
+            "2 bytes from 18446744073709551615 on are asked for, of a buffer of 100");
+  EXPECT_EQ(answer_to(read(1, 0, std::uint64_t{1} << 40U)),
+            "1099511627776 bytes are asked for at a time; at most 8388608 can be");
+  EXPECT_EQ(answer_to(read(2, 0, 1)), "there is no buffer 2 here");
+  EXPECT_EQ(answer_to(read(0, 0, 1)), "memory is asked for that is in no buffer");
+  MessageWriter gather;
+  gather.put(Request::gather);
+  put_place(gather, {1, 8});
+  gather.put(std::uint64_t{4});
+  gather.put_list(std::vector<std::int64_t>{0, -12});
+  EXPECT_EQ(answer_to(gather).find("4 bytes from 18446744073709551612 on"), 0U);
+  MessageWriter scan;
+  scan.put(Request::scan);
+  put_place(scan, {1, 0});
+  scan.put(DType::f32);
+  for (const std::int64_t number : {2, 4, 22}) scan.put(number);
+  EXPECT_EQ(answer_to(scan), "104 bytes from 0 on are asked for, of a buffer of 100");
+  MessageWriter run;
+  run.put(Request::run);
+  run.put(std::uint64_t{1});
+  run.put(std::uint64_t{1});
+  EXPECT_EQ(answer_to(run), "there is no set 1 of ranks here");
+  MessageWriter longer;
+  longer.put(Request::describe);
+  longer.put(1);
+  EXPECT_EQ(answer_to(longer), "a message is longer than its kind");
+  MessageWriter end;
+  end.put(Request::end);
+  end.put(7);
+  pair.first->send(end.bytes());
+  serving.join();
+}
+
+}  // namespace remote_faults_test
+}  // namespace gpubench
