@@ -11,6 +11,23 @@ namespace {
 
 constexpr double look_every_s = 0.1;
 
+/// Calls `work` when it goes out of scope.
+template <class Work>
+class AtEnd {
+ public:
+  explicit AtEnd(Work work) : work_(std::move(work)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { work_(); }
+
+ private:
+  Work work_;
+};
+template <class Work>
+[[nodiscard]] AtEnd<Work> at_end(Work work) {
+  return AtEnd<Work>(std::move(work));
+}
+
 }  // namespace
 
 void RemoteProcess::release(Held what, std::uint64_t number) {
@@ -39,8 +56,23 @@ void RemoteProcess::send_releases() {
   channel_.send(message.bytes());
 }
 
+void RemoteProcess::Turn::take() {
+  std::unique_lock lock(mutex_);
+  free_.wait(lock, [this] { return !taken_; });
+  taken_ = true;
+}
+
+void RemoteProcess::Turn::give_back() {
+  {
+    const std::lock_guard lock(mutex_);
+    taken_ = false;
+  }
+  free_.notify_one();
+}
+
 void RemoteProcess::tell(const MessageWriter& request) {
-  const std::lock_guard lock(asking_);
+  turn_.take();
+  const auto after = at_end([this] { turn_.give_back(); });
   send_releases();
   channel_.send(request.bytes());
 }
@@ -51,16 +83,19 @@ void RemoteProcess::lose(const std::string& why) {
 }
 
 void RemoteProcess::begin(const MessageWriter& request) {
-  std::unique_lock lock(asking_);
-  if (const std::string lost = watch_.lost(); !lost.empty()) throw DeviceLost(lost);
+  turn_.take();
   try {
+    if (const std::string lost = watch_.lost(); !lost.empty()) throw DeviceLost(lost);
     send_releases();
     watch_.begin(rank_);
     channel_.send(request.bytes());
+  } catch (const DeviceLost&) {
+    turn_.give_back();
+    throw;
   } catch (const BackendError& e) {
+    turn_.give_back();
     lose(e.what());
   }
-  begun_ = std::move(lock);
 }
 
 std::vector<std::byte> RemoteProcess::receive() {
@@ -77,7 +112,7 @@ std::vector<std::byte> RemoteProcess::receive() {
 }
 
 std::vector<std::byte> RemoteProcess::finish(const std::function<void(const Beat&)>& on_beat) {
-  const std::unique_lock lock = std::move(begun_);
+  const auto after = at_end([this] { turn_.give_back(); });
   while (true) {
     std::vector<std::byte> message = receive();
     Failure failure = Failure::error;

@@ -2,6 +2,7 @@
 // the process comes any further.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -61,8 +62,19 @@ class RemoteProcess {
   StallWatch& watch_;
   int rank_;
   std::string name_;
-  std::mutex asking_;  // from a request to its answer
-  std::unique_lock<std::mutex> begun_;
+  /// From a request to its answer nobody else may ask. No lock: several processes are asked together, in any order.
+  class Turn {
+   public:
+    void take();
+    void give_back();
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable free_;
+    bool taken_ = false;
+  };
+
+  Turn turn_;
   mutable std::mutex releasing_;
   std::vector<std::uint64_t> released_[3];
   std::uint64_t releases_ = 0;
