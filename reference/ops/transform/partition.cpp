@@ -333,8 +333,12 @@ class Shares {
   }
 
   void scatter(const OpCall& call, ValueId id, Reduction reduction) {
-    OpCall op{reduce_scatter_kind, ReduceScatter{options_.ranks, reduction}, options_.math, on_all(id)};
-    op.label = program_.unique_name(call.label + ".reduce_scatter");
+    OpCall op{reduce_scatter_kind,
+              ReduceScatter{options_.ranks, reduction},
+              options_.math,
+              on_all(id),
+              {},
+              program_.unique_name(call.label + ".reduce_scatter")};
     TensorSpec rows = step_.spec(id);
     shrink(rows, Cut{0}, options_.ranks);
     const std::vector<ValueId> made = together(std::move(op), rows, ".rows", Cut{0});
@@ -406,8 +410,12 @@ class Shares {
   }
 
   std::vector<ValueId> gathered(ValueId id) {
-    OpCall op{all_gather_kind, AllGather{options_.ranks}, Math{}, on_all(id)};
-    op.label = program_.unique_name(step_.spec(id).name + ".all_gather");
+    OpCall op{all_gather_kind,
+              AllGather{options_.ranks},
+              Math{},
+              on_all(id),
+              {},
+              program_.unique_name(step_.spec(id).name + ".all_gather")};
     return together(std::move(op), step_.spec(id), ".gathered", {});
   }
 

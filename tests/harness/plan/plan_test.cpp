@@ -385,7 +385,7 @@ TEST(PlanRanks, RanksThatShareTensorsSayHowAndTheirDataIsTheSame) {
                           "steps/shareable/bytes=8/f32/in_place/isolated/tp=2/x4"));
   EXPECT_THAT(ids_shared({{2, {}}}), ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/x2",
                                                  "steps/together/bytes=8/f32/in_place/isolated/x2"));
-  const Case shared{"steps", "shareable", {{"bytes", 8}}, "f32", {"in_place", "tp=2", "sp"}, 4};
+  const Case shared{"steps", "shareable", {{"bytes", 8}}, "f32", {"in_place", "tp=2", "sp"}, 4, "of a test"};
   EXPECT_EQ(shared.id_without_ranks(), shared.on_one_rank().id_without_ranks());
   EXPECT_EQ(shared.on_one_rank().id(), "steps/shareable/bytes=8/f32/in_place/x1");
 }
