@@ -1,7 +1,6 @@
 // Suite scaling: training steps on 1, 2, 4, ... ranks, as many as there are. Weak: each rank has the batch that the
 // case names, as in suites transformer and convnet. Strong: all ranks together have it. Shared: they share the tensors,
 // too.
-#include "harness/core/error.h"
 #include "suites/models/gpt2.h"
 #include "suites/models/llama.h"
 #include "suites/models/mixture.h"
@@ -16,11 +15,7 @@ using BuildStep = Program (*)(const Case&, const Recipe&);
 /// The case of a step that declares its batch as that of each rank.
 Case of_each_rank(Case c, const std::string& batch_axis) {
   for (auto& [axis, extent] : c.dims) {
-    if (axis != batch_axis) continue;
-    if (extent % c.ranks != 0)
-      throw ProgramError(std::to_string(c.ranks) + " ranks cannot have equal parts of a batch of " +
-                         std::to_string(extent));
-    extent /= c.ranks;
+    if (axis == batch_axis) extent /= c.ranks;
   }
   return c;
 }
@@ -40,6 +35,8 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
                     std::move(item), CacheMode::step};
   info.most_ranks = 64;
   info.on_all_ranks = true;
+  if (scaling == Scaling::strong) info.ranks_divide = dims.front();
+  if (scaling == Scaling::shared) info.ranks_divide = "kv";
   Grid grid;
   grid.points = std::move(points);  // in f32 and bf16, the small ones in f32
   for (Point& point : grid.points) {

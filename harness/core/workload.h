@@ -46,9 +46,10 @@ struct WorkloadInfo {
   /// How many ranks it can run on; one by default.
   int fewest_ranks = 1;
   int most_ranks = 1;
-  bool on_all_ranks = false;    ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
-  bool shards_weights = false;  ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
-  bool shares_tensors = false;  ///< whether its ranks can share its tensors (RankLayout::tp)
+  bool on_all_ranks = false;      ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
+  std::string ranks_divide = {};  ///< a dimension of which each rank has an equal part; empty: none
+  bool shards_weights = false;    ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
+  bool shares_tensors = false;    ///< whether its ranks can share its tensors (RankLayout::tp)
 };
 
 class Workload {

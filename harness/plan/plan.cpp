@@ -156,7 +156,7 @@ class Planner {
       try {
         one = with_program(one);
       } catch (const ProgramError& error) {
-        if (!overrides_.any() && selection_.layouts.empty() && selection_.ranks.empty()) throw;
+        if (!overrides_.any() && selection_.layouts.empty()) throw;
         throw UsageError("case '" + one.id() + "' cannot be built" +
                          (overrides_.any() ? " with these axes: " : " for these ranks: ") + error.what());
       }
@@ -223,6 +223,11 @@ class Planner {
 
   [[nodiscard]] static bool runs_on(const WorkloadInfo& info, int ranks) {
     return ranks >= info.fewest_ranks && ranks <= info.most_ranks;
+  }
+
+  [[nodiscard]] static bool has_equal_parts(const WorkloadInfo& info, const Point& point, int ranks) {
+    const auto dim = std::ranges::find(point.dims, info.ranks_divide, &Dims::value_type::first);
+    return dim == point.dims.end() || dim->second % ranks == 0;
   }
 
   /// With neither --ranks nor processes: none.
@@ -310,6 +315,7 @@ class Planner {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe, declared_point)) continue;
           for (const auto& [ranks, parallel] : layouts_of(declared.info)) {
+            if (!has_equal_parts(declared.info, point, ranks)) continue;
             if (parallel.tp > 1 && gpubench::recipe(recipe).quantizes()) continue;  // by the amax of whole tensors
             for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks, parallel);
           }

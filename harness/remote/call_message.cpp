@@ -28,6 +28,7 @@ void put_placement(MessageWriter& to, const Placement& placement) {
   to.put_list(placement.spread, [&to](const AxisSpread& one) {
     to.put(one.kind);
     for (const int number : {one.mesh_axis, one.tensor_axis, one.part, one.parts}) to.put(number);
+    to.put_list(one.sections);
   });
   to.put(placement.memory);
   to.put(placement.rank);
@@ -40,6 +41,7 @@ Placement get_placement(MessageReader& from) {
     AxisSpread one;
     one.kind = from.get<AxisSpread::Kind>();
     for (int* number : {&one.mesh_axis, &one.tensor_axis, &one.part, &one.parts}) *number = from.get<int>();
+    one.sections = from.numbers<std::int64_t>();
     return one;
   });
   placement.memory = from.get<Memory>();

@@ -33,7 +33,7 @@ struct Shared {
   Dims dims;
   int ranks = 2;
   RankLayout layout;
-  [[nodiscard]] Case c() const { return {"", workload, dims, "f32", modes_of(layout), ranks}; }
+  [[nodiscard]] Case c() const { return {"", workload, dims, "f32", modes_of(layout), ranks, "of a test"}; }
 };
 
 std::vector<Shared> shared_steps() {

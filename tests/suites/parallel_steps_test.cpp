@@ -42,7 +42,8 @@ Program step_of(const Model& model, Dims dims, const Arrangement& arrangement) {
          std::move(dims),
          model.recipe,
          modes_of(arrangement.ranks),
-         arrangement.dp * arrangement.ranks.ranks()};
+         arrangement.dp * arrangement.ranks.ranks(),
+         "of a test"};
   if (!model.mode.empty()) c.modes.push_back(model.mode);
   return widen(workload_named(model.name).build(c));
 }

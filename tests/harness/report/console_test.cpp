@@ -205,6 +205,7 @@ CaseRecord step(int ranks, RankSpread spread) {
   record.c.dims = {{"b", 4}};
   record.c.recipe = "bf16";
   record.c.ranks = ranks;
+  record.id = record.c.id();
   record.verdict = Verdict::pass;
   record.derived.headline = 1500.0;
   record.derived.headline_unit = "tokens/s";
