@@ -49,7 +49,7 @@ class MessageWriter {
   }
   template <class List>
   void put_list(const List& list) {
-    put_list(list, [this](const auto& one) { put(one); });
+    put_list(list, [this](const auto& one) { this->put(one); });
   }
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }

@@ -1,0 +1,146 @@
+#include "reference/ops/transform/cut_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "harness/core/error.h"
+#include "reference/ops/gemm.h"
+
+namespace gpubench {
+
+ValueId whole_of(const Program& step, ValueId id) { return step.values_in(step.value(id).storage).front(); }
+
+View view_of(const Program& step, ValueId id) {
+  const Value& value = step.value(id);
+  return {value.spec, value.offset_bytes * 8 / bits_of(value.spec.dtype)};
+}
+
+CutPlan::CutPlan(const Program& step, const Partition& options, const Cuts& cuts, std::span<const ValueId> gradients)
+    : step_(step), options_(options), cuts_(step.values().size()), known_(step.values().size()) {
+  if (options.has_own_batches) {
+    gradients_.insert(gradients.begin(), gradients.end());
+  }
+  std::set<std::string, std::less<>> missing;
+  for (const auto& [name, cut] : cuts) missing.insert(name);
+  for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
+    const Value& value = step.value({index});
+    if (!value.source || value.part_of) continue;
+    const auto found = cuts.find(value.spec.name);
+    set({index}, found == cuts.end() ? MaybeCut{} : found->second);
+    missing.erase(value.spec.name);
+  }
+  if (cuts.empty()) throw ProgramError("partition: nothing in this step is to be cut");
+  if (!missing.empty()) throw ProgramError("partition: the step has no source '" + *missing.begin() + "'");
+  for (const OpCall& call : step.ops()) share(call);
+  for (int index = 0; index < static_cast<int>(step.values().size()); ++index) (void)cut({index});
+}
+
+const MaybeCut& CutPlan::cut(ValueId id) {
+  if (!known_[at(id)]) set(id, derived(id));
+  return cuts_[at(id)];
+}
+
+void CutPlan::set(ValueId id, MaybeCut cut) {
+  if (cut && !divides(step_.spec(id), *cut, options_.ranks)) {
+    throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut along axis " +
+                       std::to_string(cut->axis) + ", which " + std::to_string(options_.ranks) +
+                       " ranks cannot share equally");
+  }
+  cuts_[at(id)] = std::move(cut);
+  known_[at(id)] = true;
+}
+
+void CutPlan::share(const OpCall& call) {
+  std::vector<MaybeCut> inputs;
+  for (const ValueId id : call.inputs) inputs.push_back(cut(id));
+  OpSharding sharding = options_.has_own_batches ? on_own_batch(call, inputs) : sharding_of(step_, call, inputs);
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+    const ValueId id = call.outputs[i];
+    const bool scatters = sharding.addends[i] && (is_gradient(id) ? scatters_gradient(id) : scatters_well(call, id));
+    if (sharding.addends[i]) addends_.insert(id);
+    if (scatters) scattered_.insert(id);
+    set(id, scatters ? MaybeCut{Cut{0}} : sharding.outputs[i]);
+    const std::optional<ValueId> older = step_.value(id).updates;
+    if (older && cut(*older) != cut(id))
+      throw ProgramError("partition: op '" + call.label + "' updates '" + step_.spec(*older).name +
+                         "', which is cut otherwise than its result");
+  }
+  ops_.push_back(std::move(sharding));
+}
+
+// Ops of the forward and the backward run on the rank's own batch with whole weights; what reads a gradient, or what
+// is made of one, is shared; set-up ops that only make weights are, too.
+OpSharding CutPlan::on_own_batch(const OpCall& call, std::span<const MaybeCut> inputs) {
+  const bool shared = call.phase == Phase::setup || std::ranges::any_of(call.inputs, [&](ValueId id) {
+                        return final_.contains(step_.value(id).storage);
+                      });
+  OpSharding sharding;
+  if (shared) {
+    sharding = sharding_of(step_, call, inputs);
+  } else {
+    sharding.inputs.resize(call.inputs.size());
+    sharding.outputs.resize(call.outputs.size());
+    sharding.addends.resize(call.outputs.size());
+  }
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+    if (is_gradient(call.outputs[i])) sharding.addends[i] = options_.reduction;
+    if (call.phase == Phase::timed && (shared || is_gradient(call.outputs[i])))
+      final_.insert(step_.value(call.outputs[i]).storage);
+  }
+  return sharding;
+}
+
+// Where it has a storage of its own and nothing sees it under another name, and its rows can be shared.
+bool CutPlan::scatters_gradient(ValueId id) const {
+  const Value& value = step_.value(id);
+  const TensorSpec& spec = value.spec;
+  for (const ValueId other : step_.values_in(value.storage)) {
+    if (other != id && !step_.value(other).updates) return false;
+  }
+  return !value.updates && spec.layout.is_row_major(spec.shape) && spec.shape.rank() > 0 &&
+         spec.shape[0] % options_.ranks == 0;
+}
+
+// Rows of tokens, not of a weight's gradient, that nothing sees under another name.
+bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
+  const Value& value = step_.value(id);
+  return options_.scatters_tokens && call.kind == gemm_kind && !call.attributes.as<Gemm>().transpose_a &&
+         step_.values_in(value.storage).size() == 1 && value.spec.shape.rank() == 2 &&
+         value.spec.shape[0] % options_.ranks == 0;
+}
+
+// Of what no op produces by this name: views of what is there, and what is made up of parts.
+MaybeCut CutPlan::derived(ValueId id) {
+  const ValueId whole = whole_of(step_, id);
+  if (id != whole) {
+    const MaybeCut of_whole = cut(whole);
+    if (!of_whole) return {};
+    const bool has_parent = !gathered_views_.contains(*step_.value(id).part_of);
+    MaybeCut cut = has_parent ? cut_of_view(step_.spec(whole), *of_whole, view_of(step_, id)) : MaybeCut{};
+    if (!cut) gathered_views_.insert(id);
+    return cut;
+  }
+  std::vector<CutRange> ranges;
+  bool any_whole = false;
+  for (const ValueId part : step_.values_in(step_.value(id).storage)) {
+    if (part == whole || !known_[at(part)]) continue;
+    const MaybeCut& of_part = cuts_[at(part)];
+    any_whole = any_whole || !of_part;
+    if (!of_part) continue;
+    const std::optional<CutRange> range = range_of(step_.spec(whole), view_of(step_, part), *of_part);
+    if (!range) refuse(part);
+    ranges.push_back(*range);
+  }
+  if (ranges.empty()) return {};
+  const std::optional<Cut> joined = any_whole ? std::nullopt : join(step_.spec(whole), std::move(ranges));
+  if (!joined) refuse(whole);
+  return joined;
+}
+
+void CutPlan::refuse(ValueId id) const {
+  throw ProgramError("partition: '" + step_.spec(id).name + "' and '" + step_.spec(whole_of(step_, id)).name +
+                     "', in the same storage, cannot be cut together");
+}
+
+}  // namespace gpubench
