@@ -57,7 +57,8 @@ const SectionSpec specs[] = {
      count_cases_above_the_roof},
     {"scaling",
      "Scaling over ranks",
-     "Weak scaling: each rank has the same work. The dashed line grows with the number of processors or SMs; "
+     "Each rank has the same work; in steps named strong or shared, and where ids say tp, all ranks together have that "
+     "of one. The dashed line grows with the number of processors or SMs; "
      "efficiency is the rate of each of them against one rank. What rests on an unreliable timing, or is "
      "impossible beyond its own uncertainty (an efficiency above 100%, exposed communication below 0%), is unknown.",
      {{workloads_on_several_ranks, draw_scaling}}},

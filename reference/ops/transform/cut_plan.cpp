@@ -43,9 +43,8 @@ const MaybeCut& CutPlan::cut(ValueId id) {
 
 void CutPlan::set(ValueId id, MaybeCut cut) {
   if (cut && !divides(step_.spec(id), *cut, options_.ranks)) {
-    throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut along axis " +
-                       std::to_string(cut->axis) + ", which " + std::to_string(options_.ranks) +
-                       " ranks cannot share equally");
+    throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut along axis " + std::to_string(cut->axis) +
+                       ", which " + std::to_string(options_.ranks) + " ranks cannot share equally");
   }
   cuts_[at(id)] = std::move(cut);
   known_[at(id)] = true;
