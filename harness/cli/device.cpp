@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 
 #include "harness/cli/children.h"
 #include "harness/cli/options.h"
@@ -102,6 +103,8 @@ DeviceChoice choose_device(const std::string& wanted, const Environment& environ
 std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
   try {
     return choice.backend->open({choice.ordinal});
+  } catch (const std::bad_alloc&) {
+    throw;  // for whoever says that memory ran out, without the memory that a text takes
   } catch (const std::exception& e) {
     throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
   }

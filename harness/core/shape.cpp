@@ -134,13 +134,19 @@ std::int64_t Layout::offset(const Shape& shape, std::int64_t linear) const {
 
 std::int64_t Layout::span_elements(const Shape& shape) const {
   if (shape.elements() == 0) return 0;
-  std::int64_t last = 0;
+  std::int64_t last = 0, inner = 1;
+  bool overflows = false;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    last += (whole_blocks(shape[axis], block_of(*this, axis)) - 1) * strides[static_cast<std::size_t>(axis)];
+    std::int64_t along = 0;
+    overflows = overflows ||
+                __builtin_mul_overflow(whole_blocks(shape[axis], block_of(*this, axis)) - 1,
+                                       strides[static_cast<std::size_t>(axis)], &along) ||
+                __builtin_add_overflow(last, along, &last);
   }
-  std::int64_t inner = 1;
-  for (const InnerBlock& block : blocks) inner *= block.size;
-  return last + inner;
+  for (const InnerBlock& block : blocks) overflows = overflows || __builtin_mul_overflow(inner, block.size, &inner);
+  if (overflows || __builtin_add_overflow(last, inner, &last))
+    throw ProgramError("a layout of " + shape.to_string() + " reaches over more than 2^63 elements");
+  return last;
 }
 
 std::string Layout::to_string(const Shape& shape) const {

@@ -104,7 +104,8 @@ TEST(RemoteFaults, ARankWithoutMemoryIsNamed) {
 TEST(RemoteFaults, AnOpThatHangsIsNamedWithinTheLimitAndEndsTheRun) {
   std::promise<void> never;
   const std::shared_future<void> wake = never.get_future().share();
-  auto* const processes = new MemoryProcesses(2, 1.0, faulty([wake] { wake.wait(); }));  // outlives its hanging thread
+  // Outlives its hanging thread, and is no leak.
+  static MemoryProcesses* const processes = new MemoryProcesses(2, 1.0, faulty([wake] { wake.wait(); }));
   const auto records = run_both(*processes);
   const CaseRecord& step = of(records, "transformer/");
   EXPECT_EQ(step.verdict, Verdict::error);

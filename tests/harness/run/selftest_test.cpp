@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "harness/parity/parallel_faults.h"
 #include "tests/harness/run/run_fixture.h"
 
 namespace gpubench::sim {
@@ -45,7 +46,8 @@ TEST(Selftest, OfACorrectBackendPassesWithFaultsInEveryKindOfOpAndNoAlarm) {
   }
   EXPECT_GT(faults, 100);
   EXPECT_EQ(result.rows.size(),
-            fault_families().size() + enum_values<ErrorKind>.size() - 1);  // a rare one is for soaks
+            fault_families().size() + enum_values<ErrorKind>.size() - 1  // a rare one is for soaks
+                + parallel_fault_classes().size());
   for (const ErrorKind kind : enum_values<ErrorKind>) {
     if (kind == ErrorKind::rare) continue;
     EXPECT_GT(row(result, describe(kind)).caught, 0) << name(kind);
