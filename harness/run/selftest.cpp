@@ -159,8 +159,11 @@ class Selftest {
     FaultRow& row = result_.rows[trial.family];
     const std::string text = fmt::format("{}, {}", trial.name, what);
     ++row.faults;
-    if (trial.caught_by == trial.rule) {
-      if (row.caught++ == 0 || trial.size < row.weakest) {
+    // Of what all ranks must hold alike a bit of one is seen, however far within its bound.
+    if (trial.caught_by == CheckRule::identical && trial.size <= 1.0 && trial.rule == CheckRule::bound) {
+      ++row.caught;
+    } else if (trial.caught_by == trial.rule) {
+      if (++row.caught == 1 || row.weakest_name.empty() || trial.size < row.weakest) {
         row.weakest = trial.size;
         row.weakest_name = text;
       }
