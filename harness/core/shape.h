@@ -60,7 +60,7 @@ struct Layout {
   [[nodiscard]] std::int64_t offset(std::span<const std::int64_t> index) const;
   /// Element offset of a logical linear index (row-major order of `shape`).
   [[nodiscard]] std::int64_t offset(const Shape& shape, std::int64_t linear) const;
-  /// Elements from the first to one past the last that this layout touches (blocked: with padding).
+  /// Elements from the first to one past the last that it touches (blocked: with padding). ProgramError: beyond 2^63.
   [[nodiscard]] std::int64_t span_elements(const Shape& shape) const;
   /// "row_major", "strides(2304, 1)", "blocked(...)".
   [[nodiscard]] std::string to_string(const Shape& shape) const;
