@@ -397,7 +397,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
     one.options.started_by = options.started_by;
     one.options.device = options.device;
     one.options.isolate = options.isolate;
-    if (one.options.selection.ranks.empty()) one.options.selection.ranks = options.selection.ranks;
+    one.options.selection.processes = options.selection.processes;
   }
   try {
     return run_cases(one.options, one.words, environment, &one);

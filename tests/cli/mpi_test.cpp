@@ -176,15 +176,19 @@ TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
 }
 
 TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
-  const std::vector<std::string> words{
-      "--tier", "smoke", "--ranks", "2", "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
-      "--out",  "run"};
-  const ChildResult killed = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, words, "kill");
-  EXPECT_NE(killed.exit_code, 0) << killed.err;
-  EXPECT_TRUE(std::filesystem::exists("run/journal.jsonl"));
-  const ChildResult again = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, {"run", "--resume", "run"});
-  EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_THAT(again.out, HasSubstr("3 pass of 3 cases"));
+  for (const std::vector<std::string>& how_many : {std::vector<std::string>{"--ranks", "2"}, {}}) {  // or all of them
+    const std::string folder = how_many.empty() ? "all" : "two";
+    std::vector<std::string> words{"--tier",   "smoke",
+                                   "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+                                   "--out",    folder};
+    words.insert(words.end(), how_many.begin(), how_many.end());
+    const ChildResult killed = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, words, "kill");
+    EXPECT_NE(killed.exit_code, 0) << killed.err;
+    EXPECT_TRUE(std::filesystem::exists(folder + "/journal.jsonl"));
+    const ChildResult again = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, {"run", "--resume", folder});
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_THAT(again.out, HasSubstr("3 pass of 3 cases"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, InProcesses, ::testing::ValuesIn(installed()), [](const auto& named) {
