@@ -104,6 +104,14 @@ ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& l
   return program.reserve(std::move(spec));
 }
 
+/// `wanted`, or flat.
+Shape shape_of_result(OpKind kind, std::int64_t elements, const std::optional<Shape>& wanted) {
+  if (wanted && wanted->elements() != elements)
+    throw ProgramError(std::string(kind.name) + ": results of " + std::to_string(elements) + " elements in shape " +
+                       wanted->to_string() + "; expected one of as many");
+  return wanted.value_or(Shape{elements});
+}
+
 /// A new tensor beside another, on its rank; what all members have alike there.
 ValueId reserve_beside(Program& program, std::string_view label, const Members& members, ValueId x,
                        const Shape& shape) {
@@ -202,14 +210,15 @@ std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, c
 }
 
 std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
-                                std::span<const ValueId> x, const RankGroup& group) {
+                                std::span<const ValueId> x, const RankGroup& group, const std::optional<Shape>& shape) {
   const Members members = members_of(program, all_gather_kind, attributes.ranks, group);
   expect_one_each(all_gather_kind, members, x);
   expect_alike(program, all_gather_kind, members, x);
   OpCall call = call_of(all_gather_kind, attributes, Math{}, label, members, x);
   for (const ValueId id : x) {
-    const Shape whole{program.spec(id).shape.elements() * attributes.ranks};
-    call.outputs.push_back(reserve_beside(program, label, members, id, whole));
+    const std::int64_t elements = program.spec(id).shape.elements() * attributes.ranks;
+    call.outputs.push_back(
+        reserve_beside(program, label, members, id, shape_of_result(all_gather_kind, elements, shape)));
   }
   return appended(program, std::move(call));
 }
@@ -230,7 +239,7 @@ std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attr
 
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
                                     std::string label, std::span<const ValueId> x, bool in_place,
-                                    const RankGroup& group) {
+                                    const RankGroup& group, const std::optional<Shape>& shape) {
   const Members members = members_of(program, reduce_scatter_kind, attributes.ranks, group);
   expect_one_each(reduce_scatter_kind, members, x);
   expect_alike(program, reduce_scatter_kind, members, x);
@@ -250,8 +259,8 @@ std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attri
                                       [&](const AxisSpread& one) { return one.mesh_axis > members.across[0]; });
       spread.insert(after, {AxisSpread::Kind::sharded, members.across[0], 0, place, attributes.ranks});
     }
-    call.outputs.push_back(reserve_on(program, label, spec, spec.placement.rank,
-                                      Shape{spec.shape.elements() / attributes.ranks}, std::move(spread)));
+    const Shape part = shape_of_result(reduce_scatter_kind, spec.shape.elements() / attributes.ranks, shape);
+    call.outputs.push_back(reserve_on(program, label, spec, spec.placement.rank, part, std::move(spread)));
   }
   return appended(program, std::move(call));
 }

@@ -160,15 +160,18 @@ Source: NCCL user guide)"};
 /// `in_place`: the results are updates of x.
 std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,
                                 std::span<const ValueId> x, bool in_place = false, const RankGroup& group = {});
+/// `shape`: of the results, which are flat without.
 std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
-                                std::span<const ValueId> x, const RankGroup& group = {});
+                                std::span<const ValueId> x, const RankGroup& group = {},
+                                const std::optional<Shape>& shape = {});
 /// `whole`: on each rank, room for all parts; its own part is filled in. The results are updates of `whole`.
 std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attributes, std::string label,
                                          std::span<const ValueId> whole, const RankGroup& group = {});
-/// `in_place`: the result of each rank is an update of its part of its x. Addends become shards of their sum.
+/// `in_place`: the result of each rank is an update of its part of its x. Addends become shards of their sum. `shape`:
+/// of results that are not in place, which are flat without.
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
                                     std::string label, std::span<const ValueId> x, bool in_place = false,
-                                    const RankGroup& group = {});
+                                    const RankGroup& group = {}, const std::optional<Shape>& shape = {});
 /// `x` is on the root, which the program holds.
 std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x,
                                const RankGroup& group = {});

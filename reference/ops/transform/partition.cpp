@@ -162,31 +162,12 @@ class Shares {
   }
 
   void scatter(const OpCall& call, ValueId id, Reduction reduction) {
-    OpCall op{reduce_scatter_kind,
-              ReduceScatter{options_.ranks, reduction},
-              options_.math,
-              on_all(id),
-              {},
-              program_.unique_name(call.label + ".reduce_scatter")};
     TensorSpec rows = step_.spec(id);
     shrink(rows, Cut{0}, options_.ranks);
-    const std::vector<ValueId> made = together(std::move(op), rows, ".rows", Cut{0});
+    const std::vector<ValueId> made = reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
+                                                     program_.unique_name(call.label + ".reduce_scatter"), on_all(id),
+                                                     /*in_place=*/false, {}, rows.shape);
     for (int rank = 0; rank < options_.ranks; ++rank) of_rank(rank)[at(id)] = made[static_cast<std::size_t>(rank)];
-  }
-
-  /// Appends a collective of all ranks that leaves a tensor of its own on each, named after `spec`.
-  std::vector<ValueId> together(OpCall op, TensorSpec spec, const char* suffix, const MaybeCut& cut) {
-    const std::string name = spec.name + suffix;
-    spec.layout = Layout::row_major(spec.shape);
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      spec.name = program_.unique_name(on_rank(name, rank));
-      spec.placement = Placement::on(rank, options_.ranks);
-      if (cut) spec.placement.spread.push_back(part(rank, *cut));
-      op.outputs.push_back(program_.reserve(spec));
-    }
-    op.group = op.held = RankGroup::first(options_.ranks);
-    const std::span<const ValueId> made = program_.append(std::move(op));
-    return {made.begin(), made.end()};
   }
 
   /// A value on every rank, cut as an op needs it.
@@ -209,12 +190,12 @@ class Shares {
   }
 
   std::vector<ValueId> sliced(ValueId id, const Cut& cut) {
+    if (!divides(step_.spec(id), cut, options_.ranks))
+      throw ProgramError("partition: " + step_.spec(id).to_string() + " cannot be cut along axis " +
+                         std::to_string(cut.axis) + " for " + std::to_string(options_.ranks) + " ranks");
     std::vector<ValueId> slices;
     for (int rank = 0; rank < options_.ranks; ++rank) {
       TensorSpec spec = step_.spec(id);
-      if (!divides(spec, cut, options_.ranks))
-        throw ProgramError("partition: " + spec.to_string() + " cannot be cut along axis " + std::to_string(cut.axis) +
-                           " for " + std::to_string(options_.ranks) + " ranks");
       std::vector<std::int64_t> extents(spec.shape.extents().begin(), spec.shape.extents().end());
       const auto axis = static_cast<std::size_t>(cut.axis);
       extents[axis] /= options_.ranks;
@@ -239,13 +220,9 @@ class Shares {
   }
 
   std::vector<ValueId> gathered(ValueId id) {
-    OpCall op{all_gather_kind,
-              AllGather{options_.ranks},
-              Math{},
-              on_all(id),
-              {},
-              program_.unique_name(step_.spec(id).name + ".all_gather")};
-    return together(std::move(op), step_.spec(id), ".gathered", {});
+    const TensorSpec& whole = step_.spec(id);
+    return all_gather(program_, {options_.ranks}, program_.unique_name(whole.name + ".all_gather"), on_all(id), {},
+                      whole.shape);
   }
 
   // Each rank's norm of the gradients that are cut, gathered, counts as one more gradient: the norm of norms is that of

@@ -92,8 +92,8 @@ TEST(TensorParallel, ScatteredTokensAreReducedToTheRanksThatHaveThem) {
   EXPECT_EQ(kinds_and_labels(shared).back(), "reduce_scatter y.reduce_scatter");
   TextbookRun run =
       run_of(shared, {{"x", {1, 2, 5, 3}}, {"up", {1, 0, 0, 1, 1, 1, 1, -1}}, {"down", {1, 1, 1, 1, 0, 0, 0, 2}}});
-  EXPECT_EQ(left_in(shared, run, "y.rows@0"), (std::vector<double>{5, -2}));
-  EXPECT_EQ(left_in(shared, run, "y.rows@1"), (std::vector<double>{18, 4}));
+  EXPECT_EQ(left_in(shared, run, "y.reduce_scatter@0"), (std::vector<double>{5, -2}));
+  EXPECT_EQ(left_in(shared, run, "y.reduce_scatter@1"), (std::vector<double>{18, 4}));
 }
 
 // sqrt(3^2 + 4^2 + 12^2) = 13: the parts of the one gradient together, the other once.
