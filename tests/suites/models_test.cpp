@@ -5,24 +5,14 @@
 #include <functional>
 
 #include "reference/ops/definition.h"
-#include "suites/suites.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench {
 namespace {
 
-const Workload& workload(const std::string& suite_name, const std::string& name) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (suite.name == suite_name && workload->info().name == name) return *workload;
-    }
-  }
-  throw std::runtime_error("no such workload");
-}
-
 Program build(const std::string& suite_name, const std::string& workload_name, Dims dims,
               const std::string& precision = "f32", int ranks = 1) {
-  return workload(suite_name, workload_name)
-      .build({suite_name, workload_name, std::move(dims), precision, {}, ranks, "of a test"});
+  return testing::program_of({suite_name, workload_name, std::move(dims), precision, {}, ranks, "of a test"});
 }
 
 /// Elements of all trained tensors; a master and its copy count once.
@@ -264,8 +254,7 @@ TEST(Models, MicroBatchesAndRecomputationMultiplyTheWorkOfTheirPart) {
   Dims three = dims;
   three.emplace_back("micro", 3);
   const auto built = [](const Dims& d, std::vector<std::string> modes) {
-    return workload("transformer", "gpt2_train_step")
-        .build({"transformer", "gpt2_train_step", d, "bf16", std::move(modes), 1, "of a test"});
+    return testing::program_of({"transformer", "gpt2_train_step", d, "bf16", std::move(modes), 1, "of a test"});
   };
   const Program one = built(dims, {});
   const Program all = built(three, {});
@@ -282,11 +271,11 @@ TEST(Models, MicroBatchesAndRecomputationMultiplyTheWorkOfTheirPart) {
 }
 
 TEST(Models, ItemsAreThoseOfAllMicroBatches) {
-  const Workload& gpt2 = workload("transformer", "gpt2_train_step");
+  const auto gpt2 = testing::workload_named("transformer", "gpt2_train_step");
   Case c{"transformer", "gpt2_train_step", {{"b", 2}, {"s", 64}}, "f32", {}, 1, ""};
-  EXPECT_EQ(gpt2.items(c), 128.0);
+  EXPECT_EQ(gpt2->items(c), 128.0);
   c.dims.emplace_back("micro", 3);
-  EXPECT_EQ(gpt2.items(c), 384.0);
+  EXPECT_EQ(gpt2->items(c), 384.0);
 }
 
 }  // namespace

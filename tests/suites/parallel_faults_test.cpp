@@ -11,22 +11,13 @@
 #include <string>
 
 #include "harness/core/hash.h"
-#include "suites/suites.h"
+#include "tests/suites/workloads.h"
 #include "tests/trials.h"
 
 namespace gpubench {
 namespace {
 
 constexpr std::string_view key = "a key for all";
-
-const Workload& workload_named(const std::string& name) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (workload->info().name == name) return *workload;
-    }
-  }
-  throw std::runtime_error("no such workload");
-}
 
 struct Shared {
   std::string workload;
@@ -56,10 +47,10 @@ std::vector<Shared> shared_steps() {
 TEST(ParallelFaults, EachIsFoundAtTheStageAndAsWhatItsClassSays) {
   std::map<std::string_view, int> found;
   for (const Shared& shared : shared_steps()) {
-    const Workload& workload = workload_named(shared.workload);
-    const std::optional<Program> one = step_of_one_rank(workload, shared.c());
+    const auto workload = testing::workload_named("", shared.workload);
+    const std::optional<Program> one = step_of_one_rank(*workload, shared.c());
     ASSERT_TRUE(one.has_value());
-    const Program many = workload.build(shared.c());
+    const Program many = workload->build(shared.c());
     const StepResult alone = step_result(*one, key, 42);
     const std::optional<StepDivergence> clean = divergence(alone, step_result(many, key, 42), many);
     EXPECT_FALSE(clean.has_value()) << shared.c().id() << ": " << clean->text;
@@ -120,10 +111,10 @@ TEST(ParallelFaults, StepsWithoutOneRaiseNoAlarm) {
   const int trials = trial_count("GPUBENCH_TRIAL_SHARED_STEPS", 40);
   for (int trial = 0; trial < trials; ++trial) {
     const Shared shared = random_step(static_cast<std::uint64_t>(trial) + 1);
-    const Workload& workload = workload_named(shared.workload);
-    const std::optional<Program> one = step_of_one_rank(workload, shared.c());
+    const auto workload = testing::workload_named("", shared.workload);
+    const std::optional<Program> one = step_of_one_rank(*workload, shared.c());
     ASSERT_TRUE(one.has_value()) << shared.c().id();
-    const Program many = workload.build(shared.c());
+    const Program many = workload->build(shared.c());
     const auto seed = static_cast<std::uint64_t>(trial);
     const std::optional<StepDivergence> off =
         divergence(step_result(*one, key, seed), step_result(many, key, seed), many);

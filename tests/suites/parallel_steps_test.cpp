@@ -8,19 +8,10 @@
 
 #include "harness/core/workload.h"
 #include "harness/parity/end_to_end.h"
-#include "suites/suites.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench {
 namespace {
-
-const Workload& workload_named(const std::string& name) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (workload->info().name == name) return *workload;
-    }
-  }
-  throw std::runtime_error("no such workload");
-}
 
 struct Model {
   std::string name;
@@ -45,7 +36,7 @@ Program step_of(const Model& model, Dims dims, const Arrangement& arrangement) {
          arrangement.dp * arrangement.ranks.ranks(),
          "of a test"};
   if (!model.mode.empty()) c.modes.push_back(model.mode);
-  return widen(workload_named(model.name).build(c));
+  return widen(testing::workload_named("", model.name)->build(c));
 }
 
 constexpr int steps = 3;  // by the third, weights that a step has left are read and updated

@@ -13,8 +13,8 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/fuse.h"
-#include "suites/suites.h"
 #include "tests/reference/cpu/program_run.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench {
 namespace end_to_end_test {
@@ -31,15 +31,6 @@ Case tiny_step(const std::string& recipe) {
           "tiny",
           Tier::smoke,
           CacheMode::step};
-}
-
-Program build(const Case& c) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c);
-    }
-  }
-  throw std::runtime_error("no such workload");
 }
 
 // Runs every op of the program on a backend, one by one; `dropped` is the label of one that is left out.
@@ -67,7 +58,7 @@ std::vector<EndToEndResult> compare(const Case& c, const Program& program, const
 }
 
 std::vector<EndToEndResult> compare(const std::string& recipe, const std::string& dropped = "") {
-  return compare(tiny_step(recipe), build(tiny_step(recipe)), dropped);
+  return compare(tiny_step(recipe), testing::program_of(tiny_step(recipe)), dropped);
 }
 
 class EndToEnd : public ::testing::TestWithParam<const char*> {
@@ -94,7 +85,7 @@ TEST_P(EndToEnd, ADroppedResidualIsSeenInTheUpdatedWeights) {
 }
 
 TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
-  const Fused fused = fuse(build(tiny_step(GetParam())), open_cpu_backend()->fused_ops());
+  const Fused fused = fuse(testing::program_of(tiny_step(GetParam())), open_cpu_backend()->fused_ops());
   // embedding + ln1, residual1 + ln2, residual2 + ln_f; loss + its gradient; clip + AdamW, of which bf16 has two: of
   // parameters with a copy and of those without
   ASSERT_EQ(fused.rewrites.size(), std::string(GetParam()) == "bf16" ? 6U : 5U);
@@ -116,8 +107,8 @@ TEST(DataParallelStep, InFp64ItIsTheStepOfOneRankOnTheWholeBatch) {
   for (const int ranks : {2, 4}) {
     Case whole_batch = one_rank;
     whole_batch.dims[0].second *= ranks;
-    const Program whole = build(whole_batch);
-    const Program parts = build(on_ranks(one_rank, ranks));
+    const Program whole = testing::program_of(whole_batch);
+    const Program parts = testing::program_of(on_ranks(one_rank, ranks));
     const Program wide_whole = widen(whole);
     const Program wide_parts = widen(parts);
     TextbookMachine on_one(wide_whole);
@@ -151,7 +142,7 @@ TEST(DataParallelStep, InFp64ItIsTheStepOfOneRankOnTheWholeBatch) {
 TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
   for (const int ranks : {2, 4}) {
     const Case c = on_ranks(tiny_step("f32"), ranks);
-    const Program program = build(c);
+    const Program program = testing::program_of(c);
     TextbookMachine memory(program);
     memory.fill_sources(c.id_without_ranks(), seed, program);
     run_on(*open_rank_group(open_cpu_ranks(ranks)), program, memory);
@@ -246,7 +237,7 @@ TEST_P(EndToEnd, EveryModelStaysWithinItAsWell) {
     SCOPED_TRACE(model.workload);
     const Case c{model.suite, model.workload, model.dims, GetParam(), {}, 1, "tiny", Tier::smoke, CacheMode::step};
     int parameters = 0;
-    for (const EndToEndResult& result : compare(c, build(c))) {
+    for (const EndToEndResult& result : compare(c, testing::program_of(c))) {
       EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
                                    << ", norm " << result.norm;
       parameters += result.role == Role::parameter && result.tensor.ends_with("'") ? 1 : 0;

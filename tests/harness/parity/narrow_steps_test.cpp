@@ -11,7 +11,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
-#include "suites/suites.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench {
 namespace narrow_steps_test {
@@ -62,15 +62,6 @@ Case case_of(const Step& step, std::string recipe) {
   return {step.suite, step.workload, step.dims, std::move(recipe), {}, 1, "small", Tier::smoke, CacheMode::step};
 }
 
-Program build(const Case& c) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c);
-    }
-  }
-  throw std::runtime_error("no such workload");
-}
-
 std::map<std::string, ValueId> by_name(const Program& program) {
   std::map<std::string, ValueId> values;
   for (int i = 0; i < static_cast<int>(program.values().size()); ++i) values[program.spec({i}).name] = {i};
@@ -108,7 +99,7 @@ void expect_same_updates_in_fp64(const Program& plain, const Program& narrow) {
 
 /// A run whose every op is right to the last bit of its type.
 void expect_within_the_spread_of_correct_runs(const Case& c) {
-  const Program program = build(c);
+  const Program program = testing::program_of(c);
   TextbookMachine machine(program);
   machine.fill_sources(c.id_without_ranks(), seed, program);
   machine.run();
@@ -125,9 +116,9 @@ void expect_within_the_spread_of_correct_runs(const Case& c) {
 TEST(ScaledLoss, UpdatesAreThoseOfTheStepWithoutAScaleInFp64) {
   for (const Step& step : f16_steps()) {
     SCOPED_TRACE(step.workload);
-    const Program scaled = build(case_of(step, "f16"));
+    const Program scaled = testing::program_of(case_of(step, "f16"));
     EXPECT_TRUE(by_name(scaled).contains("loss_scale'"));
-    expect_same_updates_in_fp64(build(case_of(step, "bf16")), scaled);
+    expect_same_updates_in_fp64(testing::program_of(case_of(step, "bf16")), scaled);
   }
 }
 
@@ -142,7 +133,7 @@ TEST(ScaledLoss, AStepInF16StaysWithinTheSpreadOfCorrectRuns) {
 TEST(ScaledLoss, AnOverflowLeavesWeightsAndMomentsAsTheyWereAndHalvesTheScale) {
   for (const Step& step : f16_steps()) {
     SCOPED_TRACE(step.workload);
-    const Program program = build(case_of(step, "f16"));
+    const Program program = testing::program_of(case_of(step, "f16"));
     const auto values = by_name(program);
     TextbookMachine before(program), after(program);
     for (TextbookMachine* machine : {&before, &after}) machine->fill_sources("an overflow", seed, program);
@@ -173,7 +164,8 @@ TEST(ScaledLoss, AnOverflowLeavesWeightsAndMomentsAsTheyWereAndHalvesTheScale) {
 TEST(EightBitProducts, UpdatesAreThoseOfTheStepIn16BitsInFp64) {
   for (const Step& step : eight_bit_steps()) {
     SCOPED_TRACE(step.workload);
-    expect_same_updates_in_fp64(build(case_of(step, "bf16")), build(case_of(step, "f8_hybrid")));
+    expect_same_updates_in_fp64(testing::program_of(case_of(step, "bf16")),
+                                testing::program_of(case_of(step, "f8_hybrid")));
   }
 }
 
@@ -196,7 +188,7 @@ Operand operand_of(const Program& program, const OpCall& product, const char* na
 
 // Two blocks of four linear layers; the head and the attention stay in 16 bits.
 TEST(EightBitProducts, LinearLayersReadE4m3AndGradientsE5m2AlongTheirSums) {
-  const Program program = build(case_of(eight_bit_steps()[0], "f8_hybrid"));
+  const Program program = testing::program_of(case_of(eight_bit_steps()[0], "f8_hybrid"));
   int forward = 0, backward = 0, wide = 0;
   for (const OpCall& op : program.ops()) {
     if (op.kind != gemm_kind) continue;
@@ -224,7 +216,7 @@ TEST(EightBitProducts, RecomputationRepeatsQuantizationAndNoTransposedCopy) {
   const auto count = [](std::vector<std::string> modes, const OpKind& kind) {
     Case c = case_of(eight_bit_steps()[0], "f8_hybrid");
     c.modes = std::move(modes);
-    const Program program = build(c);
+    const Program program = testing::program_of(c);
     return std::ranges::count(program.ops(), kind, &OpCall::kind);
   };
   EXPECT_EQ(count({}, reorder_kind), 2 * 4 * 3);

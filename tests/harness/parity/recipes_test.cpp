@@ -4,7 +4,7 @@
 
 #include "harness/parity/end_to_end.h"
 #include "harness/parity/judge.h"
-#include "suites/suites.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench {
 namespace recipes_test {
@@ -13,19 +13,10 @@ Case small_case(std::string suite, std::string workload, Dims dims, std::string 
   return {std::move(suite), std::move(workload), std::move(dims), std::move(recipe), {}, 1, "small"};
 }
 
-Program build(const Case& c) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c);
-    }
-  }
-  throw std::runtime_error("no such workload");
-}
-
 // Runs the case op by op and judges each on what it read.
 void expect_proven(const Case& c) {
   SCOPED_TRACE(c.id());
-  const Program program = build(c);
+  const Program program = testing::program_of(c);
   TextbookMachine machine(program);
   machine.fill_sources(c.id_without_ranks(), 42, program);
   for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {

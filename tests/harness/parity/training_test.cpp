@@ -11,7 +11,7 @@
 #include "harness/parity/broken_recipes.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/optimizer.h"
-#include "suites/suites.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench {
 namespace training_test {
@@ -111,12 +111,7 @@ Program small_model(const std::string& recipe) {
                "small",
                Tier::smoke,
                CacheMode::step};
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c);
-    }
-  }
-  throw std::runtime_error("no such workload");
+  return testing::program_of(c);
 }
 
 ValueId named(const Program& program, const std::string& name) {

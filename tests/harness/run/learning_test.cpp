@@ -10,8 +10,8 @@
 
 #include "harness/run/forwarding_backend.h"
 #include "reference/cpu/cpu_backend.h"
-#include "suites/suites.h"
 #include "tests/sim/sim_backend.h"
+#include "tests/suites/workloads.h"
 #include "tests/trials.h"
 
 namespace gpubench {
@@ -25,23 +25,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const Workload& workload_named(const std::string& suite_name, const std::string& name,
-                               std::shared_ptr<const Workload>* owner = nullptr) {
-  for (const Suite& suite : all_suites()) {
-    for (const auto& workload : suite.workloads) {
-      if (suite.name != suite_name || workload->info().name != name) continue;
-      if (owner != nullptr) *owner = workload;
-      return *workload;
-    }
-  }
-  throw std::runtime_error("no such workload");
-}
-
 PlannedCase planned(const std::string& suite, const std::string& workload, const Dims& dims,
                     const std::string& recipe) {
   PlannedCase one;
   one.c = {suite, workload, dims, recipe, {}, 1, "small", Tier::smoke, CacheMode::step};
-  (void)workload_named(suite, workload, &one.workload);
+  one.workload = testing::workload_named(suite, workload);
   return with_program(std::move(one));
 }
 
