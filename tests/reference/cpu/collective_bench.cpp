@@ -18,6 +18,7 @@
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/cpu/program_run.h"
+#include "tests/reference/ops/rank_tensors.h"
 
 namespace gpubench {
 namespace {
@@ -31,12 +32,7 @@ double median(std::vector<double> values) {
 
 Program all_reduce_of(std::int64_t elements) {
   Program p;
-  std::vector<ValueId> x;
-  for (int rank = 0; rank < ranks; ++rank) {
-    TensorSpec spec = tensor(name_on_rank("x", rank, ranks), DType::f32, {elements}, Role::gradient);
-    spec.placement = Placement::shard(0, rank, ranks);
-    x.push_back(p.add(std::move(spec)));
-  }
+  const std::vector<ValueId> x = testing::on_ranks(p, ranks, DType::f32, {elements});
   (void)all_reduce(p, {ranks, Reduction::average}, Math{}, "y", x);
   return p;
 }

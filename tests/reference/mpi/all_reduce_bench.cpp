@@ -23,6 +23,7 @@
 #include "reference/mpi/mpi_processes.h"
 #include "reference/ops/collective.h"
 #include "tests/reference/cpu/program_run.h"
+#include "tests/reference/ops/rank_tensors.h"
 
 namespace gpubench {
 namespace {
@@ -88,12 +89,7 @@ double median(std::vector<double> values) {
 /// A program of one all_reduce of so many elements on each rank.
 Program all_reduce_of(int ranks, std::int64_t elements, std::string label) {
   Program p;
-  std::vector<ValueId> x;
-  for (int rank = 0; rank < ranks; ++rank) {
-    TensorSpec spec = tensor(name_on_rank("x", rank, ranks), DType::f32, {elements}, Role::gradient);
-    spec.placement = Placement::shard(0, rank, ranks);
-    x.push_back(p.add(std::move(spec)));
-  }
+  const std::vector<ValueId> x = testing::on_ranks(p, ranks, DType::f32, {elements});
   (void)all_reduce(p, {ranks}, Math{}, std::move(label), x);
   return p;
 }
