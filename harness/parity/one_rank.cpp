@@ -162,9 +162,10 @@ class Comparison {
         const auto whole = one_.activations.find(spec.global_name());
         const std::vector<double>* got = activation(spec);
         if (got == nullptr || whole == one_.activations.end()) continue;
+        const TensorSpec of_sum = whole_of_addend(id);
         std::vector<double> want;
         for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
-          const std::int64_t at = global_index(whole_of_addend(id), i);
+          const std::int64_t at = global_index(of_sum, i);
           if (at < static_cast<std::int64_t>(whole->second.size()))
             want.push_back(whole->second[static_cast<std::size_t>(at)]);
         }
