@@ -164,13 +164,19 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
 
 namespace {
 
+/// Averages and maxima of their own results are no larger.
+bool sums_up(const OpCall& call) {
+  return (call.kind == all_reduce_kind && call.attributes.as<AllReduce>().reduction == Reduction::sum) ||
+         (call.kind == reduce_scatter_kind && call.attributes.as<ReduceScatter>().reduction == Reduction::sum);
+}
+
 /// What a sum over the ranks in place starts from: run again and again on its own result it would overflow, and the
 /// ops behind it be timed on infinities.
 StorageContents addends_of(PreparedCase& prepared, int op) {
   StorageContents contents;
   const Program& program = prepared.program();
   const OpCall& call = program.op(op);
-  if (!reduces(call.kind)) return contents;
+  if (!sums_up(call)) return contents;
   for (const ValueId output : call.outputs) {
     const Value& value = program.value(output);
     if (value.updates && !program.is_state(value.storage))
