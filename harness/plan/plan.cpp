@@ -179,7 +179,7 @@ class Planner {
     }
     validate_precisions(suites);
     validate_ranks(workloads);
-    validate_layouts(workloads);
+    validate_layouts(workloads, suites);
     overrides_.validate(workloads);
     for (const Declared& declared : workloads) plan_workload(declared);
     for (PlannedCase& planned : planned_) {
@@ -278,7 +278,7 @@ class Planner {
   }
 
   // What no selected workload can do would otherwise be dropped silently.
-  void validate_layouts(std::span<const Declared> workloads) const {
+  void validate_layouts(std::span<const Declared> workloads, std::span<const Suite> suites) const {
     for (const auto& [dp, parallel] : selection_.layouts) {
       if (dp && !selection_.ranks.empty()) {
         throw UsageError(
@@ -295,10 +295,14 @@ class Planner {
         throw UsageError("--parallel: tp and fsdp cannot be combined yet; expected one of them, with dp");
       const auto able = [&, p = parallel](const Declared& d) { return can(d.info, p); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), able)) continue;
-      throw UsageError(fmt::format("--parallel {}: no selected workload can; {}", fmt::join(modes_of(parallel), ","),
-                                   parallel.tp > 1
-                                       ? "those of suite transformer share their tensors: gpt2, llama, bert and vit"
-                                       : "training steps can: those of suites transformer, convnet and moe"));
+      Names known;
+      for (const Suite& suite : suites) {
+        for (const auto& workload : suite.workloads) {
+          if (can(workload->info(), parallel)) known.push_back(suite.name + "/" + workload->info().name);
+        }
+      }
+      throw UsageError(fmt::format("--parallel {}: no selected workload can; those that can: {}",
+                                   fmt::join(modes_of(parallel), ","), joined(known)));
     }
   }
 
