@@ -18,6 +18,7 @@
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/case_record.h"
+#include "harness/shapes/shape_reader.h"
 
 namespace gpubench {
 namespace {
@@ -41,14 +42,9 @@ std::vector<int> ranks_named(const std::string& subject) {
 
 // How the ranks share the work, by the modes in a case's id.
 RankLayout layout_named(const std::string& subject) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= subject.size();) {
-    const std::size_t slash = std::min(subject.find('/', at), subject.size());
-    parts.push_back(subject.substr(at, slash - at));
-    at = slash + 1;
-  }
+  const std::vector<std::string_view> parts = split(subject, '/');
   try {
-    return rank_layout_of(parts);
+    return rank_layout_of({parts.begin(), parts.end()});
   } catch (const ProgramError&) {
     return {};  // no case has such a name
   }
