@@ -1,65 +1,41 @@
 // Whole training steps of the suites, small, for the oracle: in one type, in mixed precision and fused, and on two
 // ranks and fused.
-#include <stdexcept>
-
 #include "reference/ops/transform/fuse.h"
-#include "suites/suites.h"
 #include "tests/reference/ops/oracle/programs.h"
+#include "tests/suites/workloads.h"
 
 namespace gpubench::testing {
-namespace {
-
-Program step_of(const std::string& suite, const std::string& workload, const Dims& dims, const std::string& recipe,
-                int ranks) {
-  for (const Suite& one : all_suites()) {
-    for (const auto& each : one.workloads) {
-      if (one.name != suite || each->info().name != workload) continue;
-      Case c;
-      c.suite = suite;
-      c.workload = workload;
-      c.dims = dims;
-      c.recipe = recipe;
-      c.ranks = ranks;
-      return each->build(c);
-    }
-  }
-  throw std::runtime_error("no workload " + suite + "/" + workload);
-}
-
-}  // namespace
 
 void add_models(OraclePrograms& all) {
   std::vector<FusionClaim> every;
   for (const FusionRule& rule : fusion_rules()) every.push_back({rule.kind});
-  const auto add = [&](const std::string& suite, const std::string& workload, const Dims& dims) {
+  const auto add = [&](const std::string& suite, const std::string& workload, const Dims& dims, int most_ranks = 2) {
     struct Variant {
       const char* recipe;
       int ranks;
       bool fused;
     };
     for (const Variant& v : {Variant{"f32", 1, false}, Variant{"bf16", 1, true}, Variant{"f32", 2, true}}) {
-      Program step = step_of(suite, workload, dims, v.recipe, v.ranks);
+      if (v.ranks > most_ranks) continue;
+      Program step = program_of({suite, workload, dims, v.recipe, {}, v.ranks, "of the oracle"});
       const std::string name = workload + " " + to_string(dims) + " " + v.recipe + " x" + std::to_string(v.ranks);
       if (v.fused) step = fuse(step, every).program;
       all.push_back({name + (v.fused ? " fused" : ""), std::move(step)});
     }
   };
-  add("transformer", "gpt2_train_step", {{"b", 2}, {"s", 7}, {"layers", 2}, {"h", 12}, {"heads", 3}, {"vocab", 19}});
+  const Dims gpt2{{"b", 2}, {"s", 7}, {"layers", 2}, {"h", 12}, {"heads", 3}, {"vocab", 19}};
+  add("transformer", "gpt2_train_step", gpt2);
+  add("scaling", "gpt2_weak", gpt2);
+  add("scaling", "gpt2_strong", gpt2);
   add("transformer", "gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
-  add("transformer", "llama_train_step",
-      {{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}});
+  const Dims llama{{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}};
+  add("transformer", "llama_train_step", llama);
+  add("scaling", "llama_shared", llama, 1);  // that parts of tensors make the same is parallel_steps_test's
   add("transformer", "llama_block", {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}});
-  add("moe", "mixtral_train_step",
-      {{"b", 2},
-       {"s", 5},
-       {"layers", 2},
-       {"h", 24},
-       {"heads", 6},
-       {"kv", 2},
-       {"f", 20},
-       {"experts", 5},
-       {"k", 2},
-       {"vocab", 17}});
+  const Dims mixtral{{"b", 2},  {"s", 5},  {"layers", 2},  {"h", 24}, {"heads", 6},
+                     {"kv", 2}, {"f", 20}, {"experts", 5}, {"k", 2},  {"vocab", 17}};
+  add("moe", "mixtral_train_step", mixtral);
+  add("scaling", "mixtral_weak", mixtral);
   add("moe", "mixtral_block",
       {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}, {"experts", 4}, {"k", 3}});
   add("moe", "deepseek_block",
@@ -85,7 +61,10 @@ void add_models(OraclePrograms& all) {
   add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 8}, {"width", 2}, {"stride", 1}});
   add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 6}, {"width", 3}, {"stride", 2}});
   add("convnet", "vgg_train_step", {{"n", 3}, {"image", 32}, {"width", 2}, {"classes", 5}});
-  add("convnet", "resnet_train_step", {{"n", 4}, {"image", 64}, {"width", 3}, {"depth", 50}, {"classes", 7}});
+  const Dims resnet{{"n", 4}, {"image", 64}, {"width", 3}, {"depth", 50}, {"classes", 7}};
+  add("convnet", "resnet_train_step", resnet);
+  add("scaling", "resnet_weak", resnet);
+  add("scaling", "resnet_strong", resnet);
 }
 
 std::vector<std::string> training_steps() {

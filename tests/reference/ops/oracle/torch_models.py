@@ -14,9 +14,9 @@ from recorded import Rank
 table = {}
 
 
-def step_of(workload, optimizer):
+def step_of(workloads, optimizer):
     def register(function):
-        table[workload] = function, optimizer
+        table.update(dict.fromkeys(workloads.split(), (function, optimizer)))
         return function
     return register
 
@@ -138,10 +138,10 @@ def gpt2_block(w, prefix, x, heads):
     return x + mlp(w, prefix, layer_norm(w, prefix + "ln2", x, 1e-5), "tanh")
 
 
-@step_of("gpt2_train_step", adamw)
+@step_of("gpt2_train_step gpt2_weak gpt2_strong", adamw)
 def gpt2_train_step(rank, w):
-    b, s, layers, heads = (rank.dims[name] for name in ("b", "s", "layers", "heads"))
-    x = w["wte"][rank.named("tokens").reshape(b, s)] + w["wpe"][torch.arange(s)]
+    s, layers, heads = (rank.dims[name] for name in ("s", "layers", "heads"))
+    x = w["wte"][rank.named("tokens").reshape(-1, s)] + w["wpe"][torch.arange(s)]
     for layer in range(layers):
         x = gpt2_block(w, f"block{layer}.", x, heads)
     return loss_of(rank, (layer_norm(w, "ln_f", x, 1e-5) @ w["wte"].mT).flatten(0, 1), "logits")
@@ -184,7 +184,7 @@ def swiglu_mlp(rank, w, prefix, x):
     return F.linear(F.silu(gate) * up, w[prefix + "down.w"])
 
 
-@step_of("llama_train_step", adamw)
+@step_of("llama_train_step llama_shared", adamw)
 def llama_train_step(rank, w, feed_forward=swiglu_mlp):
     x = w["embedding.table"][rank.named("tokens").reshape(rank.dims["b"], -1)]
     for layer in range(rank.dims["layers"]):
@@ -297,7 +297,7 @@ class ResNet:
         return F.relu(y + x)
 
 
-@step_of("resnet_train_step", sgd)
+@step_of("resnet_train_step resnet_weak resnet_strong", sgd)
 def resnet_train_step(rank, w):
     net = ResNet(rank, w)
     x = F.relu(net.conv_norm("stem", rank.named("image").permute(0, 3, 1, 2), 2))
@@ -350,7 +350,7 @@ def mixtral_experts(rank, w, prefix, x):
     return of_experts(w, prefix, x, torch.softmax(logits.masked_fill(~chosen, -math.inf), -1))
 
 
-@step_of("mixtral_train_step", adamw)
+@step_of("mixtral_train_step mixtral_weak", adamw)
 def mixtral_train_step(rank, w):
     return llama_train_step(rank, w, mixtral_experts)
 
