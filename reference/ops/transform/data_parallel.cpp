@@ -9,6 +9,7 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/dropout.h"
+#include "reference/ops/transform/outer_axis.h"
 
 namespace gpubench {
 namespace {
@@ -50,12 +51,6 @@ std::map<int, std::vector<Bucket>> buckets_by_rank(const Program& step, std::spa
   return buckets;
 }
 
-Mesh mesh_of(const Program& step, int replicas) {
-  std::vector<MeshAxis> axes{{"dp", replicas}};
-  axes.insert(axes.end(), step.mesh().axes().begin(), step.mesh().axes().end());
-  return Mesh(std::move(axes));
-}
-
 /// The ranks that the result holds, none for all of them.
 std::vector<int> held_of(const Program& step, const DataParallel& options) {
   const int each = step.mesh().ranks();
@@ -94,14 +89,12 @@ class Replicas {
   Replicas(const Program& step, const DataParallel& options)
       : step_(step),
         options_(options),
-        each_(step.mesh().ranks()),
-        ranks_(options.ranks * each_),
+        dp_(step, "dp", options.ranks),
         mask_offsets_(mask_offsets(step)),
-        program_(mesh_of(step, options.ranks), held_of(step, options)) {
+        program_(dp_.mesh(), held_of(step, options)) {
     for (int replica = 0; replica < options.ranks; ++replica) {
-      const auto is_held = [&](int rank) { return program_.holds(replica * each_ + rank); };
       bool any = false;
-      for (int rank = 0; rank < each_ && !any; ++rank) any = is_held(rank);
+      for (int rank = 0; rank < dp_.each() && !any; ++rank) any = program_.holds(dp_.rank(replica, rank));
       if (any) add_replica(replica);
     }
   }
@@ -113,23 +106,20 @@ class Replicas {
 
   /// `rank` is the step's.
   void reduce(const Bucket& bucket, int rank, int number) {
-    std::vector<int> members;
     std::vector<ValueId> all;
-    for (int replica = 0; replica < options_.ranks; ++replica) members.push_back(replica * each_ + rank);
     for (const auto& [replica, now] : now_) {
-      if (!program_.holds(replica * each_ + rank)) continue;
+      if (!program_.holds(dp_.rank(replica, rank))) continue;
       for (const ValueId id : bucket.gradients) all.push_back(now[at(id)]);
     }
     for (const ValueId id : bucket.gradients) reduced_[step_.value(id).storage].push_back(id);
     if (all.empty()) return;
     program_.begin(Phase::timed);
-    const std::string label = name_on_rank("gradients.bucket" + std::to_string(number), rank, each_);
-    const std::vector<ValueId> reduced =
-        all_reduce(program_, {options_.ranks, options_.reduction}, options_.math, program_.unique_name(label), all,
-                   true, RankGroup(std::move(members)));
+    const std::string label = name_on_rank("gradients.bucket" + std::to_string(number), rank, dp_.each());
+    const std::vector<ValueId> reduced = all_reduce(program_, {options_.ranks, options_.reduction}, options_.math,
+                                                    program_.unique_name(label), all, true, dp_.across(rank));
     auto next = reduced.begin();
     for (auto& [replica, now] : now_) {
-      if (!program_.holds(replica * each_ + rank)) continue;
+      if (!program_.holds(dp_.rank(replica, rank))) continue;
       for (const ValueId id : bucket.gradients) now[at(id)] = *next++;
     }
   }
@@ -145,25 +135,22 @@ class Replicas {
   void add_replica(int replica) {
     std::vector<bool> drop;
     for (const Value& value : step_.values())
-      drop.push_back(!program_.holds(replica * each_ + value.spec.placement.rank));
+      drop.push_back(!program_.holds(dp_.rank(replica, value.spec.placement.rank)));
     now_[replica] = copy_values(
         step_, program_, [&](TensorSpec& spec) { place(spec, replica); }, drop);
   }
 
   void place(TensorSpec& spec, int replica) {
-    const int rank = replica * each_ + spec.placement.rank;
     if (mask_offsets_.contains(spec.name) && spec.placement.spread.empty())
       spec.placement.spread = Placement::shard(0).spread;
-    spec.name = program_.unique_name(name_on_rank(spec.global_name(), rank, ranks_));
-    spec.placement.rank = rank;
-    spec.placement.ranks = ranks_;
+    dp_.move(spec, replica);
+    spec.name = program_.unique_name(spec.name);
     std::vector<AxisSpread>& spreads = spec.placement.spread;
     for (AxisSpread& spread : spreads) {
-      if (spread.mesh_axis == AxisSpread::no_axis_yet) {
-        spread.part = replica;
-        spread.parts = options_.ranks;
-      }
-      ++spread.mesh_axis;  // "dp" is the first
+      if (spread.mesh_axis != AxisSpread::no_axis_yet) continue;
+      spread.mesh_axis = 0;  // "dp" is the first
+      spread.part = replica;
+      spread.parts = options_.ranks;
     }
     std::stable_sort(spreads.begin(), spreads.end(),
                      [](const AxisSpread& a, const AxisSpread& b) { return a.mesh_axis < b.mesh_axis; });
@@ -176,21 +163,15 @@ class Replicas {
       std::erase_if(*list, [](ValueId id) { return id.index < 0; });  // those of ranks that are not held
     }
     if (const std::optional<int> rank = rank_of(step_, call)) {
-      if (!program_.holds(replica * each_ + *rank)) return;
-      const std::string suffix = name_on_rank("", *rank, each_);
-      const std::string_view label = call.label;
-      const bool named = label.ends_with(suffix);
-      mine.label =
-          name_on_rank(named ? label.substr(0, label.size() - suffix.size()) : label, replica * each_ + *rank, ranks_);
+      if (!program_.holds(dp_.rank(replica, *rank))) return;
+      mine.label = dp_.label(call.label, *rank, replica);
     } else {
-      std::vector<int> members;
       std::vector<int> held;
-      for (const int member : call.group.members()) {
-        members.push_back(replica * each_ + member);
-        if (program_.holds(members.back())) held.push_back(members.back());
+      mine.group = dp_.group(call.group, replica);
+      for (const int member : mine.group.members()) {
+        if (program_.holds(member)) held.push_back(member);
       }
       if (held.empty()) return;
-      mine.group = RankGroup(std::move(members));
       mine.held = RankGroup(std::move(held));
       mine.label = call.label + "@dp" + std::to_string(replica);
     }
@@ -201,8 +182,10 @@ class Replicas {
   void expect_not_under_another_name(const OpCall& call, ValueId input) const {
     const auto beside = reduced_.find(step_.value(input).storage);
     if (beside == reduced_.end()) return;
+    ValueId made = input;  // what it is a view of
+    while (!step_.value(made).producer && step_.value(made).part_of) made = *step_.value(made).part_of;
+    const std::optional<int> written = step_.value(made).producer;
     for (const ValueId gradient : beside->second) {
-      const std::optional<int> written = step_.value(input).producer;
       const bool later = written && *written > *step_.value(gradient).producer;  // made from the reduced gradient
       if (gradient == input || later || !step_.overlaps(gradient, input)) continue;
       throw ProgramError("data_parallel: op '" + call.label + "' reads '" + step_.spec(input).name +
@@ -212,8 +195,7 @@ class Replicas {
 
   const Program& step_;
   const DataParallel& options_;
-  int each_;
-  int ranks_;
+  OuterAxis dp_;
   std::set<std::string, std::less<>> mask_offsets_;
   Program program_;
   std::map<int, std::vector<ValueId>> now_;  // by replica: the latest version of each value of the step

@@ -117,6 +117,17 @@ TEST(DataParallel, ReadingAnOlderVersionOfAReducedGradientIsRefused) {
             std::string::npos);
 }
 
+// A rank of ZeRO reads its part of what a clip has made of the gradient.
+TEST(DataParallel, ReadingAPartOfWhatWasMadeOfAReducedGradientIsNot) {
+  Step step = two_gradients();
+  Program& p = step.program;
+  const ValueId clipped = p.update(step.gradients[0], "clipped");
+  p.append({scale_kind, Scale{0.5}, f32_math, {step.gradients[0]}, {clipped}, "clip"});
+  const ValueId part = p.part(clipped, tensor("clipped.part", DType::f32, {1}, Role::gradient), 1);
+  (void)scale(p, 2.0, f32_math, "optimizer", part);
+  EXPECT_NO_THROW((void)data_parallel(p, {.ranks = 2}, step.gradients));
+}
+
 TEST(DataParallel, EachRankHasItsOwnPartOfTheBatch) {
   const Step step = two_gradients();
   const Program program = data_parallel(step.program, {.ranks = 3}, step.gradients);
