@@ -64,14 +64,16 @@ std::shared_ptr<const Workload> declare(Declaration declaration) {
 
 std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                              std::vector<std::string> dims, Grid grid,
-                                             Program (*build)(const Case&, const Recipe&), bool shares_tensors) {
+                                             Program (*build)(const Case&, const Recipe&), const StepSharing& sharing) {
   WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
                     std::move(item), CacheMode::step};
   info.most_ranks = 64;
   info.shards_weights = true;
-  info.shares_tensors = shares_tensors;
+  info.shares_tensors = sharing.tensors;
+  info.spreads_experts = sharing.experts;
+  info.shares_layers = sharing.blocks;
   const auto items = [dims = std::move(dims)](const Case& c) {
-    double count = c.ranks / c.parallel().tp;
+    double count = c.ranks / c.parallel().ranks_of_batch();
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };

@@ -57,13 +57,19 @@ inline constexpr const char* loss_scaling_mode = "loss_scaling";
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 
+/// What ranks can share of a training step besides its batch and its weights.
+struct StepSharing {
+  bool tensors = false;  ///< its layers say how their weights are cut (Layers::linear)
+  bool experts = false;  ///< it has some (Layers::experts)
+  bool blocks = false;   ///< it has some, "block0." and so on
+};
+
 /// A whole training step, on up to 64 ranks with a batch each. Its items ("tokens") are as many as the product of these
 /// dimensions says, of which the first is the batch axis. Points in f16 have loss_scaling_mode.
-/// `shares_tensors`: of a model whose layers say how they are cut (Layers::linear).
 [[nodiscard]] std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                                            std::vector<std::string> dims, Grid grid,
                                                            Program (*build)(const Case&, const Recipe&),
-                                                           bool shares_tensors = false);
+                                                           const StepSharing& sharing = {});
 
 /// What a forward returns: the value that the gradient flows into, and those whose gradients are wanted.
 struct Forward {

@@ -188,21 +188,21 @@ Suite transformer() {
           "whole training steps of transformers: forward, backward, clip, AdamW",
           {
               declare_step("gpt2_block", "one GPT-2 block: forward, backward, AdamW step", "tokens", {"b", "s"},
-                           gpt2_blocks(), gpt2_block_step, /*shares_tensors=*/true),
+                           gpt2_blocks(), gpt2_block_step, {.tensors = true}),
               declare_step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW", "tokens", {"b", "s"},
-                           gpt2_models(), gpt2_train_step, /*shares_tensors=*/true),
+                           gpt2_models(), gpt2_train_step, {.tensors = true, .blocks = true}),
               declare_step("llama_block", "one Llama block: forward, backward, AdamW step", "tokens", {"b", "s"},
-                           llama_blocks(), llama_block_step, /*shares_tensors=*/true),
+                           llama_blocks(), llama_block_step, {.tensors = true}),
               declare_step("llama_train_step", "a whole Llama training step: embedding to AdamW", "tokens", {"b", "s"},
-                           llama_models(), llama_train_step, /*shares_tensors=*/true),
+                           llama_models(), llama_train_step, {.tensors = true, .blocks = true}),
               declare_step("bert_train_step", "a whole BERT training step on masked tokens: embedding to AdamW",
-                           "tokens", {"b", "s"}, bert_models(), bert_train_step, /*shares_tensors=*/true),
+                           "tokens", {"b", "s"}, bert_models(), bert_train_step, {.tensors = true, .blocks = true}),
               declare_step("dit_block", "one block of a diffusion transformer: forward, backward, AdamW step", "images",
                            {"n"}, dit_blocks(), dit_block_step),
               declare_step("dit_train_step", "a whole diffusion transformer's training step: latents to AdamW",
-                           "images", {"n"}, dit_models(), dit_train_step),
+                           "images", {"n"}, dit_models(), dit_train_step, {.blocks = true}),
               declare_step("vit_train_step", "a whole vision transformer training step: images to AdamW", "images",
-                           {"n"}, vit_models(), vit_train_step, /*shares_tensors=*/true),
+                           {"n"}, vit_models(), vit_train_step, {.tensors = true, .blocks = true}),
           }};
 }
 

@@ -326,21 +326,24 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
       layout.parallel.scatters_tokens = true;
       continue;
     }
-    const auto [axis, ranks] = assignment(flag, part, "tp=N, fsdp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+    const auto [axis, ranks] =
+        assignment(flag, part, "tp=N, fsdp=N, ep=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
     const int count = whole<int>(fmt::format("{} {}", flag, axis), ranks, 1);
-    if (axis == "tp") {
-      layout.parallel.tp = count;
-    } else if (axis == "fsdp") {
-      layout.parallel.fsdp = count;
+    if (int* const along = ranks_along(layout.parallel, axis)) {
+      *along = count;
     } else if (axis == "dp") {
       layout.dp = count;
     } else {
-      throw UsageError(fmt::format("{}: axis '{}' is not known; known: tp (tensors), fsdp (weights), dp (batches)",
-                                   flag, visible(axis)));
+      throw UsageError(
+          fmt::format("{}: axis '{}' is not known; known: tp (tensors), fsdp (weights), ep (experts), pp (layers), vp "
+                      "(parts of each pp), dp (batches)",
+                      flag, visible(axis)));
     }
   }
   if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)
     throw UsageError(fmt::format("{}: sp scatters tokens over the ranks of tp; give tp=N as well", flag));
+  if (layout.parallel.vp > 1 && layout.parallel.pp == 1)
+    throw UsageError(fmt::format("{}: vp cuts the stages of pp into parts; give pp=N as well", flag));
   return layout;
 }
 

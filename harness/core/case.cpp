@@ -1,6 +1,7 @@
 #include "harness/core/case.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "harness/core/error.h"
@@ -10,15 +11,24 @@ namespace {
 
 constexpr std::size_t longest_id = 200;
 
-const std::string tensor_parallel_mark = "tp=";
-const std::string fully_sharded_mark = "fsdp=";
 constexpr const char* scattered_tokens_mode = "sp";
 
-/// Whether a mode says how the ranks share the work.
-bool is_of_ranks(const std::string& mode) {
-  return mode.starts_with(tensor_parallel_mark) || mode.starts_with(fully_sharded_mark) ||
-         mode == scattered_tokens_mode;
+/// In the order of an id.
+constexpr std::array<std::pair<std::string_view, int RankLayout::*>, 5> layout_axes{{{"tp", &RankLayout::tp},
+                                                                                     {"fsdp", &RankLayout::fsdp},
+                                                                                     {"ep", &RankLayout::ep},
+                                                                                     {"pp", &RankLayout::pp},
+                                                                                     {"vp", &RankLayout::vp}}};
+
+/// Of a mode "tp=2", the axis; of another nothing.
+std::string_view axis_in(std::string_view mode) {
+  const std::string_view axis = mode.substr(0, std::min(mode.find('='), mode.size()));
+  RankLayout any;
+  return axis.size() < mode.size() && ranks_along(any, axis) != nullptr ? axis : std::string_view();
 }
+
+/// Whether a mode says how the ranks share the work.
+bool is_of_ranks(const std::string& mode) { return mode == scattered_tokens_mode || !axis_in(mode).empty(); }
 
 bool in_alphabet(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
@@ -51,11 +61,19 @@ bool is_contender_name(std::string_view text) {
 
 std::string Case::key() const { return contender.empty() ? id() : id() + "@" + contender; }
 
+int* ranks_along(RankLayout& parallel, std::string_view axis) {
+  for (const auto& [name, ranks] : layout_axes) {
+    if (name == axis) return &(parallel.*ranks);
+  }
+  return nullptr;
+}
+
 std::vector<std::string> modes_of(const RankLayout& parallel) {
   std::vector<std::string> modes;
-  if (parallel.tp > 1) modes.push_back(tensor_parallel_mark + std::to_string(parallel.tp));
-  if (parallel.scatters_tokens) modes.emplace_back(scattered_tokens_mode);
-  if (parallel.fsdp > 1) modes.push_back(fully_sharded_mark + std::to_string(parallel.fsdp));
+  for (const auto& [axis, ranks] : layout_axes) {
+    if (parallel.*ranks > 1) modes.push_back(std::string(axis) + "=" + std::to_string(parallel.*ranks));
+    if (ranks == &RankLayout::tp && parallel.scatters_tokens) modes.emplace_back(scattered_tokens_mode);
+  }
   return modes;
 }
 
@@ -63,14 +81,13 @@ RankLayout rank_layout_of(const std::vector<std::string>& modes) {
   RankLayout parallel;
   for (const std::string& mode : modes) {
     parallel.scatters_tokens = parallel.scatters_tokens || mode == scattered_tokens_mode;
-    for (const auto& [mark, axis] :
-         {std::pair{&tensor_parallel_mark, &parallel.tp}, {&fully_sharded_mark, &parallel.fsdp}}) {
-      if (!mode.starts_with(*mark)) continue;
-      const char* const end = mode.data() + mode.size();
-      const auto [stop, error] = std::from_chars(mode.data() + mark->size(), end, *axis);
-      if (error != std::errc() || stop != end || *axis < 1)
-        throw ProgramError("mode '" + mode + "' of a case; expected " + *mark + "N");
-    }
+    const std::string_view axis = axis_in(mode);
+    if (axis.empty()) continue;
+    int& ranks = *ranks_along(parallel, axis);
+    const char* const end = mode.data() + mode.size();
+    const auto [stop, error] = std::from_chars(mode.data() + axis.size() + 1, end, ranks);
+    if (error != std::errc() || stop != end || ranks < 1)
+      throw ProgramError("mode '" + mode + "' of a case; expected " + std::string(axis) + "=N");
   }
   return parallel;
 }

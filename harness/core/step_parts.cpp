@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <functional>
 
 namespace gpubench {
@@ -70,6 +71,16 @@ std::string_view layer_of(std::string_view label) {
   constexpr std::string_view sum_of_gradients = "grad.";
   if (label.starts_with(sum_of_gradients)) label.remove_prefix(sum_of_gradients.size());
   return label.substr(0, label.find_first_of(".+@"));
+}
+
+std::optional<int> block_of(std::string_view label) {
+  const std::string_view layer = layer_of(label);
+  const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
+  int number = 0;
+  const char* const end = layer.data() + layer.size();
+  if (label.find('.') == label.npos || digits == layer.size()) return std::nullopt;
+  const auto [stop, error] = std::from_chars(layer.data() + digits, end, number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 std::string in_layer(const Program& program, const OpCall& op) {

@@ -17,6 +17,9 @@ namespace gpubench {
 /// (a sum of gradients), of "block0.ln1+block0.qkv" (fused) and of "block0.qkv@1" (on rank 1); "loss" of "loss".
 [[nodiscard]] std::string_view layer_of(std::string_view label);
 
+/// The number of a layer that has one, of an op whose label has more parts: 3 of "block3.qkv"; "ln1" has none.
+[[nodiscard]] std::optional<int> block_of(std::string_view label);
+
 /// " in layer block0" where the program's ops belong to several layers; else empty.
 [[nodiscard]] std::string in_layer(const Program& program, const OpCall& op);
 

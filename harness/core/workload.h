@@ -50,6 +50,8 @@ struct WorkloadInfo {
   std::string ranks_divide = {};  ///< a dimension of which each rank has an equal part; empty: none
   bool shards_weights = false;    ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
   bool shares_tensors = false;    ///< whether its ranks can share its tensors (RankLayout::tp)
+  bool spreads_experts = false;   ///< whether its ranks can have some of its experts each (RankLayout::ep)
+  bool shares_layers = false;     ///< whether its ranks can have some of its layers each (RankLayout::pp)
 };
 
 class Workload {

@@ -373,7 +373,7 @@ std::optional<Program> step_of_one_rank(const Workload& workload, const Case& c)
   const std::string batch_axis = workload.info().batch_axis;
   Case alone = c.on_one_rank();
   const Program of_each = workload.build(alone);
-  const int replicas = c.ranks / c.parallel().tp;
+  const int replicas = c.ranks / c.parallel().ranks_of_batch();
   if (replicas == 1) return of_each;
   if (batch_axis.empty()) return std::nullopt;
   for (auto& [axis, extent] : alone.dims) {

@@ -11,6 +11,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/token_groups.h"
 
 namespace gpubench {
 namespace {
@@ -54,6 +55,11 @@ Program edited(const Program& step, const Edits& edits) {
 std::string_view axis_of(const Program& step, const OpCall& call) {
   const std::optional<int> axis = step.mesh().axis_of(call.group);
   return axis ? std::string_view(step.mesh().axes()[static_cast<std::size_t>(*axis)].name) : std::string_view();
+}
+
+bool has_axis(const Program& step, std::string_view name) {
+  return std::ranges::any_of(step.mesh().axes(),
+                             [&](const MeshAxis& axis) { return axis.name == name && axis.ranks > 1; });
 }
 
 bool is_in_place(const Program& step, const OpCall& call) {
@@ -214,6 +220,46 @@ Program in_opposite_order(const Program& step, int op) {
                 }});
 }
 
+/// A rank that groups the tokens of the first rank's experts, with weights of its own.
+Program experts_of_the_first_rank(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index != op) return true;
+                  TokenGrouping grouping = call.attributes.as<TokenGrouping>();
+                  grouping.first = 0;
+                  call.attributes = grouping;
+                  return true;
+                }});
+}
+
+/// What is sent to another stage, of the micro-batch before.
+std::optional<Program> of_the_last_micro_batch(const Program& step, int op) {
+  const std::string_view mark = ".micro1";
+  std::string before = step.op(op).label;
+  const std::size_t found = before.find(mark);
+  if (found == before.npos) return std::nullopt;
+  before.replace(found, mark.size(), ".micro0");
+  for (const OpCall& sent : step.ops()) {
+    if (sent.label != before) continue;
+    const ValueId stale = sent.inputs.front();
+    return edited(step, {.edit = [=](int index, OpCall& call) {
+                    if (index == op) call.inputs.front() = stale;
+                    return true;
+                  }});
+  }
+  return std::nullopt;
+}
+
+/// Of a sum of gradients only one addend.
+Program of_one_use(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index != op) return true;
+                  call.kind = scale_kind;
+                  call.attributes = Scale{};
+                  call.inputs.resize(1);
+                  return true;
+                }});
+}
+
 /// Two reductions over pairs of replicas as two over pairs that share the tensors: {0, 2} and {1, 3} as {0, 1} and {2,
 /// 3}.
 std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
@@ -256,12 +302,33 @@ std::vector<FaultMaker> makers() {
   const auto left_out = [](const Program& step, int op) { return std::optional(without(step, op)); };
   const auto otherwise = [](const Program& step, int op) { return std::optional(reduced_otherwise(step, op)); };
   const auto opposite = [](const Program& step, int op) { return std::optional(in_opposite_order(step, op)); };
+  const auto first_experts = [](const Program& step, int op) {
+    return std::optional(experts_of_the_first_rank(step, op));
+  };
   const auto twice = [](const Program& step, int op) { return std::optional(reduced_twice(step, op)); };
-  const auto moves = [](const OpKind& kind) -> Picks {
-    return [kind](const Program& step, int op) {
+  const auto moves = [](const OpKind& kind, std::string_view axis, Of what) -> Picks {
+    return [=](const Program& step, int op) {
       const OpCall& call = step.op(op);
-      return call.kind == kind && axis_of(step, call) == "tp" && is_of(step, op, Of::activations);
+      return call.kind == kind && axis_of(step, call) == axis && is_of(step, op, what);
     };
+  };
+  const auto groupings = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == group_tokens_kind && call.attributes.as<TokenGrouping>().first > 0 &&
+           is_of(step, op, Of::activations);
+  };
+  const auto sends = [](Of what) -> Picks {
+    return [=](const Program& step, int op) {
+      return step.op(op).kind == broadcast_kind && has_axis(step, "pp") && is_of(step, op, what);
+    };
+  };
+  const auto of_tied_weights = [](const Program& step, int op) {
+    return step.op(op).kind == add_kind && has_axis(step, "pp") && is_of(step, op, Of::parameters);
+  };
+  const auto one_use = [](const Program& step, int op) { return std::optional(of_one_use(step, op)); };
+  const auto averages = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == scale_kind && is_in_place(step, call) && is_of(step, op, Of::parameters);
   };
   const auto with_bias = [](const Program& step, int op) {
     const OpCall& call = step.op(op);
@@ -305,8 +372,12 @@ std::vector<FaultMaker> makers() {
        reductions("tp", Of::parameters),
        otherwise},
       {{"gradients of norms reduced twice", "sp", gradient, {times, other}}, reductions("tp", Of::parameters), twice},
-      {{"tokens gathered in another order", "sp", loss, {other}}, moves(all_gather_kind), opposite},
-      {{"tokens scattered in another order", "sp", loss, {other}}, moves(reduce_scatter_kind), opposite},
+      {{"tokens gathered in another order", "sp", loss, {other}},
+       moves(all_gather_kind, "tp", Of::activations),
+       opposite},
+      {{"tokens scattered in another order", "sp", loss, {other}},
+       moves(reduce_scatter_kind, "tp", Of::activations),
+       opposite},
       {{"gradients not reduced", "dp", gradient, {addend}}, reductions("dp", Of::parameters), left_out},
       {{"gradients summed, not averaged", "dp", gradient, {times, unalike, other}},
        reductions("dp", Of::parameters),
@@ -316,6 +387,27 @@ std::vector<FaultMaker> makers() {
        over_the_wrong_ranks},
       {{"a micro-batch left out on one rank", "dp, micro-batches", gradient, {other, unalike}}, sums, left_out},
       {{"optimizer left out on one rank", "dp, tp", weight, {unalike, other}}, optimizers, left_out},
+      {{"tokens sent to experts in another order", "ep", loss, {other}},
+       moves(all_gather_kind, "ep", Of::activations),
+       opposite},
+      {{"tokens back from experts in another order", "ep", loss, {other}},
+       moves(reduce_scatter_kind, "ep", Of::activations),
+       opposite},
+      {{"gradients of experts' tokens in another order", "ep", gradient, {other, unalike}},
+       moves(reduce_scatter_kind, "ep", Of::their_gradients),
+       opposite},
+      {{"tokens grouped for the experts of another rank", "ep", loss, {other}}, groupings, first_experts},
+      {{"gradients of experts summed, not averaged", "ep", gradient, {times, other}}, averages, left_out},
+      {{"gradients of what all ranks have not reduced", "ep", gradient, {addend}},
+       reductions("ep", Of::parameters),
+       left_out},
+      {{"activations of another micro-batch sent", "pp", loss, {other}},
+       sends(Of::activations),
+       of_the_last_micro_batch},
+      {{"gradients of another micro-batch sent", "pp", gradient, {other, unalike}},
+       sends(Of::their_gradients),
+       of_the_last_micro_batch},
+      {{"gradient of one use of tied weights", "pp", gradient, {other, addend, unalike}}, of_tied_weights, one_use},
       {{"packed weight cut in one piece", "tp", loss, {other}}, {}, {}},
       {{"the same batch on all replicas", "dp", loss, {other}}, {}, {}},
       {{"a replica begins with other weights", "dp", loss, {other}}, {}, {}},
@@ -336,11 +428,6 @@ bool is_computed_with(const Program& step, ValueId source) {
     const OpKind& kind = step.op(reader).kind;
     return kind != adamw_kind && kind != sgd_kind;
   });
-}
-
-bool has_axis(const Program& step, std::string_view name) {
-  return std::ranges::any_of(step.mesh().axes(),
-                             [&](const MeshAxis& axis) { return axis.name == name && axis.ranks > 1; });
 }
 
 std::vector<SourceFault> source_faults() {

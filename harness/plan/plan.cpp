@@ -230,6 +230,11 @@ class Planner {
     return dim == point.dims.end() || dim->second % ranks == 0;
   }
 
+  [[nodiscard]] static bool has_layers_for(const Point& point, const RankLayout& parallel) {
+    const auto dim = std::ranges::find(point.dims, "layers", &Dims::value_type::first);
+    return dim == point.dims.end() || dim->second >= parallel.pp * parallel.vp;
+  }
+
   /// With neither --ranks nor processes: none.
   [[nodiscard]] std::vector<int> asked_for() const {
     return selection_.ranks.empty() && selection_.processes ? std::vector{*selection_.processes} : selection_.ranks;
@@ -274,7 +279,8 @@ class Planner {
   }
 
   [[nodiscard]] static bool can(const WorkloadInfo& info, const RankLayout& parallel) {
-    return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights);
+    return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights) &&
+           (parallel.ep == 1 || info.spreads_experts) && (parallel.pp == 1 || info.shares_layers);
   }
 
   // What no selected workload can do would otherwise be dropped silently.
@@ -291,8 +297,8 @@ class Planner {
           throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks,
                                        fmt::join(modes_of(parallel), ","), parallel.ranks()));
       }
-      if (parallel.tp > 1 && parallel.fsdp > 1)
-        throw UsageError("--parallel: tp and fsdp cannot be combined yet; expected one of them, with dp");
+      if ((parallel.tp > 1) + (parallel.fsdp > 1) + (parallel.ep > 1) > 1)
+        throw UsageError("--parallel: tp, fsdp and ep cannot be combined yet; expected one of them, with dp and pp");
       const auto able = [&, p = parallel](const Declared& d) { return can(d.info, p); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), able)) continue;
       Names known;
@@ -319,7 +325,7 @@ class Planner {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe, declared_point)) continue;
           for (const auto& [ranks, parallel] : layouts_of(declared.info)) {
-            if (!has_equal_parts(declared.info, point, ranks)) continue;
+            if (!has_equal_parts(declared.info, point, ranks) || !has_layers_for(point, parallel)) continue;
             if (parallel.tp > 1 && gpubench::recipe(recipe).quantizes()) continue;  // by the amax of whole tensors
             for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks, parallel);
           }

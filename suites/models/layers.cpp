@@ -20,6 +20,7 @@
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
 #include "reference/ops/transform/partition.h"
+#include "reference/ops/transform/pipeline.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -38,8 +39,8 @@ ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t p
   return program_.add(tensor(name, DType::i32, {n}, Role::input, fill));
 }
 
-ValueId Layers::source(TensorSpec spec, const MaybeCut& cut) {
-  if (cut) cuts_[spec.name] = *cut;
+ValueId Layers::source(TensorSpec spec, const MaybeCut& cut, bool is_experts) {
+  if (cut) (is_experts ? expert_cuts_ : cuts_)[spec.name] = *cut;
   trained_.push_back(program_.add(std::move(spec)));
   return trained_.back();
 }
@@ -53,18 +54,27 @@ Cuts Layers::weight_cuts(int ranks) const {
 }
 
 ValueId Layers::matrix(const std::string& name, Shape shape, double scale, const MaybeCut& cut) {
+  return weight(name, std::move(shape), scale, cut, false);
+}
+
+ValueId Layers::experts(const std::string& name, Shape shape, double scale) {
+  return weight(name, std::move(shape), scale, Cut{0}, true);
+}
+
+ValueId Layers::weight(const std::string& name, Shape shape, double scale, const MaybeCut& cut, bool is_experts) {
+  const Fill fill = Fill::normal(scale);
   if (recipe_.tensor == recipe_.wide) {
     const ValueId weight =
-        source(tensor(name, recipe_.tensor, std::move(shape), Role::parameter, Fill::normal(scale)), cut);
-    parameters_.push_back({weight, {}, cut});
+        source(tensor(name, recipe_.tensor, std::move(shape), Role::parameter, fill), cut, is_experts);
+    parameters_.push_back({weight, {}, cut, is_experts});
     return weight;
   }
   const ValueId master =
-      source(tensor(name + ".master", recipe_.wide, std::move(shape), Role::parameter, Fill::normal(scale)), cut);
+      source(tensor(name + ".master", recipe_.wide, std::move(shape), Role::parameter, fill), cut, is_experts);
   program_.begin(Phase::setup);
   const ValueId weight = cast(program_, recipe_.tensor, name, master);
   program_.begin(Phase::timed);
-  parameters_.push_back({weight, master, cut});
+  parameters_.push_back({weight, master, cut, is_experts});
   return weight;
 }
 
@@ -233,7 +243,8 @@ void Layers::adamw(const std::vector<ValueId>& gradients) {
 
 ValueId Layers::moment(const Parameter& parameter, const char* suffix, const Fill& fill) {
   const TensorSpec weight = program_.spec(parameter.weight);
-  return source(tensor(weight.name + suffix, recipe_.wide, weight.shape, Role::state, fill), parameter.cut);
+  return source(tensor(weight.name + suffix, recipe_.wide, weight.shape, Role::state, fill), parameter.cut,
+                parameter.is_experts);
 }
 
 void Layers::adamw(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr,
@@ -296,13 +307,19 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
   if (c.ranks % parallel.ranks() != 0)
     throw ProgramError(std::to_string(c.ranks) + " ranks cannot be groups of " + std::to_string(parallel.ranks()) +
                        " that share their tensors");
-  const PartitionedStep shared =
-      parallel.fsdp > 1
-          ? fully_sharded(all.program, {parallel.fsdp, reduction, r.math}, layers.weight_cuts(parallel.fsdp),
-                          all.gradients)
-          : tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
-  return data_parallel(shared.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
-                       shared.gradients);
+  const auto shared_among = [&] {
+    if (parallel.fsdp > 1)
+      return fully_sharded(all.program, {parallel.fsdp, reduction, r.math}, layers.weight_cuts(parallel.fsdp),
+                           all.gradients);
+    if (parallel.ep > 1)
+      return expert_parallel(all.program, {parallel.ep, reduction, r.math}, layers.expert_cuts(), all.gradients);
+    return tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
+  };
+  const PartitionedStep shared = shared_among();
+  const PartitionedStep staged =
+      pipeline_parallel(shared.program, {parallel.pp, parallel.vp, r.math}, shared.gradients);
+  return data_parallel(staged.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
+                       staged.gradients);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ namespace gpubench::suites {
 struct Parameter {
   ValueId weight;
   std::optional<ValueId> master;
-  MaybeCut cut;  ///< where several ranks share it
+  MaybeCut cut;             ///< where several ranks share it
+  bool is_experts = false;  ///< of ranks that share experts, not tensors
 };
 
 /// How the weight of a linear layer, [n, k], is shared by ranks that share the layer: by what comes out (columns of the
@@ -52,6 +53,8 @@ class Layers {
   /// Of the sources that ranks may share, and of those of which each may keep a part: weights and moments.
   [[nodiscard]] const Cuts& cuts() const { return cuts_; }
   [[nodiscard]] Cuts weight_cuts(int ranks) const;
+  /// Of those that experts have.
+  [[nodiscard]] const Cuts& expert_cuts() const { return expert_cuts_; }
 
   // --- sources ---
 
@@ -65,6 +68,8 @@ class Layers {
   /// A weight of the recipe's tensor type. Where that is narrower than f32, the filled tensor is the f32 master and the
   /// weight is its cast, made before timing: they start out consistent, as in real training.
   ValueId matrix(const std::string& name, Shape shape, double scale, const MaybeCut& cut = {});
+  /// The same, [experts, n, k], of experts that ranks may share.
+  ValueId experts(const std::string& name, Shape shape, double scale);
   /// [n], f32 in every recipe: its own master. About `offset`; with 0, around it.
   ValueId wide_parameter(const std::string& name, std::int64_t n, double offset);
 
@@ -132,10 +137,11 @@ class Layers {
   Program& program_;
   const Recipe& recipe_;
   /// A weight, or what belongs to one.
-  ValueId source(TensorSpec spec, const MaybeCut& cut);
+  ValueId source(TensorSpec spec, const MaybeCut& cut, bool is_experts = false);
+  ValueId weight(const std::string& name, Shape shape, double scale, const MaybeCut& cut, bool is_experts);
 
   std::vector<Parameter> parameters_;
-  Cuts cuts_;
+  Cuts cuts_, expert_cuts_;
   std::vector<ValueId> trained_;      // all weights' sources, and their moments
   std::optional<ValueId> found_inf_;  // whether the optimizer is to leave everything as it is
 };

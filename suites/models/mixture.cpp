@@ -26,7 +26,7 @@ ValueId mixture(Layers& layers, const std::string& prefix, ValueId x, const Rout
   const RoutingForward routed = routing_forward(p, routing, r.math, prefix + "routing", logits, bias);
   const TokenGroups groups = group_tokens(p, {.experts = experts}, prefix + "groups", routed.indices);
   const auto grouped = [&](const char* name, ValueId of, std::int64_t n, std::int64_t k) {
-    const ValueId w = layers.matrix(prefix + name + ".w", {experts, n, k}, 1.0 / std::sqrt(static_cast<double>(k)));
+    const ValueId w = layers.experts(prefix + name + ".w", {experts, n, k}, 1.0 / std::sqrt(static_cast<double>(k)));
     return grouped_gemm(p, {.transpose_b = true}, r.math, prefix + name, of, w, groups.sizes);
   };
   const ValueId permuted = permute_tokens(p, r.math, prefix + "permuted", x, groups.order);

@@ -190,12 +190,14 @@ TEST(ParseOptions, NumbersAreReadWholeOrRefused) {
   EXPECT_EQ(refusal({"--batch", "0"}), "--batch: '0' is not a whole number from 1");
   EXPECT_EQ(refusal({"--batch", "9223372036854775808"}), "--batch: '9223372036854775808' is not a whole number from 1");
   EXPECT_EQ(refusal({"--parallel", "tp"}),
-            "--parallel: 'tp' is not tp=N, fsdp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+            "--parallel: 'tp' is not tp=N, fsdp=N, ep=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
   EXPECT_EQ(refusal({"--parallel", "tp=0"}), "--parallel tp: '0' is not a whole number from 1");
   EXPECT_EQ(refusal({"--parallel", "cp=2"}),
-            "--parallel: axis 'cp' is not known; known: tp (tensors), fsdp (weights), dp (batches)");
+            "--parallel: axis 'cp' is not known; known: tp (tensors), fsdp (weights), ep (experts), pp (layers), vp "
+            "(parts of each pp), dp (batches)");
   EXPECT_EQ(refusal({"--parallel", "dp=2,sp"}),
             "--parallel: sp scatters tokens over the ranks of tp; give tp=N as well");
+  EXPECT_EQ(refusal({"--parallel", "dp=2,vp=2"}), "--parallel: vp cuts the stages of pp into parts; give pp=N as well");
   EXPECT_EQ(refusal({"--axis", "k"}), "--axis: 'k' is not NAME=N,... as in --axis k=256,512");
   EXPECT_EQ(refusal({"--axis", "=3"}), "--axis: '=3' is not NAME=N,... as in --axis k=256,512");
   EXPECT_EQ(refusal({"--axis", "k=1,,2"}),

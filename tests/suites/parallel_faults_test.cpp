@@ -41,6 +41,17 @@ std::vector<Shared> shared_steps() {
     all.push_back({workload, dims, 4, {2, true}});
     all.push_back({workload, dims, 2, {.fsdp = 2}});
   }
+  const Dims mixtral{{"b", 1},  {"s", 8},  {"layers", 1},  {"h", 16}, {"heads", 2},
+                     {"kv", 2}, {"f", 12}, {"experts", 4}, {"k", 2},  {"vocab", 24}};
+  all.push_back({"mixtral_train_step", mixtral, 2, {.ep = 2}});
+  all.push_back({"mixtral_train_step", mixtral, 4, {.ep = 2}});
+  for (Dims dims : {gpt2, in_two}) {
+    for (auto& [axis, extent] : dims) {
+      if (axis == "layers") extent = 2;
+    }
+    all.push_back({"gpt2_train_step", dims, 2, {.pp = 2}});
+    all.push_back({"gpt2_train_step", dims, 4, {.tp = 2, .pp = 2}});
+  }
   return all;
 }
 
@@ -82,11 +93,12 @@ Shared random_step(std::uint64_t trial) {
     state = hash_at(state, 1);
     return from.begin()[state % from.size()];
   };
+  const bool has_experts = pick({0, 1, 2, 3}) == 0;
   const std::int64_t heads = 4 * pick({1, 2}), width = heads * pick({2, 4, 6});
   Shared step;
   step.dims = {
       {"b", pick({1, 2, 3})}, {"s", pick({4, 8, 12})}, {"layers", pick({1, 2})}, {"h", width}, {"heads", heads}};
-  if (pick({0, 1}) == 0) {
+  if (!has_experts && pick({0, 1}) == 0) {
     step.workload = "gpt2_train_step";
     step.dims.emplace_back("vocab", 4 * pick({3, 5, 8}));
     if (pick({0, 1}) == 0) step.dims.emplace_back("micro", pick({2, 3}));
@@ -96,13 +108,20 @@ Shared random_step(std::uint64_t trial) {
          {std::pair{"kv", std::int64_t{4}}, {"f", 4 * pick({3, 6})}, {"vocab", 4 * pick({3, 5})}})
       step.dims.emplace_back(axis, extent);
   }
+  if (has_experts) {
+    step.workload = "mixtral_train_step";
+    step.dims.emplace_back("experts", pick({4, 8}));
+    step.dims.emplace_back("k", pick({1, 2, 3}));
+  }
   const auto many = static_cast<int>(pick({2, 4}));
-  switch (pick({0, 1, 2, 3})) {
+  switch (pick({0, 1, 2, 3, 4})) {
     case 0: step.layout.fsdp = many; break;
     case 1: step.layout.tp = many; break;
     case 2: step.layout = {many, true}; break;
+    case 3: (has_experts ? step.layout.ep : step.layout.fsdp) = many; break;
     default: break;
   }
+  if (step.dims[2].second == 2) step.layout.pp = static_cast<int>(pick({1, 2}));
   step.ranks = step.layout.ranks() * static_cast<int>(step.layout.ranks() == 1 ? pick({2, 3}) : pick({1, 2}));
   return step;
 }

@@ -2,10 +2,13 @@
 // ends up with is its part of what one rank has, to rounding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 #include <string>
 
+#include "harness/core/step_parts.h"
 #include "harness/core/workload.h"
 #include "harness/parity/end_to_end.h"
 #include "tests/suites/workloads.h"
@@ -69,7 +72,7 @@ void expect_parts_of_one_rank(const Model& model, const Arrangement& arrangement
   const Program one = step_of(model, model.dims, {});
   Dims of_each = model.dims;
   for (auto& [axis, extent] : of_each) {
-    if (axis == model.batch) extent /= arrangement.dp * arrangement.ranks.fsdp;
+    if (axis == model.batch) extent /= arrangement.dp * arrangement.ranks.fsdp * arrangement.ranks.ep;
   }
   const Program many = step_of(model, of_each, arrangement);
   const AfterSteps alone(one), shared(many);
@@ -129,6 +132,41 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachKeepsPartsOfTheWeights) {
   }
 }
 
+TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
+  Model model = GetParam();
+  const auto layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first);
+  if (layers == model.dims.end()) GTEST_SKIP() << "a block has none";
+  layers->second = 4;
+  const auto expect_parts = [&](const Arrangement& arrangement) {
+    SCOPED_TRACE(to_string(arrangement));
+    expect_parts_of_one_rank(model, arrangement);
+  };
+  expect_parts({1, {.pp = 2}});
+  model.dims.emplace_back("micro", 3);
+  for (const RankLayout& layout :
+       {RankLayout{.pp = 4}, {.pp = 2, .vp = 2}, {.tp = 2, .scatters_tokens = true, .pp = 2}, {.fsdp = 2, .pp = 2}})
+    expect_parts({1, layout});
+  expect_parts({2, {.tp = 2, .pp = 2, .vp = 2}});
+}
+
+class ParallelExperts : public ::testing::TestWithParam<Model> {};
+
+TEST_P(ParallelExperts, TrainAsOnOneRankWhereEachHasSomeOfThem) {
+  for (const int dp : {1, 2}) {
+    for (const RankLayout& layout : {RankLayout{.ep = 2}, {.ep = 4}, {.ep = 2, .pp = 2}}) {
+      const Arrangement arrangement{dp, layout};
+      Model model = GetParam();
+      const bool has_layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first) != model.dims.end();
+      if (layout.pp > 1 && !has_layers) continue;
+      for (auto& [axis, extent] : model.dims) {
+        if (axis == model.batch) extent *= dp * layout.ep;
+      }
+      SCOPED_TRACE(to_string(arrangement));
+      expect_parts_of_one_rank(model, arrangement);
+    }
+  }
+}
+
 Dims transformer(std::int64_t layers, std::initializer_list<Dims::value_type> more) {
   Dims dims{{"b", 2}, {"s", 8}, {"layers", layers}, {"h", 32}, {"heads", 4}};
   dims.insert(dims.end(), more);
@@ -152,6 +190,40 @@ INSTANTIATE_TEST_SUITE_P(
         Model{"vit_train_step",
               {{"n", 2}, {"image", 32}, {"patch", 16}, {"layers", 1}, {"h", 32}, {"heads", 4}, {"classes", 10}},
               "n"}),
+    [](const auto& model) { return model.param.name + model.param.note; });
+
+Dims in_two_micro_batches(Dims dims) {
+  dims.emplace_back("micro", 2);
+  return dims;
+}
+
+const Dims mixtral{{"b", 1},  {"s", 8},  {"layers", 2},  {"h", 16}, {"heads", 2},
+                   {"kv", 2}, {"f", 12}, {"experts", 4}, {"k", 2},  {"vocab", 24}};
+INSTANTIATE_TEST_SUITE_P(
+    Of, ParallelExperts,
+    ::testing::Values(
+        Model{"mixtral_train_step", mixtral, "b"},
+        Model{"mixtral_train_step", in_two_micro_batches(mixtral), "b", "bf16", {}, "_of_two_micro_batches"},
+        Model{"mixtral_train_step", mixtral, "b", "bf16", recompute_mode, "_run_again"},
+        Model{"mixtral_train_step", mixtral, "b", "f16", "loss_scaling", "_with_a_loss_scale"},
+        Model{"mixtral_block",
+              {{"b", 1}, {"s", 8}, {"h", 16}, {"heads", 2}, {"kv", 2}, {"f", 12}, {"experts", 8}, {"k", 3}},
+              "b"},
+        Model{"deepseek_layer", {{"b", 1}, {"s", 8}, {"h", 16}, {"f", 12}, {"experts", 4}, {"k", 2}}, "b"},
+        Model{"deepseek_block",
+              {{"b", 1},
+               {"s", 8},
+               {"h", 24},
+               {"heads", 3},
+               {"q_rank", 10},
+               {"kv_rank", 8},
+               {"nope", 6},
+               {"rope", 4},
+               {"v", 5},
+               {"f", 20},
+               {"experts", 4},
+               {"k", 2}},
+              "b"}),
     [](const auto& model) { return model.param.name + model.param.note; });
 
 }  // namespace

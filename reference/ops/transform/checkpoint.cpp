@@ -227,11 +227,9 @@ bool is_product(const OpCall& op) {
 RecomputeRule every_nth_block(int n, bool (*again)(const OpCall&)) {
   return [n, again](const OpCall& op) -> Recompute {
     const std::string layer(layer_of(op.label));
-    const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
-    constexpr std::size_t most_digits = 6;
-    const bool is_block = op.label.find('.') != std::string::npos && digits < layer.size();  // "ln1" is none
-    if (!is_block || layer.size() - digits > most_digits) return {layer, false};
-    return {layer.substr(0, digits) + std::to_string(std::stoi(layer.substr(digits)) / n), again(op)};
+    const std::optional<int> block = block_of(op.label);
+    if (!block) return {layer, false};
+    return {layer.substr(0, layer.find_last_not_of("0123456789") + 1) + std::to_string(*block / n), again(op)};
   };
 }
 

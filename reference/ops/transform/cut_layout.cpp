@@ -60,6 +60,9 @@ Cut cut_in(int axis, std::vector<std::int64_t> sections) {
   return {axis, std::move(sections)};
 }
 
+/// To what one rank has of it.
+void resize(std::int64_t& extent, const Cut& cut, int parts) { extent = cut.joined ? extent * parts : extent / parts; }
+
 /// The index along an axis of the whole of a view's first element.
 std::int64_t start_of(const TensorSpec& whole, std::int64_t first, int axis) {
   return first / stride(whole, axis) % extent(whole, axis);
@@ -98,6 +101,7 @@ std::optional<Cut> cut_of_view(const TensorSpec& whole, const Cut& cut, const Vi
   for (int axis = 0; axis < view.spec.shape.rank(); ++axis) {
     const std::optional<AxisPlace> place = place_of(whole, view.spec, axis);
     if (!place || place->outermost != cut.axis || !is_outermost_within(whole, view.spec, axis, *place)) continue;
+    if (cut.joined) return axis == 0 ? std::optional(cut) : std::nullopt;
     if (place->outermost != place->axis) return sections.size() == 1 ? std::optional(Cut{axis, {}}) : std::nullopt;
     const std::int64_t start = start_of(whole, view.first, cut.axis);
     const std::int64_t length = extent(view.spec, axis) * place->multiple;
@@ -114,12 +118,13 @@ std::optional<Cut> cut_of_view(const TensorSpec& whole, const Cut& cut, const Vi
 }
 
 bool divides(const TensorSpec& spec, const Cut& cut, int parts) {
-  return std::ranges::all_of(sections_of(spec, cut), [parts](std::int64_t section) { return section % parts == 0; });
+  return cut.joined ||
+         std::ranges::all_of(sections_of(spec, cut), [parts](std::int64_t section) { return section % parts == 0; });
 }
 
 void shrink(TensorSpec& whole, const Cut& cut, int parts) {
   std::vector<std::int64_t> extents(whole.shape.extents().begin(), whole.shape.extents().end());
-  extents[static_cast<std::size_t>(cut.axis)] /= parts;
+  resize(extents[static_cast<std::size_t>(cut.axis)], cut, parts);
   whole.shape = Shape(std::move(extents));
   whole.layout = Layout::row_major(whole.shape);
 }
@@ -134,13 +139,13 @@ std::int64_t shrink_view(const TensorSpec& whole, const Cut& cut, int parts, con
     strides.push_back(place ? place->multiple * stride(part, place->axis) : stride(view, axis));
   }
   std::vector<std::int64_t> extents(view.shape.extents().begin(), view.shape.extents().end());
-  extents[static_cast<std::size_t>(of_view.axis)] /= parts;
+  resize(extents[static_cast<std::size_t>(of_view.axis)], of_view, parts);
   view.shape = Shape(std::move(extents));
   view.layout.strides = std::move(strides);
   std::int64_t there = 0;
   for (int axis = 0; axis < whole.shape.rank(); ++axis) {
     std::int64_t index = start_of(whole, first, axis);
-    if (axis == cut.axis) {
+    if (axis == cut.axis && !cut.joined) {
       std::int64_t before = 0;  // elements of the sections before the one that it is in
       for (const std::int64_t section : sections_of(whole, cut)) {
         if (before + section > index) break;

@@ -41,6 +41,11 @@ const MaybeCut& CutPlan::cut(ValueId id) {
   return cuts_[at(id)];
 }
 
+MaybeCut CutPlan::as_made(ValueId id) {
+  if (!is_scattered(id)) return cut(id);
+  return options_.spreads_experts ? MaybeCut{joined_rows} : MaybeCut{};
+}
+
 void CutPlan::set(ValueId id, MaybeCut cut) {
   if (cut && !divides(step_.spec(id), *cut, options_.ranks)) {
     throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut along axis " + std::to_string(cut->axis) +
@@ -59,7 +64,7 @@ void CutPlan::share(const OpCall& call) {
     const bool scatters = sharding.addends[i] && (is_gradient(id) ? scatters_gradient(id) : scatters_well(call, id));
     if (sharding.addends[i]) addends_.insert(id);
     if (scatters) scattered_.insert(id);
-    set(id, scatters ? MaybeCut{Cut{0}} : sharding.outputs[i]);
+    set(id, scatters && !options_.spreads_experts ? MaybeCut{Cut{0}} : sharding.outputs[i]);
     const std::optional<ValueId> older = step_.value(id).updates;
     if (older && cut(*older) != cut(id))
       throw ProgramError("partition: op '" + call.label + "' updates '" + step_.spec(*older).name +
@@ -69,7 +74,8 @@ void CutPlan::share(const OpCall& call) {
 }
 
 // Ops of the forward and the backward run on the rank's own batch with whole weights; what reads a gradient, or what
-// is made of one, is shared; set-up ops that only make weights are, too.
+// is made of one, is shared; set-up ops that only make weights are, too. Gradients are reduced but those of experts,
+// which only one rank has.
 OpSharding CutPlan::on_own_batch(const OpCall& call, std::span<const MaybeCut> inputs) {
   const bool shared = call.phase == Phase::setup || std::ranges::any_of(call.inputs, [&](ValueId id) {
                         return final_.contains(step_.value(id).storage);
@@ -77,13 +83,15 @@ OpSharding CutPlan::on_own_batch(const OpCall& call, std::span<const MaybeCut> i
   OpSharding sharding;
   if (shared) {
     sharding = sharding_of(step_, call, inputs);
+  } else if (options_.spreads_experts) {
+    sharding = expert_sharding_of(step_, call, inputs);
   } else {
     sharding.inputs.resize(call.inputs.size());
     sharding.outputs.resize(call.outputs.size());
     sharding.addends.resize(call.outputs.size());
   }
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-    if (is_gradient(call.outputs[i])) sharding.addends[i] = options_.reduction;
+    if (is_gradient(call.outputs[i]) && !sharding.outputs[i]) sharding.addends[i] = options_.reduction;
     if (call.phase == Phase::timed && (shared || is_gradient(call.outputs[i])))
       final_.insert(step_.value(call.outputs[i]).storage);
   }
@@ -97,13 +105,15 @@ bool CutPlan::scatters_gradient(ValueId id) const {
   for (const ValueId other : step_.values_in(value.storage)) {
     if (other != id && !step_.value(other).updates) return false;
   }
-  return !value.updates && spec.layout.is_row_major(spec.shape) && spec.shape.rank() > 0 &&
+  return !options_.spreads_experts && !value.updates && spec.layout.is_row_major(spec.shape) && spec.shape.rank() > 0 &&
          spec.shape[0] % options_.ranks == 0;
 }
 
 // Rows of tokens, not of a weight's gradient, that nothing sees under another name.
 bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
   const Value& value = step_.value(id);
+  if (options_.spreads_experts && step_.values_in(value.storage).size() != 1) refuse(id);
+  if (options_.spreads_experts) return true;
   return options_.scatters_tokens && call.kind == gemm_kind && !call.attributes.as<Gemm>().transpose_a &&
          step_.values_in(value.storage).size() == 1 && value.spec.shape.rank() == 2 &&
          value.spec.shape[0] % options_.ranks == 0;
@@ -127,6 +137,7 @@ MaybeCut CutPlan::derived(ValueId id) {
     const MaybeCut& of_part = cuts_[at(part)];
     any_whole = any_whole || !of_part;
     if (!of_part) continue;
+    if (of_part->joined) return of_part;
     const std::optional<CutRange> range = range_of(step_.spec(whole), view_of(step_, part), *of_part);
     if (!range) refuse(part);
     ranges.push_back(*range);

@@ -19,6 +19,7 @@ struct Partition {
   int ranks = 1;
   bool scatters_tokens = false;
   bool has_own_batches = false;              ///< ranks have a batch each; only what follows gradients is shared
+  bool spreads_experts = false;              ///< and experts, which see the tokens of all ranks
   Reduction reduction = Reduction::average;  ///< of gradients, over the batches
   Math math = {};
 };
@@ -37,6 +38,9 @@ class CutPlan {
   [[nodiscard]] const OpSharding& sharding(int op) const { return ops_[static_cast<std::size_t>(op)]; }
   /// Whether each rank has a part of the sum of the addends, by rows; else all have all of it.
   [[nodiscard]] bool is_scattered(ValueId id) const { return scattered_.contains(id); }
+  /// How its op leaves it on each rank: addends are as large as what they add up to, of which a rank may get a part.
+  [[nodiscard]] MaybeCut as_made(ValueId id);
+  [[nodiscard]] bool is_gradient(ValueId id) const { return gradients_.contains(id); }
   /// Whether each rank has an addend of it when its op has run.
   [[nodiscard]] bool is_addend(ValueId id) const { return addends_.contains(id); }
   /// Whether it is no part of what a rank has, but of the whole that is gathered: rows of samples, some of each.
@@ -44,7 +48,6 @@ class CutPlan {
 
  private:
   static std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
-  [[nodiscard]] bool is_gradient(ValueId id) const { return gradients_.contains(id); }
   void set(ValueId id, MaybeCut cut);
   void share(const OpCall& call);
   [[nodiscard]] OpSharding on_own_batch(const OpCall& call, std::span<const MaybeCut> inputs);

@@ -8,6 +8,8 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
+#include "reference/ops/token_groups.h"
 #include "reference/ops/transform/cut_plan.h"
 
 namespace gpubench {
@@ -62,8 +64,8 @@ class Shares {
     spec.placement.rank = rank;
     spec.placement.ranks = options_.ranks;
     const ValueId whole = whole_of(step_, id);
-    const MaybeCut cut = plan_.is_scattered(id) ? MaybeCut{} : plan_.cut(id);
-    if (cut) spec.placement.spread = {part(rank, *cut)};
+    const MaybeCut cut = plan_.as_made(id);
+    if (cut && !cut->joined) spec.placement.spread = {part(rank, *cut)};
     if (plan_.is_addend(id)) spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}}};
     if (options_.has_own_batches && value.source && !cut && !spec.placement.spread.empty())  // of the replicas' parts
       spec.placement.spread.push_back(part(rank, {spec.placement.spread.front().tensor_axis}));
@@ -89,7 +91,7 @@ class Shares {
   std::int64_t first_in_whole(ValueId id, TensorSpec* spec) {
     const ValueId whole = whole_of(step_, id);
     const std::int64_t first = view_of(step_, id).first;
-    const MaybeCut cut = plan_.is_scattered(whole) ? MaybeCut{} : plan_.cut(whole);
+    const MaybeCut cut = plan_.as_made(whole);
     if (id == whole || !cut) return first;
     TensorSpec view = step_.spec(id);
     const std::int64_t there = shrink_view(step_.spec(whole), *cut, options_.ranks, *plan_.cut(id), first, view);
@@ -116,11 +118,13 @@ class Shares {
         id = there;
       }
       if (sharding.bias_on_first && rank > 0) leave_out_bias(mine);
+      if (options_.spreads_experts && call.kind == group_tokens_kind) keep_own_experts(mine, rank);
       mine.label = on_rank(call.label, rank);
       program_.append(std::move(mine));
     }
     for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum})
       reduce(call, sharding, reduction);
+    if (options_.spreads_experts && options_.reduction == Reduction::average) average_over_batches(call);
   }
 
   /// Of a value that was scattered.
@@ -135,6 +139,27 @@ class Shares {
     product.inputs.erase(product.inputs.begin() + static_cast<std::ptrdiff_t>(*bias));
     gemm.bias = false;
     product.attributes = gemm;
+  }
+
+  void keep_own_experts(OpCall& grouping, int rank) const {
+    TokenGrouping own = grouping.attributes.as<TokenGrouping>();
+    own.experts /= options_.ranks;
+    own.first += rank * own.experts;
+    grouping.attributes = own;
+  }
+
+  /// Gradients of experts, which are sums over the batches of all ranks.
+  void average_over_batches(const OpCall& call) {
+    for (const ValueId id : call.outputs) {
+      if (!plan_.is_gradient(id) || !plan_.cut(id)) continue;
+      for (int rank = 0; rank < options_.ranks; ++rank) {
+        ValueId& gradient = of_rank(rank)[at(id)];
+        const std::string label = program_.unique_name(on_rank(call.label + ".average", rank));
+        const ValueId averaged = program_.update(gradient, label);
+        program_.append({scale_kind, Scale{1.0 / options_.ranks}, options_.math, {gradient}, {averaged}, label});
+        gradient = averaged;
+      }
+    }
   }
 
   /// Makes results of the addends that the op has left on the ranks.
@@ -163,7 +188,7 @@ class Shares {
 
   void scatter(const OpCall& call, ValueId id, Reduction reduction) {
     TensorSpec rows = step_.spec(id);
-    shrink(rows, Cut{0}, options_.ranks);
+    if (const MaybeCut& cut = plan_.cut(id)) shrink(rows, *cut, options_.ranks);
     const std::vector<ValueId> made = reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
                                                      program_.unique_name(call.label + ".reduce_scatter"), on_all(id),
                                                      /*in_place=*/false, {}, rows.shape);
@@ -175,16 +200,19 @@ class Shares {
     const MaybeCut& cut = plan_.cut(id);
     if (plan_.is_gathered_view(id) && of_rank(0)[at(id)].index < 0) view_gathered(id);
     if (cut == wanted) return on_all(id);
-    const auto [made, is_new] = converted_.try_emplace({id, wanted.has_value() ? wanted->axis : -1});
+    const int key = !wanted ? -1 : wanted->joined ? -2 : wanted->axis;
+    const auto [made, is_new] = converted_.try_emplace({id, key});
     if (!is_new) return made->second;
+    if (!cut && wanted->joined) return made->second = gathered(id, *wanted);
     if (!cut && wanted->sections.empty()) return made->second = sliced(id, *wanted);
-    if (!wanted && *cut == Cut{0}) return made->second = gathered(id);
+    if (!wanted && *cut == Cut{0}) return made->second = gathered(id, wanted);
     throw ProgramError("partition: '" + step_.spec(id).name + "' is " + text(cut) + " where an op needs it " +
                        text(wanted));
   }
 
   static std::string text(const MaybeCut& cut) {
     if (!cut) return "whole";
+    if (cut->joined) return "of all ranks";
     std::string in = cut->sections.empty() ? "" : " in " + std::to_string(cut->sections.size()) + " sections";
     return "cut along axis " + std::to_string(cut->axis) + in;
   }
@@ -219,8 +247,9 @@ class Shares {
     }
   }
 
-  std::vector<ValueId> gathered(ValueId id) {
-    const TensorSpec& whole = step_.spec(id);
+  std::vector<ValueId> gathered(ValueId id, const MaybeCut& wanted) {
+    TensorSpec whole = step_.spec(id);
+    if (wanted) shrink(whole, *wanted, options_.ranks);
     return all_gather(program_, {options_.ranks}, program_.unique_name(whole.name + ".all_gather"), on_all(id), {},
                       whole.shape);
   }
@@ -253,7 +282,7 @@ class Shares {
   CutPlan plan_;
   Program program_;
   std::vector<std::vector<ValueId>> now_;  // by rank: the latest version of each value of the step
-  std::map<std::pair<ValueId, int>, std::vector<ValueId>> converted_;  // by value and axis, -1: whole
+  std::map<std::pair<ValueId, int>, std::vector<ValueId>> converted_;  // by value and axis, -1: whole, -2: joined
 };
 
 PartitionedStep partitioned(const Program& step, const Partition& options, const Cuts& cuts,
@@ -274,16 +303,37 @@ PartitionedStep tensor_parallel(const Program& step, const TensorParallel& optio
       cuts, gradients);
 }
 
-PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
-                              std::span<const ValueId> gradients) {
+namespace {
+
+void expect_no_dropout(const Program& step, int ranks) {
   for (const OpCall& call : step.ops()) {
-    if (call.kind == dropout_kind && options.ranks > 1)
+    if (call.kind == dropout_kind && ranks > 1)
       throw ProgramError("partition: all ranks would draw the masks of dropout '" + call.label + "' alike");
   }
+}
+
+}  // namespace
+
+PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
+                              std::span<const ValueId> gradients) {
+  expect_no_dropout(step, options.ranks);
   return partitioned(step,
                      {.axis = "fsdp",
                       .ranks = options.ranks,
                       .has_own_batches = true,
+                      .reduction = options.reduction,
+                      .math = options.math},
+                     cuts, gradients);
+}
+
+PartitionedStep expert_parallel(const Program& step, const ExpertParallel& options, const Cuts& cuts,
+                                std::span<const ValueId> gradients) {
+  expect_no_dropout(step, options.ranks);
+  return partitioned(step,
+                     {.axis = "ep",
+                      .ranks = options.ranks,
+                      .has_own_batches = true,
+                      .spreads_experts = true,
                       .reduction = options.reduction,
                       .math = options.math},
                      cuts, gradients);

@@ -1,4 +1,4 @@
-// A training step whose tensors are cut over several ranks, in one of two ways.
+// A training step whose tensors are cut over several ranks, in one of three ways.
 //
 // Tensor parallel: each rank does its part of the work on the whole batch. Shoeybi et al., "Megatron-LM", arXiv
 // 1909.08053: linear layers cut by columns, those behind them by rows, attention by heads; norms and residuals on a
@@ -7,6 +7,10 @@
 // Fully sharded: each rank has a batch of its own, and keeps a part of every weight, of its gradient and of its
 // optimizer's state. Rajbhandari et al., "ZeRO", arXiv 1910.02054 (stage 3); Zhao et al., "PyTorch FSDP", arXiv
 // 2304.11277.
+//
+// Expert parallel: each rank has a batch of its own and some of the experts, to which the tokens of all ranks come, as
+// in Lepikhin et al., "GShard", arXiv 2006.16668; by an all_gather and a reduce_scatter, since how many go where is
+// data.
 #pragma once
 
 #include <functional>
@@ -61,5 +65,20 @@ struct FullySharded {
 /// as tensor_parallel(), and for a step with dropout, whose ranks would draw the same masks.
 [[nodiscard]] PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
                                             std::span<const ValueId> gradients);
+
+struct ExpertParallel {
+  int ranks = 1;
+  Reduction reduction = Reduction::average;  ///< average where the loss is a mean over the batch, else sum
+  Math math = {};                            ///< of the reductions
+};
+
+/// `step`, of one rank, on the ranks of a mesh with the axis "ep", each with a batch of its own, as fully_sharded();
+/// `cuts` names the weights of experts, by expert. Tokens and where they go are gathered from all ranks, each rank
+/// groups them by its own experts, and what these add to every token is summed up and scattered. Groups have room for
+/// all tokens of all ranks: none is dropped. Gradients of experts are of all batches already; the others are reduced.
+/// For one rank the result is the step itself. Throws ProgramError as fully_sharded(), and where another op than those
+/// of a mixture and pointwise ones reads tokens of all ranks.
+[[nodiscard]] PartitionedStep expert_parallel(const Program& step, const ExpertParallel& options, const Cuts& cuts,
+                                              std::span<const ValueId> gradients);
 
 }  // namespace gpubench

@@ -1,5 +1,6 @@
 #include "reference/ops/transform/sharding.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -8,12 +9,14 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/grouped_gemm.h"
 #include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/token_groups.h"
 
 namespace gpubench {
 namespace {
@@ -118,7 +121,8 @@ void share_pointwise(Sharing& op) {
     if (op.input(i).shape != op.output(0).shape && !last) return;
   }
   for (std::size_t i = 0; i < op.call().inputs.size(); ++i) {
-    op.set_input(i, Cut{op.input(i).shape.rank() - (op.output(0).shape.rank() - cut->axis), cut->sections});
+    op.set_input(i,
+                 Cut{op.input(i).shape.rank() - (op.output(0).shape.rank() - cut->axis), cut->sections, cut->joined});
   }
   for (std::size_t i = 0; i < op.call().outputs.size(); ++i) op.set_output(i, cut);
 }
@@ -153,22 +157,30 @@ void share_lists(Sharing& op, std::string_view leader) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].name == leader) of_item[inputs[i].item] = op.cut(i);
   }
-  const auto is_item = [](std::string_view name) {
-    constexpr std::array<std::string_view, 10> of_parameters{"w",  "g",  "m",  "v",  "copy",
-                                                             "w'", "g'", "m'", "v'", "copy'"};
-    return std::ranges::find(of_parameters, name) != of_parameters.end();
-  };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (is_item(inputs[i].name)) op.set_input(i, of_item.at(inputs[i].item));
+    if (is_of_parameter(inputs[i].name)) op.set_input(i, of_item.at(inputs[i].item));
   }
   const std::vector<OperandName> outputs = operand_names(call.kind.outputs, call.attributes, call.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (is_item(outputs[i].name)) op.set_output(i, of_item.at(outputs[i].item));
+    if (is_of_parameter(outputs[i].name)) op.set_output(i, of_item.at(outputs[i].item));
   }
   if (call.kind == unscale_kind) op.adds_up("found_inf", Reduction::maximum);
 }
 
 }  // namespace
+
+bool takes_parameters(const OpKind& kind) {
+  constexpr std::array kinds{gradient_norm_kind, clip_kind, unscale_kind, adamw_kind,
+                             clip_adamw_kind,    lion_kind, sgd_kind};
+  return std::ranges::any_of(kinds, [&](const OpKind& each) { return each == kind; });
+}
+
+bool is_of_parameter(std::string_view operand) {
+  constexpr std::array<std::string_view, 10> lists{"w", "g", "m", "v", "copy", "w'", "g'", "m'", "v'", "copy'"};
+  return std::ranges::find(lists, operand) != lists.end();
+}
+
+std::string_view leading_list(const OpKind& kind) { return declares(kind.inputs, "w") ? "w" : "g"; }
 
 OpSharding sharding_of(const Program& program, const OpCall& call, std::span<const MaybeCut> inputs) {
   Sharing op(program, call, inputs);
@@ -188,10 +200,33 @@ OpSharding sharding_of(const Program& program, const OpCall& call, std::span<con
     share_norm(op);
   } else if (call.kind == column_sum_kind) {
     share_column_sum(op);
-  } else if (is_one_of({gradient_norm_kind, clip_kind, unscale_kind})) {
-    share_lists(op, "g");
-  } else if (is_one_of({adamw_kind, clip_adamw_kind, lion_kind, sgd_kind})) {
-    share_lists(op, "w");
+  } else if (takes_parameters(call.kind)) {
+    share_lists(op, leading_list(call.kind));
+  }
+  return std::move(op).take();
+}
+
+OpSharding expert_sharding_of(const Program& program, const OpCall& call, std::span<const MaybeCut> inputs) {
+  Sharing op(program, call, inputs);
+  if (call.kind == group_tokens_kind) {
+    op.set({"indices", "order", "places"}, joined_rows);
+    op.set({"sizes"}, Cut{0});
+  } else if (call.kind == permute_tokens_kind) {
+    op.set({"x", "order", "weights", "y"}, joined_rows);
+  } else if (call.kind == unpermute_tokens_kind) {
+    op.set({"x", "places", "weights"}, joined_rows);
+    op.adds_up("y");
+  } else if (call.kind == unpermute_backward_weights_kind) {
+    op.set({"x", "places", "dy"}, joined_rows);
+    op.adds_up("dweights");
+  } else if (call.kind == grouped_gemm_kind) {
+    op.set({"a", "c"}, joined_rows);
+    op.set({"b", "sizes"}, Cut{0});
+  } else if (call.kind == grouped_gemm_backward_weight_kind) {
+    op.set({"a", "b"}, joined_rows);
+    op.set({"sizes", "c"}, Cut{0});
+  } else if (is_pointwise(call.kind) || call.kind == copy_kind || call.kind == reorder_kind) {
+    share_pointwise(op);
   }
   return std::move(op).take();
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "harness/core/program.h"
@@ -17,9 +18,12 @@ namespace gpubench {
 struct Cut {
   int axis = 0;
   std::vector<std::int64_t> sections{};  ///< as AxisSpread::sections; empty: one
+  /// The opposite, where ranks have batches of their own: the rows of all of them, one rank's behind the other's.
+  bool joined = false;
   friend bool operator==(const Cut&, const Cut&) = default;
 };
-/// None: every rank has the whole.
+inline const Cut joined_rows{0, {}, true};
+/// None: every rank has what a step of one rank has.
 using MaybeCut = std::optional<Cut>;
 
 struct OpSharding {
@@ -30,7 +34,19 @@ struct OpSharding {
   bool bias_on_first = false;  ///< of a product of addends: one rank adds the bias
 };
 
+/// Whether an op takes lists with an item for each parameter: norm, clip, unscale, optimizers.
+[[nodiscard]] bool takes_parameters(const OpKind& kind);
+/// Of such an op: whether an operand is one of the lists, not one that all items share.
+[[nodiscard]] bool is_of_parameter(std::string_view operand);
+/// The list that decides where an item is: the weights where the op updates them, else the gradients.
+[[nodiscard]] std::string_view leading_list(const OpKind& kind);
+
 /// Of a call of a program of one rank whose inputs are cut as `inputs` says.
 [[nodiscard]] OpSharding sharding_of(const Program& program, const OpCall& call, std::span<const MaybeCut> inputs);
+
+/// Of ranks that have batches of their own, and the experts of a mixture in equal parts: each groups the tokens of all
+/// ranks by its own experts, and has an addend of what comes back to every token.
+[[nodiscard]] OpSharding expert_sharding_of(const Program& program, const OpCall& call,
+                                            std::span<const MaybeCut> inputs);
 
 }  // namespace gpubench
