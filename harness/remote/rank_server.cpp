@@ -240,6 +240,7 @@ class RankServer {
       ServedProgram& program = *programs.emplace_back(std::make_unique<ServedProgram>());
       append(program, program.program.compute, compute);
       append(program, program.program.communication, communication);
+      program.program.beside_compute = message.get_bool();
       return 0;
     });
     std::vector<const ServedProgram*> order;

@@ -44,11 +44,12 @@ class RemoteQueues final : public RankQueues {
     request.put(rank_.set);
     request.put(std::exchange(forget_, false));
     request.put_list(std::exchange(to_send_, {}), [&request](const Steps& steps) {
-      for (const Lane& lane : steps)
+      for (const Lane& lane : steps.lanes)
         request.put_list(lane, [&request](const auto& step) {
           request.put(step.first);
           request.put(step.second);
         });
+      request.put(steps.beside_compute);
     });
     request.put_list(order_);
     const std::vector<std::byte> answer =
@@ -58,19 +59,23 @@ class RemoteQueues final : public RankQueues {
 
  private:
   using Lane = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // launch, and what it waits for
-  using Steps = std::array<Lane, 2>;                                  // compute, communication
+  struct Steps {
+    std::array<Lane, 2> lanes;  // compute, communication
+    bool beside_compute = false;
+    friend auto operator<=>(const Steps&, const Steps&) = default;
+  };
 
   std::uint32_t number_of(const RankProgram& program) {
-    Steps steps;
+    Steps steps{{}, program.beside_compute};
     for (const LaneStep& step : program.compute) {
       const auto* work = dynamic_cast<const RemoteLaunch*>(step.work->get());
       if (work == nullptr) refuse(*step.label);
-      steps[0].emplace_back(work->number(), step.waits_for);
+      steps.lanes[0].emplace_back(work->number(), step.waits_for);
     }
     for (const LaneStep& step : program.communication) {
       const auto* work = dynamic_cast<const RemoteCollective*>(step.work->get());
       if (work == nullptr) refuse(*step.label);
-      steps[1].emplace_back(work->of(rank_.process->rank()).number(), step.waits_for);
+      steps.lanes[1].emplace_back(work->of(rank_.process->rank()).number(), step.waits_for);
     }
     const auto [known, fresh] = programs_.try_emplace(steps, static_cast<std::uint32_t>(programs_.size()));
     if (fresh) to_send_.push_back(std::move(steps));

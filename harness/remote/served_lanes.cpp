@@ -80,7 +80,7 @@ void ServedLanes::communicate(const LaneStep& step, bool beside_compute) {
 // One lane alone needs nobody to wait for. Of the shortest collectives, every tenth of a microsecond counts.
 void ServedLanes::run(const RankProgram& program) {
   if (program.compute.empty()) {
-    for (const LaneStep& step : program.communication) communicate(step, false);
+    for (const LaneStep& step : program.communication) communicate(step, program.beside_compute);
   } else if (program.communication.empty()) {
     for (const LaneStep& step : program.compute) compute(step);
   } else {

@@ -47,6 +47,15 @@ TEST(RankPrograms, AnOpWaitsForTheCollectivesPlaceInItsOwnLane) {
   EXPECT_THAT(lane(programs[1].compute), ElementsAre("x1 1"));
 }
 
+// One that waited as if nobody computed would leave the others waiting for it.
+TEST(RankPrograms, AllMembersKnowThatOneOfTheRanksComputes) {
+  const std::vector<Launch> launches{on({0}, "x"), on({0, 1}, "sent")};
+  for (const RankProgram& program : rank_programs(launches, {{{}, {0}}, LaunchMode::stream}, 2))
+    EXPECT_TRUE(program.beside_compute);
+  for (const RankProgram& program : rank_programs(std::vector{on({0, 1}, "sent")}, {{{}}, LaunchMode::stream}, 2))
+    EXPECT_FALSE(program.beside_compute);
+}
+
 TEST(RankPrograms, ARankThatIsNotThereIsRefused) {
   EXPECT_THROW((void)rank_programs(std::vector{on({1, 4}, "x")}, {{{}}, LaunchMode::stream}, 4), BackendError);
 }
