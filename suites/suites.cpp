@@ -62,6 +62,23 @@ std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));
 }
 
+namespace {
+
+/// The case with the sequences that each rank has.
+Case with_part_of_sequences(Case c) {
+  const int ranks = c.parallel().cp;
+  for (auto& [axis, extent] : c.dims) {
+    if (axis != "s") continue;
+    if (extent % ranks != 0)
+      throw ProgramError(std::to_string(ranks) + " ranks cannot share sequences of " + std::to_string(extent) +
+                         " tokens equally");
+    extent /= ranks;
+  }
+  return c;
+}
+
+}  // namespace
+
 std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                              std::vector<std::string> dims, Grid grid,
                                              Program (*build)(const Case&, const Recipe&), const StepSharing& sharing) {
@@ -71,13 +88,15 @@ std::shared_ptr<const Workload> declare_step(std::string name, std::string descr
   info.shards_weights = true;
   info.shares_tensors = sharing.tensors;
   info.spreads_experts = sharing.experts;
+  info.shares_sequences = sharing.sequences;
   info.shares_layers = sharing.blocks;
   const auto items = [dims = std::move(dims)](const Case& c) {
     double count = c.ranks / c.parallel().ranks_of_batch();
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };
-  return declare({std::move(info), with_loss_scaling(std::move(grid)), build, items});
+  const auto of_each = [build](const Case& c, const Recipe& r) { return build(with_part_of_sequences(c), r); };
+  return declare({std::move(info), with_loss_scaling(std::move(grid)), of_each, items});
 }
 
 Program backward_of(const std::function<Forward(Program&)>& forward) {

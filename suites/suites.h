@@ -59,9 +59,10 @@ inline constexpr const char* loss_scaling_mode = "loss_scaling";
 
 /// What ranks can share of a training step besides its batch and its weights.
 struct StepSharing {
-  bool tensors = false;  ///< its layers say how their weights are cut (Layers::linear)
-  bool experts = false;  ///< it has some (Layers::experts)
-  bool blocks = false;   ///< it has some, "block0." and so on
+  bool tensors = false;    ///< its layers say how their weights are cut (Layers::linear)
+  bool experts = false;    ///< it has some (Layers::experts)
+  bool sequences = false;  ///< only its attention looks beyond a token, and its tables of positions are Layers'
+  bool blocks = false;     ///< it has some, "block0." and so on
 };
 
 /// A whole training step, on up to 64 ranks with a batch each. Its items ("tokens") are as many as the product of these

@@ -327,7 +327,7 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
       continue;
     }
     const auto [axis, ranks] =
-        assignment(flag, part, "tp=N, fsdp=N, ep=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+        assignment(flag, part, "tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
     const int count = whole<int>(fmt::format("{} {}", flag, axis), ranks, 1);
     if (int* const along = ranks_along(layout.parallel, axis)) {
       *along = count;
@@ -335,7 +335,8 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
       layout.dp = count;
     } else {
       throw UsageError(
-          fmt::format("{}: axis '{}' is not known; known: tp (tensors), fsdp (weights), ep (experts), pp (layers), vp "
+          fmt::format("{}: axis '{}' is not known; known: tp (tensors), fsdp (weights), ep (experts), cp (sequences), "
+                      "pp (layers), vp "
                       "(parts of each pp), dp (batches)",
                       flag, visible(axis)));
     }

@@ -14,9 +14,10 @@ constexpr std::size_t longest_id = 200;
 constexpr const char* scattered_tokens_mode = "sp";
 
 /// In the order of an id.
-constexpr std::array<std::pair<std::string_view, int RankLayout::*>, 5> layout_axes{{{"tp", &RankLayout::tp},
+constexpr std::array<std::pair<std::string_view, int RankLayout::*>, 6> layout_axes{{{"tp", &RankLayout::tp},
                                                                                      {"fsdp", &RankLayout::fsdp},
                                                                                      {"ep", &RankLayout::ep},
+                                                                                     {"cp", &RankLayout::cp},
                                                                                      {"pp", &RankLayout::pp},
                                                                                      {"vp", &RankLayout::vp}}};
 

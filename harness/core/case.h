@@ -38,21 +38,22 @@ template <>
 inline constexpr auto enum_names<Cadence> = std::to_array<std::string_view>({"streaming", "isolated"});
 
 /// How the ranks of a training step share its work: each `tp` of them its tensors, those of `fsdp` batches the weights,
-/// those of `ep` the experts, those of `pp` the layers, and such groups the batch.
+/// those of `ep` the experts, those of `cp` the sequences, those of `pp` the layers, and such groups the batch.
 struct RankLayout {
   int tp = 1;                    ///< tensor parallelism: ranks that have a part of each large weight
   bool scatters_tokens = false;  ///< sequence parallelism beside it
   int fsdp = 1;  ///< fully sharded data parallelism: ranks with batches of their own that keep a part of each weight
   int ep = 1;    ///< expert parallelism: ranks with batches of their own that have some of the experts each
+  int cp = 1;    ///< context parallelism: ranks that have a part of each sequence
   int pp = 1;    ///< pipeline parallelism: ranks that have some of the layers each
   int vp = 1;    ///< in so many parts, one behind those of all others
   /// Ranks of a group that has a whole model together.
-  [[nodiscard]] int ranks() const { return tp * fsdp * ep * pp; }
+  [[nodiscard]] int ranks() const { return tp * fsdp * ep * cp * pp; }
   /// Of these, those that work on the same batch.
-  [[nodiscard]] int ranks_of_batch() const { return tp * pp; }
+  [[nodiscard]] int ranks_of_batch() const { return tp * cp * pp; }
   friend bool operator==(const RankLayout&, const RankLayout&) = default;
 };
-/// The number of ranks along the axis of that name: "tp", "fsdp", "ep", "pp", "vp". Null for another.
+/// The number of ranks along the axis of that name: "tp", "fsdp", "ep", "cp", "pp", "vp". Null for another.
 [[nodiscard]] int* ranks_along(RankLayout& parallel, std::string_view axis);
 /// As modes of a case: "tp=2", "sp"; none for one rank's tensors whole.
 [[nodiscard]] std::vector<std::string> modes_of(const RankLayout& parallel);

@@ -59,18 +59,15 @@ std::int64_t global_index(const TensorSpec& spec, std::int64_t linear) {
   std::int64_t step = 1;  // of an axis of the whole
   for (int axis = spec.shape.rank() - 1; axis >= 0; --axis) {
     const std::int64_t extent = spec.shape[axis];
-    std::int64_t place = 0;  // among the parts along this axis
-    std::int64_t parts = 1;
-    const AxisSpread* in_sections = nullptr;
-    for (const AxisSpread& spread : spreads) {
-      if (spread.kind != AxisSpread::Kind::sharded || spread.tensor_axis != axis) continue;
-      if (!spread.sections.empty()) in_sections = &spread;
-      place = place * spread.parts + spread.part;
-      parts *= spread.parts;
+    std::int64_t here = linear % extent;
+    std::int64_t whole = extent;
+    for (auto spread = spreads.rbegin(); spread != spreads.rend(); ++spread) {  // the finest first
+      if (spread->kind != AxisSpread::Kind::sharded || spread->tensor_axis != axis) continue;
+      here = spread->sections.empty() ? spread->part * whole + here : index_in_sections(*spread, here);
+      whole *= spread->parts;
     }
-    const std::int64_t here = linear % extent;
-    index += (in_sections != nullptr ? index_in_sections(*in_sections, here) : place * extent + here) * step;
-    step *= extent * parts;
+    index += here * step;
+    step *= whole;
     linear /= extent;
   }
   std::int64_t addend = 0;

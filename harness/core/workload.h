@@ -51,6 +51,7 @@ struct WorkloadInfo {
   bool shards_weights = false;    ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
   bool shares_tensors = false;    ///< whether its ranks can share its tensors (RankLayout::tp)
   bool spreads_experts = false;   ///< whether its ranks can have some of its experts each (RankLayout::ep)
+  bool shares_sequences = false;  ///< whether its ranks can have parts of its sequences (RankLayout::cp)
   bool shares_layers = false;     ///< whether its ranks can have some of its layers each (RankLayout::pp)
 };
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "reference/ops/attention.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gemm.h"
@@ -260,6 +261,25 @@ Program of_one_use(const Program& step, int op) {
                 }});
 }
 
+/// Queries that see later keys, too.
+Program without_mask(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index != op) return true;
+                  Attention attention = call.attributes.as<Attention>();
+                  attention.causal = false;
+                  call.attributes = attention;
+                  return true;
+                }});
+}
+
+/// What should be zeros, the first rank's keys or values.
+Program without_zeros(const Program& step, int op) {
+  return edited(step, {.edit = [=](int index, OpCall& call) {
+                  if (index == op) call.attributes = Scale{};
+                  return true;
+                }});
+}
+
 /// Two reductions over pairs of replicas as two over pairs that share the tensors: {0, 2} and {1, 3} as {0, 1} and {2,
 /// 3}.
 std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
@@ -312,6 +332,17 @@ std::vector<FaultMaker> makers() {
       return call.kind == kind && axis_of(step, call) == axis && is_of(step, op, what);
     };
   };
+  const auto masks = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == attention_forward_kind && call.attributes.as<Attention>().causal && has_axis(step, "cp") &&
+           is_of(step, op, Of::activations);
+  };
+  const auto zeros = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == scale_kind && call.attributes.as<Scale>().factor == 0.0;
+  };
+  const auto no_mask = [](const Program& step, int op) { return std::optional(without_mask(step, op)); };
+  const auto no_zeros = [](const Program& step, int op) { return std::optional(without_zeros(step, op)); };
   const auto groupings = [](const Program& step, int op) {
     const OpCall& call = step.op(op);
     return call.kind == group_tokens_kind && call.attributes.as<TokenGrouping>().first > 0 &&
@@ -408,6 +439,21 @@ std::vector<FaultMaker> makers() {
        sends(Of::their_gradients),
        of_the_last_micro_batch},
       {{"gradient of one use of tied weights", "pp", gradient, {other, addend, unalike}}, of_tied_weights, one_use},
+      {{"keys and values gathered in another order", "cp", loss, {other}},
+       moves(all_gather_kind, "cp", Of::activations),
+       opposite},
+      {{"gradients of keys and values in another order", "cp", gradient, {other}},
+       moves(reduce_scatter_kind, "cp", Of::their_gradients),
+       opposite},
+      {{"queries that see later keys", "cp", loss, {other}}, masks, no_mask},
+      {{"gradients of keys that a rank does not see", "cp", gradient, {other}}, zeros, no_zeros},
+      {{"gradients of parts of sequences not reduced", "cp", gradient, {addend}},
+       reductions("cp", Of::parameters),
+       left_out},
+      {{"gradients of parts of sequences summed, not averaged", "cp", gradient, {times, unalike, other}},
+       reductions("cp", Of::parameters),
+       otherwise},
+      {{"every part of a sequence begins at the first position", "cp", loss, {other}}, {}, {}},
       {{"packed weight cut in one piece", "tp", loss, {other}}, {}, {}},
       {{"the same batch on all replicas", "dp", loss, {other}}, {}, {}},
       {{"a replica begins with other weights", "dp", loss, {other}}, {}, {}},
@@ -431,9 +477,10 @@ bool is_computed_with(const Program& step, ValueId source) {
 }
 
 std::vector<SourceFault> source_faults() {
-  const auto over_dp = [](const Program& step, const AxisSpread& spread) {
-    return spread.mesh_axis >= 0 && step.mesh().axes()[static_cast<std::size_t>(spread.mesh_axis)].name == "dp";
+  const auto is_over = [](const Program& step, const AxisSpread& spread, std::string_view axis) {
+    return spread.mesh_axis >= 0 && step.mesh().axes()[static_cast<std::size_t>(spread.mesh_axis)].name == axis;
   };
+  const auto over_dp = [=](const Program& step, const AxisSpread& spread) { return is_over(step, spread, "dp"); };
   return {
       {"packed weight cut in one piece",
        [](const Program&, const TensorSpec& spec) {
@@ -453,6 +500,12 @@ std::vector<SourceFault> source_faults() {
            if (over_dp(step, spread)) spread.part = 0;
          }
        }},
+      {"every part of a sequence begins at the first position",
+       [is_over](const Program& step, const TensorSpec& spec) {
+         const std::vector<AxisSpread>& spreads = spec.placement.spread;  // of a batch there are more
+         return spec.role == Role::input && spreads.size() == 1 && is_over(step, spreads.front(), "cp");
+       },
+       [](const Program&, TensorSpec& spec) { spec.placement.spread.front().part = 0; }},
       {"a replica begins with other weights",
        [](const Program& step, const TensorSpec& spec) {
          return spec.role == Role::parameter && has_axis(step, "dp") && spec.fill.kind == Fill::Kind::normal;

@@ -280,7 +280,8 @@ class Planner {
 
   [[nodiscard]] static bool can(const WorkloadInfo& info, const RankLayout& parallel) {
     return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights) &&
-           (parallel.ep == 1 || info.spreads_experts) && (parallel.pp == 1 || info.shares_layers);
+           (parallel.ep == 1 || info.spreads_experts) && (parallel.cp == 1 || info.shares_sequences) &&
+           (parallel.pp == 1 || info.shares_layers);
   }
 
   // What no selected workload can do would otherwise be dropped silently.

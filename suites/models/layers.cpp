@@ -17,6 +17,7 @@
 #include "reference/ops/quantize.h"
 #include "reference/ops/transform/accumulate.h"
 #include "reference/ops/transform/checkpoint.h"
+#include "reference/ops/transform/context.h"
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
 #include "reference/ops/transform/partition.h"
@@ -35,6 +36,7 @@ ValueId Layers::classes(const std::string& name, std::int64_t n, std::int64_t cl
 }
 
 ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t period, std::int64_t step) {
+  by_position_.insert(name);
   const Fill fill{Fill::Kind::sequence, static_cast<double>(step), 0, (period - 1) * step};
   return program_.add(tensor(name, DType::i32, {n}, Role::input, fill));
 }
@@ -184,6 +186,7 @@ ValueId Layers::gelu_mlp(const std::string& prefix, ValueId x, std::int64_t hidd
 
 RotaryTables Layers::rotary_tables(std::int64_t s, std::int64_t head_width) {
   const auto table = [&](const char* name) {
+    by_position_.insert(name);
     return program_.add(tensor(name, recipe_.wide, {s, head_width / 2}, Role::input, Fill::normal(0.5)));
   };
   const ValueId cos = table("cos");
@@ -318,8 +321,15 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
   const PartitionedStep shared = shared_among();
   const PartitionedStep staged =
       pipeline_parallel(shared.program, {parallel.pp, parallel.vp, r.math}, shared.gradients);
-  return data_parallel(staged.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
-                       staged.gradients);
+  const PartitionedStep in_parts = context_parallel(staged.program,
+                                                    {.ranks = parallel.cp,
+                                                     .tokens = parallel.cp > 1 ? c.dim("s") : 0,
+                                                     .by_position = layers.by_position(),
+                                                     .reduction = reduction,
+                                                     .math = r.math},
+                                                    staged.gradients);
+  return data_parallel(in_parts.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
+                       in_parts.gradients);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class Layers {
   /// Of the sources that ranks may share, and of those of which each may keep a part: weights and moments.
   [[nodiscard]] const Cuts& cuts() const { return cuts_; }
   [[nodiscard]] Cuts weight_cuts(int ranks) const;
+  /// Sources with a row for each position of a sequence.
+  [[nodiscard]] const std::set<std::string, std::less<>>& by_position() const { return by_position_; }
   /// Of those that experts have.
   [[nodiscard]] const Cuts& expert_cuts() const { return expert_cuts_; }
 
@@ -62,7 +65,8 @@ class Layers {
   ValueId batch(TensorSpec spec);
   /// i32 [n], uniform in [0, classes): tokens, labels.
   ValueId classes(const std::string& name, std::int64_t n, std::int64_t classes);
-  /// i32 [n]: 0, step, ... (period - 1) step, 0, ...; the same on every rank.
+  /// i32 [n]: 0, step, ... (period - 1) step, 0, ...; the same on every rank, or parts of it where they share
+  /// sequences.
   ValueId sequence(const std::string& name, std::int64_t n, std::int64_t period, std::int64_t step = 1);
 
   /// A weight of the recipe's tensor type. Where that is narrower than f32, the filled tensor is the f32 master and the
@@ -142,6 +146,7 @@ class Layers {
 
   std::vector<Parameter> parameters_;
   Cuts cuts_, expert_cuts_;
+  std::set<std::string, std::less<>> by_position_;
   std::vector<ValueId> trained_;      // all weights' sources, and their moments
   std::optional<ValueId> found_inf_;  // whether the optimizer is to leave everything as it is
 };

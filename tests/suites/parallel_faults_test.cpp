@@ -45,6 +45,10 @@ std::vector<Shared> shared_steps() {
                      {"kv", 2}, {"f", 12}, {"experts", 4}, {"k", 2},  {"vocab", 24}};
   all.push_back({"mixtral_train_step", mixtral, 2, {.ep = 2}});
   all.push_back({"mixtral_train_step", mixtral, 4, {.ep = 2}});
+  for (const auto& [workload, dims] : {std::pair{"gpt2_train_step", gpt2}, {"llama_train_step", llama}}) {
+    all.push_back({workload, dims, 2, {.cp = 2}});
+    all.push_back({workload, dims, 4, {.tp = 2, .cp = 2}});
+  }
   for (Dims dims : {gpt2, in_two}) {
     for (auto& [axis, extent] : dims) {
       if (axis == "layers") extent = 2;
@@ -121,6 +125,7 @@ Shared random_step(std::uint64_t trial) {
     case 3: (has_experts ? step.layout.ep : step.layout.fsdp) = many; break;
     default: break;
   }
+  step.layout.cp = static_cast<int>(pick({1, 1, 2, 4}));
   if (step.dims[2].second == 2) step.layout.pp = static_cast<int>(pick({1, 2}));
   step.ranks = step.layout.ranks() * static_cast<int>(step.layout.ranks() == 1 ? pick({2, 3}) : pick({1, 2}));
   return step;

@@ -149,6 +149,31 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
   expect_parts({2, {.tp = 2, .pp = 2, .vp = 2}});
 }
 
+TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
+  Model model = GetParam();
+  if (!testing::workload_named("", model.name)->info().shares_sequences) GTEST_SKIP() << "its tokens look at others";
+  const auto expect_parts = [&](const Arrangement& arrangement) {
+    SCOPED_TRACE(to_string(arrangement));
+    expect_parts_of_one_rank(model, arrangement);
+  };
+  expect_parts({1, {.cp = 2}});
+  expect_parts({2, {.cp = 2}});
+  for (auto& [axis, extent] : model.dims) {
+    if (axis == "b") extent *= 2;
+  }
+  const auto layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first);
+  if (layers != model.dims.end()) {
+    layers->second = 2;
+    model.dims.emplace_back("micro", 2);
+    expect_parts({1, {.cp = 2, .pp = 2}});
+  }
+  for (const RankLayout& layout :
+       {RankLayout{.cp = 4}, {.tp = 2, .scatters_tokens = true, .cp = 2}, {.fsdp = 2, .cp = 2}})
+    expect_parts({1, layout});
+  if (model.dims.back().first == "k") expect_parts({1, {.ep = 2, .cp = 2}});
+  expect_parts({2, {.tp = 2, .cp = 2}});
+}
+
 class ParallelExperts : public ::testing::TestWithParam<Model> {};
 
 TEST_P(ParallelExperts, TrainAsOnOneRankWhereEachHasSomeOfThem) {

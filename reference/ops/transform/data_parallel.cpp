@@ -89,7 +89,7 @@ class Replicas {
   Replicas(const Program& step, const DataParallel& options)
       : step_(step),
         options_(options),
-        dp_(step, "dp", options.ranks),
+        dp_(step, options.axis, options.ranks),
         mask_offsets_(mask_offsets(step)),
         program_(dp_.mesh(), held_of(step, options)) {
     for (int replica = 0; replica < options.ranks; ++replica) {
@@ -124,9 +124,13 @@ class Replicas {
     }
   }
 
-  [[nodiscard]] Program take() && {
+  [[nodiscard]] PartitionedStep take(std::span<const ValueId> gradients) && {
     program_.begin(Phase::timed);
-    return std::move(program_);
+    std::vector<ValueId> of_all;
+    for (const auto& [replica, now] : made_) {
+      for (const ValueId id : gradients) of_all.push_back(now[at(id)]);
+    }
+    return {std::move(program_), std::move(of_all)};
   }
 
  private:
@@ -138,6 +142,7 @@ class Replicas {
       drop.push_back(!program_.holds(dp_.rank(replica, value.spec.placement.rank)));
     now_[replica] = copy_values(
         step_, program_, [&](TensorSpec& spec) { place(spec, replica); }, drop);
+    made_[replica] = now_[replica];
   }
 
   void place(TensorSpec& spec, int replica) {
@@ -173,7 +178,7 @@ class Replicas {
       }
       if (held.empty()) return;
       mine.held = RankGroup(std::move(held));
-      mine.label = call.label + "@dp" + std::to_string(replica);
+      mine.label = call.label + "@" + options_.axis + std::to_string(replica);
     }
     program_.begin(call.phase);
     program_.append(std::move(mine));
@@ -198,14 +203,19 @@ class Replicas {
   OuterAxis dp_;
   std::set<std::string, std::less<>> mask_offsets_;
   Program program_;
-  std::map<int, std::vector<ValueId>> now_;  // by replica: the latest version of each value of the step
+  std::map<int, std::vector<ValueId>> now_;   // by replica: the latest version of each value of the step
+  std::map<int, std::vector<ValueId>> made_;  // likewise: as its op makes it
   std::map<StorageId, std::vector<ValueId>> reduced_;
 };
 
 }  // namespace
 
 Program data_parallel(const Program& step, const DataParallel& options, std::span<const ValueId> gradients) {
-  if (options.ranks == 1) return step;
+  return replicated_step(step, options, gradients).program;
+}
+
+PartitionedStep replicated_step(const Program& step, const DataParallel& options, std::span<const ValueId> gradients) {
+  if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
   const std::map<int, std::vector<Bucket>> buckets = buckets_by_rank(step, gradients, options.bucket_bytes);
   Replicas replicas(step, options);
   std::map<int, std::size_t> next;
@@ -216,7 +226,7 @@ Program data_parallel(const Program& step, const DataParallel& options, std::spa
         replicas.reduce(own[number], rank, static_cast<int>(number));
     }
   }
-  return std::move(replicas).take();
+  return std::move(replicas).take(gradients);
 }
 
 }  // namespace gpubench

@@ -4,14 +4,17 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/core/program.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/transform/partition.h"
 
 namespace gpubench {
 
 struct DataParallel {
+  std::string axis = "dp";                       ///< of the mesh
   int ranks = 1;                                 ///< the replicas of the step
   Reduction reduction = Reduction::average;      ///< average where the loss is a mean over the batch, else sum
   std::int64_t bucket_bytes = 25 * 1000 * 1000;  ///< a bucket is reduced once it holds at least this much
@@ -36,5 +39,8 @@ struct DataParallel {
 /// under another name, and for an offset of dropout that is no source or a constant.
 [[nodiscard]] Program data_parallel(const Program& step, const DataParallel& options,
                                     std::span<const ValueId> gradients);
+/// The same, with the gradients of all ranks as their ops make them.
+[[nodiscard]] PartitionedStep replicated_step(const Program& step, const DataParallel& options,
+                                              std::span<const ValueId> gradients);
 
 }  // namespace gpubench

@@ -117,7 +117,8 @@ class Stages {
     std::vector<int> members{pp_.rank(from, rank)};
     for (const int stage : to) members.push_back(pp_.rank(stage, rank));
     const int ranks = static_cast<int>(members.size());
-    const std::string label = program_.unique_name(name_on_rank(step_.spec(id).global_name(), rank, pp_.each()) + ".sent");
+    const std::string label =
+        program_.unique_name(name_on_rank(step_.spec(id).global_name(), rank, pp_.each()) + ".sent");
     const std::vector<ValueId> sent =
         broadcast(program_, {.ranks = ranks, .root = 0}, label, on(from, id), RankGroup(std::move(members)));
     for (std::size_t i = 0; i < to.size(); ++i) now_[static_cast<std::size_t>(to[i])][at(id)] = sent[i + 1];

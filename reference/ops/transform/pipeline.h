@@ -1,7 +1,7 @@
 // A training step whose layers are shared out over several ranks, the stages of a pipeline, through which micro-batches
 // pass one behind the other. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
-// Megatron-LM", arXiv 2104.04473: one forward, one backward (1F1B), and the same with several parts of the model on each
-// stage (interleaved).
+// Megatron-LM", arXiv 2104.04473: one forward, one backward (1F1B), and the same with several parts of the model on
+// each stage (interleaved).
 #pragma once
 
 #include <span>
@@ -30,14 +30,15 @@ struct PipelineUnit {
 
 /// `step` on the ranks of a mesh with the axis "pp" in front of the step's own: rank r of the step is rank s ranks + r
 /// of stage s. Blocks (layers with a number, "block3.qkv") are shared out in equal numbers, as far as they can be; what
-/// comes before them is on the first stage, what comes behind them on the last. Micro-batches are those of accumulate().
+/// comes before them is on the first stage, what comes behind them on the last. Micro-batches are those of
+/// accumulate().
 ///
 /// What an op reads that another stage has is sent right behind the op that makes it, or before all others where it is
 /// a weight (that of tied embeddings): a broadcast among those that have and need it. Optimizers and clips take each
 /// stage's own parameters, the norm is that of all stages, scalars and tables are on every stage that reads them.
 ///
-/// For one stage the result is the step itself. Throws ProgramError for fewer blocks than parts, and where a packed tensor
-/// that is made in parts would have to be sent.
+/// For one stage the result is the step itself. Throws ProgramError for fewer blocks than parts, and where a packed
+/// tensor that is made in parts would have to be sent.
 [[nodiscard]] PartitionedStep pipeline_parallel(const Program& step, const PipelineParallel& options,
                                                 std::span<const ValueId> gradients);
 

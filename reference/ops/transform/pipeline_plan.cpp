@@ -18,8 +18,7 @@ std::optional<int> micro_batch_of(std::string_view label) {
   const std::size_t found = label.rfind(mark);
   if (found == label.npos) return std::nullopt;
   int number = 0;
-  const auto [stop, error] =
-      std::from_chars(label.data() + found + mark.size(), label.data() + label.size(), number);
+  const auto [stop, error] = std::from_chars(label.data() + found + mark.size(), label.data() + label.size(), number);
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
@@ -60,8 +59,8 @@ void PipelinePlan::share_layers() {
     }
   }
   if (blocks_ < all_parts_)
-    throw ProgramError("pipeline: the step has " + std::to_string(blocks_) + " blocks; expected at least one for each of " +
-                       std::to_string(all_parts_) + " parts");
+    throw ProgramError("pipeline: the step has " + std::to_string(blocks_) +
+                       " blocks; expected at least one for each of " + std::to_string(all_parts_) + " parts");
 }
 
 int PipelinePlan::part_of_layer(const OpCall& call) const {

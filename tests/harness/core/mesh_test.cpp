@@ -116,11 +116,19 @@ TEST(GlobalIndex, OfSectionsEachIsCutByItself) {
   EXPECT_EQ(global_run(part), 2);
 }
 
+// Halves over dp, each of two sections of 3 over tp: of the second half the last has rows 2 and 5, 8 and 11 of all.
+TEST(GlobalIndex, SectionsMayBeOfAShard) {
+  const TensorSpec part = part_on(1, 2, {sharded(0, 0), in_sections(1, 0, {3, 3})}, {2});
+  EXPECT_EQ(global_index(part, 0), 8);
+  EXPECT_EQ(global_index(part, 1), 11);
+}
+
 TEST(GlobalIndex, AllPartsTogetherAreTheWholeAndOverlapNowhere) {
   for (const std::vector<AxisSpread>& spread :
        {std::vector{sharded(0, 0), sharded(1, 2)}, std::vector{sharded(0, 1), sharded(1, 1)},
         std::vector{partial(0), sharded(1, 0)}, std::vector{partial(0), partial(1)},
-        std::vector{sharded(0, 0), in_sections(1, 2, {6, 3, 3})}}) {
+        std::vector{sharded(0, 0), in_sections(1, 2, {6, 3, 3})}, std::vector{sharded(0, 0), in_sections(1, 0, {3, 3})},
+        std::vector{in_sections(0, 0, {4, 4, 4}), sharded(1, 0)}}) {
     std::set<std::int64_t> seen;
     std::int64_t whole = 0;
     for (int dp = 0; dp < 2; ++dp) {

@@ -1,0 +1,215 @@
+#include "reference/ops/transform/context.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "harness/core/error.h"
+#include "reference/ops/attention.h"
+#include "reference/ops/dropout.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
+#include "reference/ops/transform/data_parallel.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int cp_axis = 0;  // of the mesh
+
+/// The replicas of a step, their attention made to look at each other's tokens. Values keep their ids.
+class Exchange {
+ public:
+  Exchange(const Program& replicas, const ContextParallel& options)
+      : from_(replicas), options_(options), program_(replicas.mesh()) {
+    (void)copy_values(replicas, program_, [&](TensorSpec& spec) { place(spec); });
+    for (const OpCall& call : replicas.ops()) append(call);
+    program_.begin(Phase::timed);
+  }
+  [[nodiscard]] Program take() && { return std::move(program_); }
+
+ private:
+  /// Of a source: which of the tokens of each sequence it has.
+  void place(TensorSpec& spec) const {
+    std::vector<AxisSpread>& spreads = spec.placement.spread;
+    auto cut = std::ranges::find(spreads, cp_axis, &AxisSpread::mesh_axis);
+    const bool is_batch = cut != spreads.end();
+    if (!is_batch) {
+      if (!options_.by_position.contains(spec.global_name())) return;
+      const int part = from_.mesh().place(spec.placement.rank, cp_axis);
+      cut = spreads.insert(spreads.begin(), {AxisSpread::Kind::sharded, cp_axis, 0, part, options_.ranks, {}});
+    }
+    std::int64_t rows = spec.shape[0];  // of the sequences that all ranks of cp have together, the n-th part
+    for (auto finer = cut + 1; finer != spreads.end(); ++finer) rows *= finer->tensor_axis == 0 ? finer->parts : 1;
+    if (rows % options_.tokens != 0)
+      throw ProgramError("context_parallel: " + spec.to_string() + " is no whole number of sequences of " +
+                         std::to_string(options_.tokens) + " tokens on each rank");
+    cut->sections.assign(static_cast<std::size_t>(rows / options_.tokens), options_.tokens * options_.ranks);
+    if (is_batch) spreads.insert(spreads.begin(), Placement::shard(0).spread.front());  // replicas have others
+  }
+
+  void append(const OpCall& call) {
+    program_.begin(call.phase);
+    const bool is_forward = call.kind == attention_forward_kind;
+    if (!is_forward && call.kind != attention_backward_kind) {
+      program_.append(call);
+      return;
+    }
+    if (call.attributes.as<Attention>().documents)
+      throw ProgramError("context_parallel: '" + call.label + "' is attention within documents");
+    const int rank = program_.spec(call.outputs.front()).placement.rank;
+    const RankGroup group = from_.mesh().group(rank, std::span(&cp_axis, 1));
+    const std::string label = call.label.substr(0, call.label.rfind('@'));
+    std::vector<OpCall>& members = waiting_[{label, group[0]}];
+    members.push_back(call);  // in the order of the group, one behind the other
+    if (static_cast<int>(members.size()) < options_.ranks) return;
+    const std::string name = name_on_rank(label, group[0], from_.mesh().ranks() / options_.ranks);
+    append_together(members, group, name);
+    waiting_.erase({label, group[0]});
+  }
+
+  void append_together(std::span<const OpCall> calls, const RankGroup& group, const std::string& label) {
+    const std::vector<ValueId> keys = gathered(calls, "k", group), values = gathered(calls, "v", group);
+    std::vector<OpCall> mine(calls.begin(), calls.end());
+    std::vector<std::vector<ValueId>> gradients(2);  // of keys, of values; by rank: of all tokens
+    const bool is_backward = calls.front().kind == attention_backward_kind;
+    for (int place = 0; place < options_.ranks; ++place) {
+      OpCall& call = mine[static_cast<std::size_t>(place)];
+      const std::int64_t seen = (call.attributes.as<Attention>().causal ? place + 1 : options_.ranks) * options_.tokens;
+      const ValueId all_keys = keys[static_cast<std::size_t>(place)], all_values = values[static_cast<std::size_t>(place)];
+      operand(call.inputs, call, call.kind.inputs, "k") = first_tokens(all_keys, seen);
+      operand(call.inputs, call, call.kind.inputs, "v") = first_tokens(all_values, seen);
+      if (is_backward) {
+        for (const auto& [name, all, made] :
+             {std::tuple{"dk", all_keys, &gradients[0]}, {"dv", all_values, &gradients[1]}}) {
+          TensorSpec spec = program_.spec(all);
+          spec.role = Role::gradient;
+          spec.name = program_.unique_name("d(" + spec.name + ")");
+          made->push_back(program_.reserve(std::move(spec)));
+          operand(call.outputs, call, call.kind.outputs, name) = first_tokens(made->back(), seen);
+        }
+      }
+      program_.append(call);
+      if (!is_backward) continue;
+      append_zeros(all_keys, gradients[0].back(), seen);
+      append_zeros(all_values, gradients[1].back(), seen);
+    }
+    if (!is_backward) return;
+    scatter(calls, "dk", gradients[0], group, label);
+    scatter(calls, "dv", gradients[1], group, label);
+  }
+
+  static ValueId& operand(std::vector<ValueId>& ids, const OpCall& call, std::string_view operands, std::string_view name) {
+    return ids[*position_of(operands, call.attributes, name)];
+  }
+
+  /// An input of every rank, [b, tokens, heads, width], as all of them have it together, [b, all tokens, heads, width].
+  std::vector<ValueId> gathered(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
+    std::vector<ValueId> own;
+    for (const OpCall& call : calls) own.push_back(call.input(name));
+    const auto [found, is_new] = gathered_.try_emplace(own.front());
+    if (!is_new) return found->second;
+    const TensorSpec spec = program_.spec(own.front());
+    const std::string label(spec.global_name());
+    for (ValueId& id : own) {
+      const TensorSpec& its = program_.spec(id);
+      if (its.layout.is_row_major(its.shape)) continue;
+      id = reorder(program_, Layout::row_major(its.shape), program_.unique_name(its.name + ".dense"), id);
+    }
+    const std::int64_t b = spec.shape[0], row = spec.shape[2] * spec.shape[3], n = options_.ranks;
+    const Shape whole{b, n * options_.tokens, spec.shape[2], spec.shape[3]};
+    const Shape by_rank = b == 1 ? whole : Shape{n, b, options_.tokens * row};
+    std::vector<ValueId> all =
+        all_gather(program_, {options_.ranks}, program_.unique_name(label + ".all_gather"), own, group, by_rank);
+    if (b > 1) {
+      for (ValueId& id : all) {
+        id = transpose(program_, {1, 0, 2}, program_.unique_name(program_.spec(id).name + ".by_sequence"), id);
+        id = view(id, whole, 0);
+      }
+    }
+    return found->second = std::move(all);
+  }
+
+  /// A row-major view of as many elements as `shape` has; of `stride` from one index of the first axis to the next,
+  /// where it is not all of them.
+  ValueId view(ValueId whole, const Shape& shape, std::int64_t first, std::int64_t stride = 0) {
+    TensorSpec spec = program_.spec(whole);
+    spec.name = program_.unique_name(spec.name + ".part");
+    spec.shape = shape;
+    spec.layout = Layout::row_major(shape);
+    if (stride > 0) spec.layout.strides.front() = stride;
+    return program_.part(whole, std::move(spec), first);
+  }
+
+  /// The first `tokens` of each sequence.
+  ValueId first_tokens(ValueId all, std::int64_t tokens) {
+    const Shape shape = program_.spec(all).shape;
+    if (tokens == shape[1]) return all;
+    const auto [found, is_new] = first_tokens_.try_emplace(all);
+    if (is_new)
+      found->second = view(all, {shape[0], tokens, shape[2], shape[3]}, 0, shape[1] * shape[2] * shape[3]);
+    return found->second;
+  }
+
+  /// What later tokens than a rank's own have of it as a gradient. `like`: finite elements, as many.
+  void append_zeros(ValueId like, ValueId gradient, std::int64_t seen) {
+    const Shape shape = program_.spec(gradient).shape;
+    const std::int64_t row = shape[2] * shape[3], all = shape[1] * row;
+    if (seen == shape[1]) return;
+    const Shape rest{shape[0], all - seen * row};
+    const ValueId x = view(like, rest, seen * row, all);
+    const ValueId y = view(gradient, rest, seen * row, all);
+    const std::string label = program_.unique_name(program_.spec(gradient).name + ".zeros");
+    program_.append({scale_kind, Scale{0.0}, options_.math, {x}, {y}, label});
+  }
+
+  /// Sums up the ranks' gradients of all tokens, of which each gets those of its own.
+  void scatter(std::span<const OpCall> calls, std::string_view name, std::vector<ValueId> all, const RankGroup& group,
+               const std::string& label) {
+    const Shape shape = program_.spec(all.front()).shape;
+    const std::int64_t b = shape[0], n = options_.ranks, row = shape[2] * shape[3];
+    if (b > 1) {
+      for (ValueId& id : all) {
+        const std::string turned = program_.unique_name(program_.spec(id).name + ".by_rank");
+        id = transpose(program_, {1, 0, 2}, turned, view(id, {b, n, options_.tokens * row}, 0));
+      }
+    }
+    const std::string scattered = program_.unique_name(label + "." + std::string(name) + ".reduce_scatter");
+    const std::vector<ValueId> own =
+        reduce_scatter(program_, {options_.ranks, Reduction::sum}, options_.math, scattered, all, /*in_place=*/false,
+                       group, Shape{b, options_.tokens, shape[2], shape[3]});
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const ValueId there = calls[i].output(name);
+      const std::string copied = program_.unique_name(program_.spec(there).name + ".own");
+      const TensorSpec& spec = program_.spec(there);
+      if (spec.layout.is_row_major(spec.shape)) {
+        program_.append({copy_kind, {}, Math{}, {own[i]}, {there}, copied});
+      } else {
+        reorder_into(program_, copied, own[i], there);
+      }
+    }
+  }
+
+  const Program& from_;
+  const ContextParallel& options_;
+  Program program_;
+  std::map<std::pair<std::string, int>, std::vector<OpCall>> waiting_;  // by label and first rank: of a group so far
+  std::map<ValueId, std::vector<ValueId>> gathered_;                    // by the first rank's own
+  std::map<ValueId, ValueId> first_tokens_;                             // by what they are of
+};
+
+}  // namespace
+
+PartitionedStep context_parallel(const Program& step, const ContextParallel& options,
+                                 std::span<const ValueId> gradients) {
+  if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
+  for (const OpCall& call : step.ops()) {
+    if (call.kind == dropout_kind)
+      throw ProgramError("context_parallel: the masks of dropout '" + call.label + "' would be others than one rank's");
+  }
+  const DataParallel replicas{.axis = "cp", .ranks = options.ranks, .reduction = options.reduction, .math = options.math};
+  PartitionedStep replicated = replicated_step(step, replicas, gradients);
+  return {Exchange(replicated.program, options).take(), std::move(replicated.gradients)};
+}
+
+}  // namespace gpubench
