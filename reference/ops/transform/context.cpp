@@ -76,7 +76,8 @@ class Exchange {
     for (int place = 0; place < options_.ranks; ++place) {
       OpCall& call = mine[static_cast<std::size_t>(place)];
       const std::int64_t seen = (call.attributes.as<Attention>().causal ? place + 1 : options_.ranks) * options_.tokens;
-      const ValueId all_keys = keys[static_cast<std::size_t>(place)], all_values = values[static_cast<std::size_t>(place)];
+      const ValueId all_keys = keys[static_cast<std::size_t>(place)],
+                    all_values = values[static_cast<std::size_t>(place)];
       operand(call.inputs, call, call.kind.inputs, "k") = first_tokens(all_keys, seen);
       operand(call.inputs, call, call.kind.inputs, "v") = first_tokens(all_values, seen);
       if (is_backward) {
@@ -99,7 +100,8 @@ class Exchange {
     scatter(calls, "dv", gradients[1], group, label);
   }
 
-  static ValueId& operand(std::vector<ValueId>& ids, const OpCall& call, std::string_view operands, std::string_view name) {
+  static ValueId& operand(std::vector<ValueId>& ids, const OpCall& call, std::string_view operands,
+                          std::string_view name) {
     return ids[*position_of(operands, call.attributes, name)];
   }
 
@@ -146,8 +148,7 @@ class Exchange {
     const Shape shape = program_.spec(all).shape;
     if (tokens == shape[1]) return all;
     const auto [found, is_new] = first_tokens_.try_emplace(all);
-    if (is_new)
-      found->second = view(all, {shape[0], tokens, shape[2], shape[3]}, 0, shape[1] * shape[2] * shape[3]);
+    if (is_new) found->second = view(all, {shape[0], tokens, shape[2], shape[3]}, 0, shape[1] * shape[2] * shape[3]);
     return found->second;
   }
 
@@ -207,7 +208,8 @@ PartitionedStep context_parallel(const Program& step, const ContextParallel& opt
     if (call.kind == dropout_kind)
       throw ProgramError("context_parallel: the masks of dropout '" + call.label + "' would be others than one rank's");
   }
-  const DataParallel replicas{.axis = "cp", .ranks = options.ranks, .reduction = options.reduction, .math = options.math};
+  const DataParallel replicas{
+      .axis = "cp", .ranks = options.ranks, .reduction = options.reduction, .math = options.math};
   PartitionedStep replicated = replicated_step(step, replicas, gradients);
   return {Exchange(replicated.program, options).take(), std::move(replicated.gradients)};
 }

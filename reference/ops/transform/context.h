@@ -28,8 +28,8 @@ struct ContextParallel {
 /// queries meet the keys of the ranks before it and its own where attention is causal, else of all; their gradients are
 /// addends, reduced and scattered. So the last rank has the most to do.
 ///
-/// For one rank the result is the step itself. Throws ProgramError as data_parallel(), for dropout, for attention within
-/// documents, and for a batch that is no whole number of sequences.
+/// For one rank the result is the step itself. Throws ProgramError as data_parallel(), for dropout, for attention
+/// within documents, and for a batch that is no whole number of sequences.
 [[nodiscard]] PartitionedStep context_parallel(const Program& step, const ContextParallel& options,
                                                std::span<const ValueId> gradients);
 
