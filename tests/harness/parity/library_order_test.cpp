@@ -116,11 +116,13 @@ TEST(LibraryOrder, TheCpuBackendsProductsAreReplayedInTheOrderThatWasRead) {
   int read = 0;
   for (const DType type : {DType::f32, DType::bf16}) {
     if (type == DType::bf16 && !onednn_has_bf16()) continue;
+    int untold = 0;
     for (const std::int64_t k : lengths()) {
       CpuGemm gemm(type, k);
       SCOPED_TRACE(std::string(name(type)) + ", k " + std::to_string(k) + ", " + gemm.what());
       EXPECT_TRUE(gemm.probe().sums().plain);
-      EXPECT_EQ(gemm.probe().sums().kept, 24);
+      EXPECT_EQ(gemm.probe().sums().kept.value_or(24), 24);
+      untold += gemm.probe().sums().kept ? 0 : 1;
       EXPECT_EQ(gemm.probe().arithmetic().verdict, Verdict::pass) << gemm.probe().arithmetic().reason;
       ASSERT_EQ(gemm.probe().order().size(), 1U);
       const std::optional<SummationTree>& tree = gemm.probe().order().front().tree;
@@ -131,6 +133,8 @@ TEST(LibraryOrder, TheCpuBackendsProductsAreReplayedInTheOrderThatWasRead) {
       ++read;
       EXPECT_EQ(gemm.wrong_replays(*tree), 0);
     }
+    // By AMX, the sum of 17 bf16 products leaves it open; all that is read is right.
+    EXPECT_LE(10 * untold, static_cast<int>(lengths().size())) << name(type);
   }
   tell_count("orders of the CPU backend's products that were read and replayed", read);
   EXPECT_GT(read, 0);
@@ -172,7 +176,26 @@ class OpenBlas {
     return all;
   }
 
-  int wrong_replays(const std::vector<std::optional<SummationTree>>& trees, std::uint64_t seed) {
+  /// Whether products are added unrounded: not by the kernels for a processor that OpenBLAS does not know.
+  static bool fuses() {
+    OpenBlas two(2);
+    const float x = 1.0F + 0x1p-12F, rounded = x * x;
+    for (const int first : {0, 1}) {  // whichever product comes last
+      for (int row = 0; row < tile; ++row) {
+        two.a_[size(2 * row, 1) + static_cast<std::size_t>(first)] = x;
+        two.a_[size(2 * row, 1) + static_cast<std::size_t>(1 - first)] = -rounded;
+      }
+      for (int column = 0; column < tile; ++column) {
+        two.b_[size(first, tile) + static_cast<std::size_t>(column)] = x;
+        two.b_[size(1 - first, tile) + static_cast<std::size_t>(column)] = 1.0F;
+      }
+      two.multiply();
+      if (two.at(0, 0) != 0.0F) return true;
+    }
+    return false;
+  }
+
+  int wrong_replays(const std::vector<std::optional<SummationTree>>& trees, std::uint64_t seed, bool fused) {
     HostTensor a(tensor("a", DType::f32, {tile, k_}, Role::input)), b(tensor("b", DType::f32, {k_, tile}, Role::input));
     set_random(a, seed);
     set_random(b, seed + 1);
@@ -184,7 +207,7 @@ class OpenBlas {
     for (const int row : rows) {
       for (const int column : columns) {
         const auto [left, right] = factors({a, b}, row, column);
-        wrong += ReplayedSum(*trees[element++], left, right, true).value() == at(row, column) ? 0 : 1;
+        wrong += ReplayedSum(*trees[element++], left, right, fused).value() == at(row, column) ? 0 : 1;
       }
     }
     return wrong;
@@ -210,6 +233,7 @@ class OpenBlas {
 
 TEST(LibraryOrder, OpenBlasProductsAreReplayedInTheOrderThatWasRead) {
   const bool all = trial_count("GPUBENCH_TRIAL_ORDERS", 0) != 0;
+  const bool fused = OpenBlas::fuses();
   int read = 0;
   for (const std::int64_t k : lengths()) {
     if (!all && k > 100) continue;
@@ -217,7 +241,7 @@ TEST(LibraryOrder, OpenBlasProductsAreReplayedInTheOrderThatWasRead) {
     OpenBlas blas(static_cast<int>(k));
     const std::vector<std::optional<SummationTree>> trees = blas.trees();
     for (const auto& tree : trees) ASSERT_TRUE(tree);
-    for (const std::uint64_t seed : {1, 11, 21}) EXPECT_EQ(blas.wrong_replays(trees, seed), 0);
+    for (const std::uint64_t seed : {1, 11, 21}) EXPECT_EQ(blas.wrong_replays(trees, seed, fused), 0);
     read += static_cast<int>(trees.size());
   }
   tell_count("orders of elements of OpenBLAS products that were read and replayed", read);
