@@ -16,6 +16,7 @@ std::vector<BackendEntry> built_in_backends(const char* argv0) {
   entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
   entry.take_share = [](int place, int processes) {
     const CpuShare share = take_cpu_share(place, processes);
+    (void)cpu::usable_isa();  // found in a child: forked before there are threads whose locks it could wait for
     return DeviceShare{[threads = share.threads] { return open_cpu_backend(threads); }, share.oversubscribed};
   };
   entry.before_children = [] { (void)cpu::usable_isa(); };

@@ -9,8 +9,6 @@
 namespace gpubench {
 namespace {
 
-constexpr double look_every_s = 0.1;
-
 /// Calls `work` when it goes out of scope.
 template <class Work>
 class AtEnd {
@@ -98,57 +96,68 @@ void RemoteProcess::begin(const MessageWriter& request) {
   }
 }
 
-std::vector<std::byte> RemoteProcess::receive() {
-  while (true) {
-    std::optional<std::vector<std::byte>> message;
-    try {
-      message = channel_.receive(look_every_s);
-    } catch (const BackendError& e) {
-      lose(e.what());
-    }
-    if (message) return *std::move(message);
-    watch_.look(rank_);
+std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
+                                                         const std::function<void(const Beat&)>& on_beat) {
+  bool ends = true;  // what throws does, too
+  const auto after = at_end([&] {
+    if (ends) turn_.give_back();
+  });
+  std::optional<std::vector<std::byte>> answer = next(seconds, on_beat);
+  ends = answer.has_value();
+  return answer;
+}
+
+std::optional<std::vector<std::byte>> RemoteProcess::next(double seconds,
+                                                         const std::function<void(const Beat&)>& on_beat) {
+  std::optional<std::vector<std::byte>> message;
+  try {
+    message = channel_.receive(seconds);
+  } catch (const BackendError& e) {
+    lose(e.what());
   }
+  if (!message) {
+    watch_.look(rank_);
+    return std::nullopt;
+  }
+  Failure failure = Failure::error;
+  std::string text;
+  try {
+    MessageReader reader(*message);
+    const auto kind = reader.get<Answer>();
+    if (kind == Answer::done) {
+      watch_.end(rank_);
+      message->erase(message->begin());
+      return message;
+    }
+    if (kind == Answer::beat) {
+      Beat beat;
+      beat.steps = reader.get<std::uint64_t>();
+      beat.waits = reader.get_bool();
+      beat.label = reader.text();
+      watch_.heard(rank_, beat);
+      if (on_beat) on_beat(beat);
+      watch_.look(rank_);
+      return std::nullopt;
+    }
+    failure = reader.get<Failure>();
+    text = reader.text();
+  } catch (const MessageError& e) {
+    lose(e.what());
+  }
+  watch_.end(rank_);
+  switch (failure) {
+    case Failure::unsupported: throw Unsupported(text);
+    case Failure::program: throw ProgramError(text);
+    case Failure::lost: lose(text);
+    case Failure::memory:
+    case Failure::error: break;
+  }
+  throw BackendError(fmt::format("{}: {}", name_, text));
 }
 
 std::vector<std::byte> RemoteProcess::finish(const std::function<void(const Beat&)>& on_beat) {
-  const auto after = at_end([this] { turn_.give_back(); });
   while (true) {
-    std::vector<std::byte> message = receive();
-    Failure failure = Failure::error;
-    std::string text;
-    try {
-      MessageReader reader(message);
-      const auto kind = reader.get<Answer>();
-      if (kind == Answer::done) {
-        watch_.end(rank_);
-        message.erase(message.begin());
-        return message;
-      }
-      if (kind == Answer::beat) {
-        Beat beat;
-        beat.steps = reader.get<std::uint64_t>();
-        beat.waits = reader.get_bool();
-        beat.label = reader.text();
-        watch_.heard(rank_, beat);
-        if (on_beat) on_beat(beat);
-        watch_.look(rank_);
-        continue;
-      }
-      failure = reader.get<Failure>();
-      text = reader.text();
-    } catch (const MessageError& e) {
-      lose(e.what());
-    }
-    watch_.end(rank_);
-    switch (failure) {
-      case Failure::unsupported: throw Unsupported(text);
-      case Failure::program: throw ProgramError(text);
-      case Failure::lost: lose(text);
-      case Failure::memory:
-      case Failure::error: break;
-    }
-    throw BackendError(fmt::format("{}: {}", name_, text));
+    if (std::optional<std::vector<std::byte>> answer = hear(look_every_s, on_beat)) return *std::move(answer);
   }
 }
 

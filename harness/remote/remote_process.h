@@ -19,6 +19,9 @@
 
 namespace gpubench {
 
+/// Who waits for a process looks so often whether it is lost.
+constexpr double look_every_s = 0.1;
+
 class RemoteProcess {
  public:
   /// `name`: "process 1 (pid 17 on b)"; channel and watch must outlive it.
@@ -39,10 +42,13 @@ class RemoteProcess {
   /// (StallWatch::look).
   [[nodiscard]] std::vector<std::byte> ask(const MessageWriter& request,
                                            const std::function<void(const Beat&)>& on_beat = {});
-  /// The two halves of it, for requests that several processes carry out together: ask them all, then wait for each.
-  /// Between the two nothing else may be asked of this one.
+  /// The two halves of it. Between the two nothing else may be asked of this one.
   void begin(const MessageWriter& request);
   [[nodiscard]] std::vector<std::byte> finish(const std::function<void(const Beat&)>& on_beat = {});
+  /// A part of finish(): hears one message, for which it waits so long; nothing where there is no answer yet. Who asked
+  /// several processes hears all of them by turns: one that nobody listens to would count as silent.
+  [[nodiscard]] std::optional<std::vector<std::byte>> hear(double seconds,
+                                                           const std::function<void(const Beat&)>& on_beat = {});
 
   /// Told with the next request. Any thread may call it.
   enum class Held { buffer, plan, launch };
@@ -55,7 +61,8 @@ class RemoteProcess {
 
  private:
   void send_releases();
-  [[nodiscard]] std::vector<std::byte> receive();
+  [[nodiscard]] std::optional<std::vector<std::byte>> next(double seconds,
+                                                           const std::function<void(const Beat&)>& on_beat);
   [[noreturn]] void lose(const std::string& why);
 
   Channel& channel_;

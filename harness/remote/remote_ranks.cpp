@@ -7,6 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -28,13 +29,21 @@ std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<Remo
                                             const Message& message) {
   for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->begin(message(i));
   std::vector<std::vector<std::byte>> answers(processes.size());
+  std::vector<std::size_t> awaited(processes.size());
+  std::iota(awaited.begin(), awaited.end(), std::size_t{0});
   std::exception_ptr first;
-  for (std::size_t i = 0; i < processes.size(); ++i) {
-    try {
-      answers[i] = processes[i]->finish();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
+  while (!awaited.empty()) {
+    double seconds = look_every_s;
+    std::erase_if(awaited, [&](std::size_t i) {
+      try {
+        std::optional<std::vector<std::byte>> answer = processes[i]->hear(std::exchange(seconds, 0.0));
+        if (!answer) return false;
+        answers[i] = *std::move(answer);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+      return true;
+    });
   }
   if (first) std::rethrow_exception(first);
   return answers;

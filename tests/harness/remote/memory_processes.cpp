@@ -9,6 +9,7 @@
 #include "harness/core/communicator.h"
 #include "harness/core/error.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/cpu/usable_isa.h"
 #include "reference/ops/collective.h"
 
 namespace gpubench::testing {
@@ -118,6 +119,7 @@ ServerSetup usual_setup(int rank) {
 
 MemoryProcesses::MemoryProcesses(int ranks, double limit_s, const MakeSetup& make)
     : shared_(std::make_shared<Shared>()), limit_s_(limit_s) {
+  (void)cpu::usable_isa();  // found in a child: forked by one of several threads, it may wait for another's locks
   for (int rank = 0; rank < ranks; ++rank) {
     channels_.push_back(local_channel());
     ServerSetup setup = make ? make(rank) : usual_setup(rank);

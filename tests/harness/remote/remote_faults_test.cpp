@@ -169,6 +169,30 @@ TEST(RemoteFaults, AProcessThatCannotOpenItsDeviceIsNamedWithTheReason) {
             "process 1 (pid 101 on host1): no device");
 }
 
+// Those that have long answered are not to blame, though process 0 is heard first.
+TEST(RemoteFaults, AProcessThatHangsInTheOpeningOfItsDeviceIsNamedAndNoneOfItsPeers) {
+  std::promise<void> never;
+  const std::shared_future<void> wake = never.get_future().share();
+  static MemoryProcesses* const processes = new MemoryProcesses(3, 1.0, [wake](int rank) {
+    ServerSetup setup = usual_setup(rank);
+    if (rank == 0) {
+      setup.open_backend = [wake] {
+        wake.wait();
+        return open_cpu_backend(1);
+      };
+    }
+    return setup;
+  });
+  try {
+    (void)processes->ranks();
+    FAIL();
+  } catch (const DeviceLost& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "process 0 (pid 100 on host0) has come no further for 1 s, last in 'describe'");
+  }
+  never.set_value();
+}
+
 TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
   ChannelPair silent = local_channel();
   try {
