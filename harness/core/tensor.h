@@ -88,8 +88,7 @@ struct AxisSpread {
 /// Where a tensor is: on which rank, how it is spread over the axes of the mesh (replicated over those that `spread`
 /// does not name), and in whose memory.
 struct Placement {
-  std::vector<AxisSpread>
-      spread{};  ///< by mesh axis, ascending: of shards along one tensor axis the first cuts coarsest
+  std::vector<AxisSpread> spread{};  ///< by mesh axis: of shards along one tensor axis the first cuts coarsest
   Memory memory = Memory::device;
   int rank = 0;
   int ranks = 1;  ///< of the program

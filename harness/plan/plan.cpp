@@ -298,9 +298,6 @@ class Planner {
           throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks,
                                        fmt::join(modes_of(parallel), ","), parallel.ranks()));
       }
-      if ((parallel.tp > 1) + (parallel.fsdp > 1) + (parallel.ep > 1) > 1)
-        throw UsageError(
-            "--parallel: tp, fsdp and ep cannot be combined yet; expected one of them, with dp, cp and pp");
       const auto able = [&, p = parallel](const Declared& d) { return can(d.info, p); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), able)) continue;
       Names known;

@@ -43,14 +43,16 @@ ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t p
 
 ValueId Layers::source(TensorSpec spec, const MaybeCut& cut, bool is_experts) {
   if (cut) (is_experts ? expert_cuts_ : cuts_)[spec.name] = *cut;
-  trained_.push_back(program_.add(std::move(spec)));
-  return trained_.back();
+  trained_.insert(spec.name);
+  return program_.add(std::move(spec));
 }
 
-Cuts Layers::weight_cuts(int ranks) const {
+Cuts Layers::weight_cuts(const Program& step, int ranks) const {
   Cuts cuts;
-  for (const ValueId id : trained_) {
-    if (program_.spec(id).shape[0] % ranks == 0) cuts[program_.spec(id).name] = Cut{0};
+  for (const Value& value : step.values()) {
+    const std::string_view name = value.spec.global_name();
+    if (value.source && !value.part_of && trained_.contains(name) && value.spec.shape[0] % ranks == 0)
+      cuts[std::string(name)] = Cut{0};
   }
   return cuts;
 }
@@ -310,15 +312,13 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
   if (c.ranks % parallel.ranks() != 0)
     throw ProgramError(std::to_string(c.ranks) + " ranks cannot be groups of " + std::to_string(parallel.ranks()) +
                        " that share their tensors");
-  const auto shared_among = [&] {
-    if (parallel.fsdp > 1)
-      return fully_sharded(all.program, {parallel.fsdp, reduction, r.math}, layers.weight_cuts(parallel.fsdp),
-                           all.gradients);
-    if (parallel.ep > 1)
-      return expert_parallel(all.program, {parallel.ep, reduction, r.math}, layers.expert_cuts(), all.gradients);
-    return tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
-  };
-  const PartitionedStep shared = shared_among();
+  const PartitionedStep in_tensors =
+      tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);
+  const PartitionedStep in_experts =
+      expert_parallel(in_tensors.program, {parallel.ep, reduction, r.math}, layers.expert_cuts(), in_tensors.gradients);
+  const PartitionedStep shared =
+      fully_sharded(in_experts.program, {parallel.fsdp, reduction, r.math},
+                    layers.weight_cuts(in_experts.program, parallel.fsdp), in_experts.gradients);
   const PartitionedStep staged =
       pipeline_parallel(shared.program, {parallel.pp, parallel.vp, r.math}, shared.gradients);
   const PartitionedStep in_parts = context_parallel(staged.program,

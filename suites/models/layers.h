@@ -51,9 +51,10 @@ class Layers {
   [[nodiscard]] Program& program() { return program_; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
-  /// Of the sources that ranks may share, and of those of which each may keep a part: weights and moments.
+  /// Of the sources that ranks may share, and of those of which each may keep a part: weights and moments. `step`: of
+  /// these layers, whose ranks may share them already.
   [[nodiscard]] const Cuts& cuts() const { return cuts_; }
-  [[nodiscard]] Cuts weight_cuts(int ranks) const;
+  [[nodiscard]] Cuts weight_cuts(const Program& step, int ranks) const;
   /// Sources with a row for each position of a sequence.
   [[nodiscard]] const std::set<std::string, std::less<>>& by_position() const { return by_position_; }
   /// Of those that experts have.
@@ -147,8 +148,8 @@ class Layers {
   std::vector<Parameter> parameters_;
   Cuts cuts_, expert_cuts_;
   std::set<std::string, std::less<>> by_position_;
-  std::vector<ValueId> trained_;      // all weights' sources, and their moments
-  std::optional<ValueId> found_inf_;  // whether the optimizer is to leave everything as it is
+  std::set<std::string, std::less<>> trained_;  // all weights' sources, and their moments
+  std::optional<ValueId> found_inf_;            // whether the optimizer is to leave everything as it is
 };
 
 struct Block {

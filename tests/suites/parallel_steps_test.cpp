@@ -132,6 +132,19 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachKeepsPartsOfTheWeights) {
   }
 }
 
+TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachKeepsPartsOfItsPartsOfTheWeights) {
+  Model model = GetParam();
+  for (auto& [axis, extent] : model.dims) {
+    if (axis == model.batch) extent *= 2;
+  }
+  for (const Arrangement& arrangement : {Arrangement{1, {.tp = 2, .fsdp = 2}},
+                                         {1, {.tp = 2, .scatters_tokens = true, .fsdp = 4}},
+                                         {2, {.tp = 4, .scatters_tokens = true, .fsdp = 2}}}) {
+    SCOPED_TRACE(to_string(arrangement));
+    expect_parts_of_one_rank(model, arrangement);
+  }
+}
+
 TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
   Model model = GetParam();
   const auto layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first);
@@ -178,13 +191,15 @@ class ParallelExperts : public ::testing::TestWithParam<Model> {};
 
 TEST_P(ParallelExperts, TrainAsOnOneRankWhereEachHasSomeOfThem) {
   for (const int dp : {1, 2}) {
-    for (const RankLayout& layout : {RankLayout{.ep = 2}, {.ep = 4}, {.ep = 2, .pp = 2}}) {
+    for (const RankLayout& layout :
+         {RankLayout{.ep = 2}, {.ep = 4}, {.ep = 2, .pp = 2}, {.tp = 2, .ep = 2}, {.fsdp = 2, .ep = 2}}) {
       const Arrangement arrangement{dp, layout};
       Model model = GetParam();
+      const bool shares_tensors = testing::workload_named("", model.name)->info().shares_tensors;
       const bool has_layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first) != model.dims.end();
-      if (layout.pp > 1 && !has_layers) continue;
+      if ((layout.pp > 1 && !has_layers) || (layout.tp > 1 && !shares_tensors)) continue;
       for (auto& [axis, extent] : model.dims) {
-        if (axis == model.batch) extent *= dp * layout.ep;
+        if (axis == model.batch) extent *= dp * layout.ep * layout.fsdp;
       }
       SCOPED_TRACE(to_string(arrangement));
       expect_parts_of_one_rank(model, arrangement);

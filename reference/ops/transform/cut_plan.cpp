@@ -6,6 +6,7 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/token_groups.h"
 
 namespace gpubench {
 
@@ -26,9 +27,9 @@ CutPlan::CutPlan(const Program& step, const Partition& options, const Cuts& cuts
   for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
     const Value& value = step.value({index});
     if (!value.source || value.part_of) continue;
-    const auto found = cuts.find(value.spec.name);
+    const auto found = cuts.find(value.spec.global_name());
     set({index}, found == cuts.end() ? MaybeCut{} : found->second);
-    missing.erase(value.spec.name);
+    if (found != cuts.end()) missing.erase(found->first);
   }
   if (cuts.empty()) throw ProgramError("partition: nothing in this step is to be cut");
   if (!missing.empty()) throw ProgramError("partition: the step has no source '" + *missing.begin() + "'");
@@ -112,8 +113,10 @@ bool CutPlan::scatters_gradient(ValueId id) const {
 // Rows of tokens, not of a weight's gradient, that nothing sees under another name.
 bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
   const Value& value = step_.value(id);
-  if (options_.spreads_experts && step_.values_in(value.storage).size() != 1) refuse(id);
-  if (options_.spreads_experts) return true;
+  if (call.kind == unpermute_tokens_kind || call.kind == unpermute_backward_weights_kind) {  // of tokens of all ranks
+    if (step_.values_in(value.storage).size() != 1) refuse(id);
+    return true;
+  }
   return options_.scatters_tokens && call.kind == gemm_kind && !call.attributes.as<Gemm>().transpose_a &&
          step_.values_in(value.storage).size() == 1 && value.spec.shape.rank() == 2 &&
          value.spec.shape[0] % options_.ranks == 0;

@@ -157,8 +157,6 @@ class Replicas {
       spread.part = replica;
       spread.parts = options_.ranks;
     }
-    std::stable_sort(spreads.begin(), spreads.end(),
-                     [](const AxisSpread& a, const AxisSpread& b) { return a.mesh_axis < b.mesh_axis; });
   }
 
   void append(const OpCall& call, int replica, const std::vector<ValueId>& now) {

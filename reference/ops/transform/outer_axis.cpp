@@ -23,10 +23,10 @@ RankGroup OuterAxis::across(int of_step) const {
   return RankGroup(std::move(members));
 }
 
-std::string OuterAxis::label(std::string_view of_step, int rank_of_step, int place) const {
+std::string OuterAxis::label(std::string_view of_step, int rank_of_step, int place, std::string_view more) const {
   const std::string suffix = name_on_rank("", rank_of_step, each_);
   if (of_step.ends_with(suffix)) of_step.remove_suffix(suffix.size());
-  return name_on_rank(of_step, rank(place, rank_of_step), ranks());
+  return name_on_rank(std::string(of_step) + std::string(more), rank(place, rank_of_step), ranks());
 }
 
 void OuterAxis::move(TensorSpec& spec, int place) const {

@@ -11,6 +11,7 @@
 #include "reference/ops/pointwise.h"
 #include "reference/ops/token_groups.h"
 #include "reference/ops/transform/cut_plan.h"
+#include "reference/ops/transform/outer_axis.h"
 
 namespace gpubench {
 namespace {
@@ -23,8 +24,9 @@ class Shares {
   Shares(const Program& step, const Partition& options, const Cuts& cuts, std::span<const ValueId> gradients)
       : step_(step),
         options_(options),
+        axis_(step, options.axis, options.ranks),
         plan_(step, options, cuts, gradients),
-        program_(Mesh({{options.axis, options.ranks}})),
+        program_(axis_.mesh()),
         now_(static_cast<std::size_t>(options.ranks)) {
     for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
       for (int rank = 0; rank < options.ranks; ++rank) of_rank(rank).push_back(value_on(rank, {index}));
@@ -43,9 +45,13 @@ class Shares {
 
  private:
   [[nodiscard]] std::vector<ValueId>& of_rank(int rank) { return now_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] std::string on_rank(const std::string& name, int rank) const {
-    return name_on_rank(name, rank, options_.ranks);
+  /// The label of what is done with a value of the step: unique among its ranks.
+  [[nodiscard]] std::string label_of(ValueId id, const char* suffix) {
+    const TensorSpec& spec = step_.spec(id);
+    return program_.unique_name(
+        name_on_rank(std::string(spec.global_name()) + suffix, spec.placement.rank, axis_.each()));
   }
+  [[nodiscard]] RankGroup group_of(ValueId id) const { return axis_.across(step_.spec(id).placement.rank); }
   [[nodiscard]] std::vector<ValueId> on_all(ValueId id) {
     std::vector<ValueId> all;
     for (int rank = 0; rank < options_.ranks; ++rank) all.push_back(of_rank(rank)[at(id)]);
@@ -60,15 +66,16 @@ class Shares {
     const Value& value = step_.value(id);
     if (plan_.is_gathered_view(id)) return {};
     TensorSpec spec = value.spec;
-    spec.name = on_rank(spec.name, rank);
-    spec.placement.rank = rank;
-    spec.placement.ranks = options_.ranks;
+    axis_.move(spec, rank);
+    spec.name = program_.unique_name(spec.name);
     const ValueId whole = whole_of(step_, id);
     const MaybeCut cut = plan_.as_made(id);
-    if (cut && !cut->joined) spec.placement.spread = {part(rank, *cut)};
-    if (plan_.is_addend(id)) spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}}};
-    if (options_.has_own_batches && value.source && !cut && !spec.placement.spread.empty())  // of the replicas' parts
-      spec.placement.spread.push_back(part(rank, {spec.placement.spread.front().tensor_axis}));
+    if (cut && !cut->joined) spec.placement.spread.push_back(part(rank, *cut));
+    if (plan_.is_addend(id))
+      spec.placement.spread.push_back({AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}});
+    const auto replicas = std::ranges::find(spec.placement.spread, AxisSpread::no_axis_yet, &AxisSpread::mesh_axis);
+    if (options_.has_own_batches && value.source && !cut && replicas != spec.placement.spread.end())
+      spec.placement.spread.insert(replicas + 1, part(rank, {replicas->tensor_axis}));
     if (value.updates) {
       const ValueId older = of_rank(rank)[at(*value.updates)];
       // A newer version of what will have been scattered is made when it is.
@@ -119,7 +126,12 @@ class Shares {
       }
       if (sharding.bias_on_first && rank > 0) leave_out_bias(mine);
       if (options_.spreads_experts && call.kind == group_tokens_kind) keep_own_experts(mine, rank);
-      mine.label = on_rank(call.label, rank);
+      if (const std::optional<int> of_step = rank_of(step_, call)) {
+        mine.label = axis_.label(call.label, *of_step, rank);
+      } else {
+        mine.group = mine.held = axis_.group(call.group, rank);
+        mine.label = call.label + "@" + options_.axis + std::to_string(rank);
+      }
       program_.append(std::move(mine));
     }
     for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum})
@@ -130,7 +142,9 @@ class Shares {
   /// Of a value that was scattered.
   ValueId newer_version(int rank, ValueId id) {
     const ValueId older = of_rank(rank)[at(*step_.value(id).updates)];
-    return program_.update(older, program_.unique_name(on_rank(step_.spec(id).name, rank)));
+    TensorSpec spec = step_.spec(id);
+    axis_.move(spec, rank);
+    return program_.update(older, program_.unique_name(spec.name));
   }
 
   static void leave_out_bias(OpCall& product) {
@@ -154,7 +168,7 @@ class Shares {
       if (!plan_.is_gradient(id) || !plan_.cut(id)) continue;
       for (int rank = 0; rank < options_.ranks; ++rank) {
         ValueId& gradient = of_rank(rank)[at(id)];
-        const std::string label = program_.unique_name(on_rank(call.label + ".average", rank));
+        const std::string label = program_.unique_name(program_.spec(gradient).name + ".average");
         const ValueId averaged = program_.update(gradient, label);
         program_.append({scale_kind, Scale{1.0 / options_.ranks}, options_.math, {gradient}, {averaged}, label});
         gradient = averaged;
@@ -164,25 +178,27 @@ class Shares {
 
   /// Makes results of the addends that the op has left on the ranks.
   void reduce(const OpCall& call, const OpSharding& sharding, Reduction reduction) {
-    std::vector<ValueId> together, all;
+    std::map<int, std::vector<ValueId>> together;  // by rank of the step
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       if (sharding.addends[i] != reduction) continue;
       if (plan_.is_scattered(call.outputs[i])) {
         scatter(call, call.outputs[i], reduction);
       } else {
-        together.push_back(call.outputs[i]);
+        together[step_.spec(call.outputs[i]).placement.rank].push_back(call.outputs[i]);
       }
     }
-    if (together.empty()) return;
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      for (const ValueId id : together) all.push_back(of_rank(rank)[at(id)]);
-    }
-    const std::vector<ValueId> reduced =
-        all_reduce(program_, {options_.ranks, reduction}, options_.math,
-                   program_.unique_name(call.label + ".all_reduce"), all, /*in_place=*/true);
-    auto next = reduced.begin();
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      for (const ValueId id : together) of_rank(rank)[at(id)] = *next++;
+    for (const auto& [of_step, ids] : together) {
+      std::vector<ValueId> all;
+      for (int rank = 0; rank < options_.ranks; ++rank) {
+        for (const ValueId id : ids) all.push_back(of_rank(rank)[at(id)]);
+      }
+      const std::vector<ValueId> reduced =
+          all_reduce(program_, {options_.ranks, reduction}, options_.math,
+                     program_.unique_name(call.label + ".all_reduce"), all, /*in_place=*/true, axis_.across(of_step));
+      auto next = reduced.begin();
+      for (int rank = 0; rank < options_.ranks; ++rank) {
+        for (const ValueId id : ids) of_rank(rank)[at(id)] = *next++;
+      }
     }
   }
 
@@ -191,7 +207,7 @@ class Shares {
     if (const MaybeCut& cut = plan_.cut(id)) shrink(rows, *cut, options_.ranks);
     const std::vector<ValueId> made = reduce_scatter(program_, {options_.ranks, reduction}, options_.math,
                                                      program_.unique_name(call.label + ".reduce_scatter"), on_all(id),
-                                                     /*in_place=*/false, {}, rows.shape);
+                                                     /*in_place=*/false, group_of(id), rows.shape);
     for (int rank = 0; rank < options_.ranks; ++rank) of_rank(rank)[at(id)] = made[static_cast<std::size_t>(rank)];
   }
 
@@ -229,8 +245,10 @@ class Shares {
       extents[axis] /= options_.ranks;
       const std::int64_t first = rank * extents[axis] * spec.layout.strides[axis];
       spec.shape = Shape(std::move(extents));
-      spec.name = program_.unique_name(on_rank(spec.name + ".part", rank));
-      spec.placement.spread = {part(rank, cut)};
+      axis_.move(spec, rank);
+      spec.name = program_.unique_name(
+          name_on_rank(std::string(spec.global_name()) + ".part", spec.placement.rank, axis_.ranks()));
+      spec.placement.spread.push_back(part(rank, cut));
       slices.push_back(program_.part(of_rank(rank)[at(id)], std::move(spec), first));
     }
     return slices;
@@ -240,8 +258,7 @@ class Shares {
     const std::vector<ValueId> whole = as(whole_of(step_, id), {});
     for (int rank = 0; rank < options_.ranks; ++rank) {
       TensorSpec spec = step_.spec(id);
-      spec.name = on_rank(spec.name, rank);
-      spec.placement.spread.clear();
+      axis_.move(spec, rank);
       of_rank(rank)[at(id)] =
           program_.part(whole[static_cast<std::size_t>(rank)], std::move(spec), view_of(step_, id).first);
     }
@@ -250,8 +267,7 @@ class Shares {
   std::vector<ValueId> gathered(ValueId id, const MaybeCut& wanted) {
     TensorSpec whole = step_.spec(id);
     if (wanted) shrink(whole, *wanted, options_.ranks);
-    return all_gather(program_, {options_.ranks}, program_.unique_name(whole.name + ".all_gather"), on_all(id), {},
-                      whole.shape);
+    return all_gather(program_, {options_.ranks}, label_of(id, ".all_gather"), on_all(id), group_of(id), whole.shape);
   }
 
   // Each rank's norm of the gradients that are cut, gathered, counts as one more gradient: the norm of norms is that of
@@ -260,25 +276,30 @@ class Shares {
     std::vector<ValueId> cut, alike;
     for (const ValueId id : call.inputs) (plan_.cut(id) ? cut : alike).push_back(id);
     std::vector<ValueId> norms;
+    const int of_step = step_.spec(call.outputs[0]).placement.rank;
     for (int rank = 0; rank < options_.ranks && !cut.empty(); ++rank) {
       std::vector<ValueId> own;
       for (const ValueId id : cut) own.push_back(of_rank(rank)[at(id)]);
-      norms.push_back(gradient_norm(program_, call.math, on_rank(call.label + ".parts", rank), own));
+      const std::string label = program_.unique_name(axis_.label(call.label, of_step, rank, ".parts"));
+      norms.push_back(gradient_norm(program_, call.math, label, own));
     }
-    if (!cut.empty()) norms = all_gather(program_, {options_.ranks}, call.label + ".of_ranks", norms);
+    if (!cut.empty())
+      norms = all_gather(program_, {options_.ranks}, program_.unique_name(call.label + ".of_ranks"), norms,
+                         axis_.across(of_step));
     for (int rank = 0; rank < options_.ranks; ++rank) {
       OpCall mine = call;
       mine.inputs.clear();
       if (!cut.empty()) mine.inputs.push_back(norms[static_cast<std::size_t>(rank)]);
       for (const ValueId id : alike) mine.inputs.push_back(of_rank(rank)[at(id)]);
       mine.outputs = {of_rank(rank)[at(call.outputs[0])]};
-      mine.label = on_rank(call.label, rank);
+      mine.label = axis_.label(call.label, of_step, rank);
       program_.append(std::move(mine));
     }
   }
 
   const Program& step_;
   const Partition& options_;
+  OuterAxis axis_;
   CutPlan plan_;
   Program program_;
   std::vector<std::vector<ValueId>> now_;  // by rank: the latest version of each value of the step
@@ -288,7 +309,7 @@ class Shares {
 PartitionedStep partitioned(const Program& step, const Partition& options, const Cuts& cuts,
                             std::span<const ValueId> gradients) {
   if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
-  if (step.mesh().ranks() != 1)
+  if (step.mesh().ranks() != 1 && !options.has_own_batches)
     throw ProgramError("partition: the step is of " + std::to_string(step.mesh().ranks()) +
                        " ranks; expected one of a single rank");
   return Shares(step, options, cuts, gradients).take(gradients);

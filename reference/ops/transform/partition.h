@@ -24,7 +24,8 @@
 
 namespace gpubench {
 
-/// Sources that are cut, by name: weights, and what belongs to them (biases, masters, moments).
+/// Sources that are cut, by the name that they have on all ranks of the step: weights, and what belongs to them
+/// (biases, masters, moments).
 using Cuts = std::map<std::string, Cut, std::less<>>;
 
 struct TensorParallel {
@@ -57,12 +58,12 @@ struct FullySharded {
   Math math = {};                            ///< of the reductions
 };
 
-/// `step`, of one rank, on the ranks of a mesh with the axis "fsdp", each with a batch of its own: sources that are
-/// placed as shards (Placement::shard) become the ranks' parts of one tensor. A source that `cuts` names is cut; a
-/// weight is gathered once a step, as early as data flow allows, and the whole is kept until the step ends. Each of the
-/// `gradients` is reduced right behind the op that makes it, to its parts where its weight is cut, and what comes
-/// behind them (norm, clip, optimizer) works on parts. For one rank the result is the step itself. Throws ProgramError
-/// as tensor_parallel(), and for a step with dropout, whose ranks would draw the same masks.
+/// `step` on the ranks of a mesh with the axis "fsdp" in front of the step's own, each with a batch of its own: sources
+/// that are placed as shards (Placement::shard) become the ranks' parts of one tensor. A source that `cuts` names is
+/// cut; a weight is gathered once a step, as early as data flow allows, and the whole is kept until the step ends. Each
+/// of the `gradients` is reduced right behind the op that makes it, to its parts where its weight is cut, and what
+/// comes behind them (norm, clip, optimizer) works on parts. For one rank the result is the step itself. Throws
+/// ProgramError as tensor_parallel(), and for a step with dropout, whose ranks would draw the same masks.
 [[nodiscard]] PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
                                             std::span<const ValueId> gradients);
 
@@ -72,7 +73,7 @@ struct ExpertParallel {
   Math math = {};                            ///< of the reductions
 };
 
-/// `step`, of one rank, on the ranks of a mesh with the axis "ep", each with a batch of its own, as fully_sharded();
+/// `step` on the ranks of a mesh with the axis "ep" in front, each with a batch of its own, as fully_sharded();
 /// `cuts` names the weights of experts, by expert. Tokens and where they go are gathered from all ranks, each rank
 /// groups them by its own experts, and what these add to every token is summed up and scattered. Groups have room for
 /// all tokens of all ranks: none is dropped. Gradients of experts are of all batches already; the others are reduced.

@@ -157,7 +157,7 @@ class Stages {
     std::vector<ValueId> norms;
     std::vector<int> having, lacking;
     for (const auto& [stage, gradients] : own) {
-      const std::string label = program_.unique_name(pp_.label(call.label, rank, stage) + ".of_stage");
+      const std::string label = program_.unique_name(pp_.label(call.label, rank, stage, ".of_stage"));
       norms.push_back(gradient_norm(program_, call.math, label, gradients));
       having.push_back(pp_.rank(stage, rank));
     }

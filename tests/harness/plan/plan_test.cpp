@@ -401,8 +401,6 @@ TEST(PlanRanks, LayoutsThatDoNotFitTheRanksAreRefused) {
   EXPECT_EQ(refusal_of({{{}, {2, false}}}, {3}), "--ranks 3: --parallel tp=2 asks for a multiple of 2");
   EXPECT_EQ(refusal_of({{2, {2, false}}}, {4}),
             "--parallel dp=2 and --ranks both say how many ranks there are; expected one of them");
-  EXPECT_EQ(refusal_of({{{}, {.tp = 2, .ep = 2}}}, {}),
-            "--parallel: tp, fsdp and ep cannot be combined yet; expected one of them, with dp, cp and pp");
   EXPECT_EQ(refusal_of({{{}, {.ep = 2}}}, {}), "--parallel ep=2: no selected workload can; those that can: ");
 }
 
