@@ -1,6 +1,9 @@
 // Suite scaling: training steps on 1, 2, 4, ... ranks, as many as there are. Weak: each rank has the batch that the
-// case names, as in suites transformer and convnet. Strong: all ranks together have it. Shared: they share the tensors,
-// too.
+// case names, as in suites transformer and convnet. Strong: all ranks together have it, a part each. Or they work on it
+// together: each has a part of the tensors, of the layers, or of every sequence. Or each has its own and some of the
+// experts, for the tokens of all.
+#include <optional>
+
 #include "suites/models/gpt2.h"
 #include "suites/models/llama.h"
 #include "suites/models/mixture.h"
@@ -20,12 +23,31 @@ Case of_each_rank(Case c, const std::string& batch_axis) {
   return c;
 }
 
-Case sharing_tensors(Case c) {
-  for (std::string& mode : modes_of({.tp = c.ranks})) c.modes.push_back(std::move(mode));
-  return c;
+Case sharing(Case c, int RankLayout::*axis) {
+  RankLayout layout;
+  layout.*axis = c.ranks;
+  for (std::string& mode : modes_of(layout)) c.modes.push_back(std::move(mode));
+  return with_part_of_sequences(std::move(c));
 }
 
-enum class Scaling { weak, strong, shared };
+enum class Scaling { weak, strong, tensors, layers, sequences, experts };
+
+/// What ranks share, and the dimension of which each has an equal part.
+struct Shared {
+  int RankLayout::*axis;
+  const char* dimension;
+};
+std::optional<Shared> shared_in(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::weak:
+    case Scaling::strong: break;
+    case Scaling::tensors: return Shared{&RankLayout::tp, "kv"};
+    case Scaling::layers: return Shared{&RankLayout::pp, "layers"};
+    case Scaling::sequences: return Shared{&RankLayout::cp, "s"};
+    case Scaling::experts: return Shared{&RankLayout::ep, "experts"};
+  }
+  return std::nullopt;
+}
 
 /// A step as a curve over ranks. Items are those of all ranks.
 template <BuildStep build>
@@ -36,22 +58,20 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
   info.most_ranks = 64;
   info.on_all_ranks = true;
   if (scaling == Scaling::strong) info.ranks_divide = dims.front();
-  if (scaling == Scaling::shared) info.ranks_divide = "kv";
+  const std::optional<Shared> shared = shared_in(scaling);
+  if (shared) info.ranks_divide = shared->dimension;
   Grid grid;
   grid.points = std::move(points);  // in f32 and bf16, the small ones in f32
   for (Point& point : grid.points) {
     if (point.tier < Tier::standard) point.recipes = {"f32"};
   }
-  const auto step = [scaling, batch = dims.front()](const Case& c, const Recipe& r) {
-    switch (scaling) {
-      case Scaling::weak: break;
-      case Scaling::strong: return build(of_each_rank(c, batch), r);
-      case Scaling::shared: return build(sharing_tensors(c), r);
-    }
-    return build(c, r);
+  const auto step = [scaling, shared, batch = dims.front()](const Case& c, const Recipe& r) {
+    if (shared) return build(sharing(c, shared->axis), r);
+    return build(scaling == Scaling::strong ? of_each_rank(c, batch) : c, r);
   };
   const auto items = [scaling, dims](const Case& c) {
-    double count = scaling == Scaling::weak ? c.ranks : 1;
+    const bool has_own_batches = scaling == Scaling::weak || scaling == Scaling::experts;
+    double count = static_cast<double>(has_own_batches ? c.ranks : 1) * static_cast<double>(micro_batches(c));
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };
@@ -67,6 +87,14 @@ std::vector<Point> gpt2_points() {
   return {point(4, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
           point(8, 128, 4, 256, 8, 2048, "4-layer gpt2", Tier::quick),
           point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
+}
+
+std::vector<Point> in_micro_batches(std::vector<Point> points, std::int64_t micro) {
+  for (Point& point : points) {
+    point.dims.emplace_back("micro", micro);
+    point.label += ", " + std::to_string(micro) + " micro-batches";
+  }
+  return points;
 }
 
 std::vector<Point> llama_points() {
@@ -122,16 +150,24 @@ Suite scaling() {
   const std::vector<std::string> tokens{"b", "s"};
   return {
       "scaling",
-      "training steps on 1, 2, 4, ... ranks: with a batch each, with parts of one batch, with parts of each tensor",
+      "training steps on 1, 2, 4, ... ranks: with a batch each, with parts of one batch, of tensors, layers, sequences",
       {
           curve<gpt2_train_step>("gpt2_weak", "a whole GPT-2 training step, each rank with this batch", "tokens",
                                  tokens, gpt2_points(), Scaling::weak),
           curve<gpt2_train_step>("gpt2_strong", "a whole GPT-2 training step, all ranks with parts of this batch",
                                  "tokens", tokens, gpt2_points(), Scaling::strong),
           curve<llama_train_step>("llama_shared", "a whole Llama training step, whose tensors all ranks share",
-                                  "tokens", tokens, llama_points(), Scaling::shared),
+                                  "tokens", tokens, llama_points(), Scaling::tensors),
+          curve<llama_train_step>("llama_sequences",
+                                  "a whole Llama training step, each rank with parts of all sequences", "tokens",
+                                  tokens, llama_points(), Scaling::sequences),
+          curve<gpt2_train_step>("gpt2_stages", "a whole GPT-2 training step, each rank with some of the layers",
+                                 "tokens", tokens, in_micro_batches(gpt2_points(), 8), Scaling::layers),
           curve<mixtral_train_step>("mixtral_weak", "a whole Mixtral training step, each rank with this batch",
                                     "tokens", tokens, mixtral_points(), Scaling::weak),
+          curve<mixtral_train_step>("mixtral_experts",
+                                    "a whole Mixtral training step, each rank with this batch and some of the experts",
+                                    "tokens", tokens, mixtral_points(), Scaling::experts),
           curve<resnet_train_step>("resnet_weak", "a whole ResNet training step, each rank with this batch", "images",
                                    {"n"}, resnet_points(), Scaling::weak),
           curve<resnet_train_step>("resnet_strong", "a whole ResNet training step, all ranks with parts of this batch",

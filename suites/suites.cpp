@@ -62,9 +62,6 @@ std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));
 }
 
-namespace {
-
-/// The case with the sequences that each rank has.
 Case with_part_of_sequences(Case c) {
   const int ranks = c.parallel().cp;
   for (auto& [axis, extent] : c.dims) {
@@ -76,8 +73,6 @@ Case with_part_of_sequences(Case c) {
   }
   return c;
 }
-
-}  // namespace
 
 std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                              std::vector<std::string> dims, Grid grid,

@@ -57,6 +57,10 @@ inline constexpr const char* loss_scaling_mode = "loss_scaling";
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 
+/// The case of a step whose ranks share sequences (RankLayout::cp), with the part that each has as its dimension "s".
+/// Throws ProgramError for one that they cannot share equally.
+[[nodiscard]] Case with_part_of_sequences(Case c);
+
 /// What ranks can share of a training step besides its batch and its weights.
 struct StepSharing {
   bool tensors = false;    ///< its layers say how their weights are cut (Layers::linear)

@@ -196,13 +196,10 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
   const bool fits = style.width == 0 || widest_line(rows) <= style.width;
   constexpr int usual_width = 92;
   return wrap(
-             "Scaling. Each rank has the same work; in steps named strong, and where ranks share tensors or layers "
-             "(tp, "
-             "pp), all together have that of one. Efficiency: rate per processor or SM over that of one rank, where "
-             "that ran "
-             "too; exposed: communication that computing does not hide; slowest: how late the last rank is. "
-             "Unknown: "
-             "the timings are too unsure to tell.",
+             "Scaling. Each rank has the work that one has alone; in steps named strong, shared, stages and sequences, "
+             "and with tp, pp or cp, its part of that. Efficiency: rate per processor or SM over that of one rank, "
+             "where that ran too; exposed: communication that computing does not hide; slowest: how late the last rank "
+             "is. Unknown: the timings are too unsure to tell.",
              width_up_to(usual_width, style), 0) +
          "\n" + (fits ? rows : list) + "\n";
 }

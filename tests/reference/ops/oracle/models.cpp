@@ -27,15 +27,18 @@ void add_models(OraclePrograms& all) {
   add("transformer", "gpt2_train_step", gpt2);
   add("scaling", "gpt2_weak", gpt2);
   add("scaling", "gpt2_strong", gpt2);
+  add("scaling", "gpt2_stages", gpt2, 1);  // what several ranks make of it is parallel_steps_test's, as of those below
   add("transformer", "gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
   const Dims llama{{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}};
   add("transformer", "llama_train_step", llama);
-  add("scaling", "llama_shared", llama, 1);  // that parts of tensors make the same is parallel_steps_test's
+  add("scaling", "llama_shared", llama, 1);
+  add("scaling", "llama_sequences", llama, 1);
   add("transformer", "llama_block", {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}});
   const Dims mixtral{{"b", 2},  {"s", 5},  {"layers", 2},  {"h", 24}, {"heads", 6},
                      {"kv", 2}, {"f", 20}, {"experts", 5}, {"k", 2},  {"vocab", 17}};
   add("moe", "mixtral_train_step", mixtral);
   add("scaling", "mixtral_weak", mixtral);
+  add("scaling", "mixtral_experts", mixtral, 1);
   add("moe", "mixtral_block",
       {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}, {"experts", 4}, {"k", 3}});
   add("moe", "deepseek_block",

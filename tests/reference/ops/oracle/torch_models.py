@@ -138,7 +138,7 @@ def gpt2_block(w, prefix, x, heads):
     return x + mlp(w, prefix, layer_norm(w, prefix + "ln2", x, 1e-5), "tanh")
 
 
-@step_of("gpt2_train_step gpt2_weak gpt2_strong", adamw)
+@step_of("gpt2_train_step gpt2_weak gpt2_strong gpt2_stages", adamw)
 def gpt2_train_step(rank, w):
     s, layers, heads = (rank.dims[name] for name in ("s", "layers", "heads"))
     x = w["wte"][rank.named("tokens").reshape(-1, s)] + w["wpe"][torch.arange(s)]
@@ -184,7 +184,7 @@ def swiglu_mlp(rank, w, prefix, x):
     return F.linear(F.silu(gate) * up, w[prefix + "down.w"])
 
 
-@step_of("llama_train_step llama_shared", adamw)
+@step_of("llama_train_step llama_shared llama_sequences", adamw)
 def llama_train_step(rank, w, feed_forward=swiglu_mlp):
     x = w["embedding.table"][rank.named("tokens").reshape(rank.dims["b"], -1)]
     for layer in range(rank.dims["layers"]):
@@ -350,7 +350,7 @@ def mixtral_experts(rank, w, prefix, x):
     return of_experts(w, prefix, x, torch.softmax(logits.masked_fill(~chosen, -math.inf), -1))
 
 
-@step_of("mixtral_train_step mixtral_weak", adamw)
+@step_of("mixtral_train_step mixtral_weak mixtral_experts", adamw)
 def mixtral_train_step(rank, w):
     return llama_train_step(rank, w, mixtral_experts)
 
