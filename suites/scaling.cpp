@@ -2,6 +2,7 @@
 // case names, as in suites transformer and convnet. Strong: all ranks together have it, a part each. Or they work on it
 // together: each has a part of the tensors, of the layers, or of every sequence. Or each has its own and some of the
 // experts, for the tokens of all.
+#include <algorithm>
 #include <optional>
 
 #include "suites/models/gpt2.h"
@@ -57,9 +58,13 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
                     std::move(item), CacheMode::step};
   info.most_ranks = 64;
   info.on_all_ranks = true;
-  if (scaling == Scaling::strong) info.ranks_divide = dims.front();
   const std::optional<Shared> shared = shared_in(scaling);
-  if (shared) info.ranks_divide = shared->dimension;
+  if (shared || scaling == Scaling::strong) {
+    info.fits = [divided = shared ? shared->dimension : dims.front()](const Dims& extents, int ranks) {
+      const auto dim = std::ranges::find(extents, divided, &Dims::value_type::first);
+      return dim->second % ranks == 0;
+    };
+  }
   Grid grid;
   grid.points = std::move(points);  // in f32 and bf16, the small ones in f32
   for (Point& point : grid.points) {

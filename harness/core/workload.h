@@ -1,6 +1,7 @@
 // A workload: what is run. One file in suites/ declares its grid and builds its program; everything else is derived.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,8 +47,9 @@ struct WorkloadInfo {
   /// How many ranks it can run on; one by default.
   int fewest_ranks = 1;
   int most_ranks = 1;
-  bool on_all_ranks = false;      ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
-  std::string ranks_divide = {};  ///< a dimension of which each rank has an equal part; empty: none
+  bool on_all_ranks = false;  ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
+  /// Whether so many ranks can run a point with these extents; others are left out. None: all can.
+  std::function<bool(const Dims& dims, int ranks)> fits = {};
   bool shards_weights = false;    ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
   bool shares_tensors = false;    ///< whether its ranks can share its tensors (RankLayout::tp)
   bool spreads_experts = false;   ///< whether its ranks can have some of its experts each (RankLayout::ep)

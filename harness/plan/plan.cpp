@@ -225,11 +225,6 @@ class Planner {
     return ranks >= info.fewest_ranks && ranks <= info.most_ranks;
   }
 
-  [[nodiscard]] static bool has_equal_parts(const WorkloadInfo& info, const Point& point, int ranks) {
-    const auto dim = std::ranges::find(point.dims, info.ranks_divide, &Dims::value_type::first);
-    return dim == point.dims.end() || dim->second % ranks == 0;
-  }
-
   [[nodiscard]] static bool has_layers_for(const Point& point, const RankLayout& parallel) {
     const auto dim = std::ranges::find(point.dims, "layers", &Dims::value_type::first);
     return dim == point.dims.end() || dim->second >= parallel.pp * parallel.vp;
@@ -324,7 +319,8 @@ class Planner {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe, declared_point)) continue;
           for (const auto& [ranks, parallel] : layouts_of(declared.info)) {
-            if (!has_equal_parts(declared.info, point, ranks) || !has_layers_for(point, parallel)) continue;
+            if (declared.info.fits && !declared.info.fits(point.dims, ranks)) continue;
+            if (!has_layers_for(point, parallel)) continue;
             if (parallel.tp > 1 && gpubench::recipe(recipe).quantizes()) continue;  // by the amax of whole tensors
             for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks, parallel);
           }
