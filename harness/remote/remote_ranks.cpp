@@ -137,6 +137,17 @@ class RemoteCommunicator final : public Communicator {
   std::shared_ptr<StallWatch> watch_;
 };
 
+/// "ranks of a: 0, 1; of b: 2, 3"; empty where there is one host.
+std::string hosts_text(std::span<const std::string> hosts) {
+  std::map<std::string, std::vector<int>> on;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) on[hosts[rank]].push_back(static_cast<int>(rank));
+  if (on.size() < 2) return "";
+  std::string text;
+  for (const auto& [host, ranks] : on)
+    text += fmt::format("{} of {}: {}", text.empty() ? "ranks" : ";", host, RankGroup(ranks).to_string());
+  return text;
+}
+
 std::string libraries_text(const DeviceInfo& device) {
   std::string text = device.kind;
   for (const auto& [name, version] : device.libraries) text += fmt::format(", {} {}", name, version);
@@ -197,6 +208,7 @@ RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, doubl
     hosts_.push_back(hello.host);
     names.push_back(name);
   }
+  if (std::string hosts = hosts_text(hosts_); !hosts.empty()) notes_.push_back(std::move(hosts));
   watch_ = std::make_shared<StallWatch>(names, limit_s);
   for (std::size_t rank = 0; rank < channels.size(); ++rank)
     processes_.push_back(

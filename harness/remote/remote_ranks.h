@@ -26,7 +26,7 @@ class RemoteRanks {
   RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
-  /// What differs between them and is worth a word: clocks, processors.
+  /// What differs between them and is worth a word: hosts, clocks, processors.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
   /// The first `ranks` of them. Throws Unsupported where there are not so many.

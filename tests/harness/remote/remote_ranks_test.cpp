@@ -100,6 +100,18 @@ TEST(RemoteRanks, AreOneDeviceWithNothingCountedTwice) {
   EXPECT_EQ(property(set.device, "hosts"), "1");
 }
 
+TEST(RemoteRanks, WhichRanksAreOnWhichHostIsToldWhereThereAreSeveral) {
+  const auto on = [](int rank) {
+    ServerSetup setup = testing::usual_setup(rank);
+    setup.hello.host = rank == 1 ? "b" : "a";
+    return setup;
+  };
+  MemoryProcesses processes(3, 15.0, on);
+  EXPECT_EQ(processes.ranks().notes(), std::vector<std::string>{"ranks of a: 0, 2; of b: 1"});
+  MemoryProcesses alone(1, 15.0, on);
+  EXPECT_TRUE(alone.ranks().notes().empty());
+}
+
 TEST(RemoteRanks, RunsOfBytesAreReadFromWhicheverRankHasThem) {
   MemoryProcesses processes(2);
   const std::unique_ptr<Backend> ranks = open_rank_group(processes.ranks().open(2));
