@@ -97,7 +97,7 @@ void RemoteProcess::begin(const MessageWriter& request) {
 }
 
 std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
-                                                         const std::function<void(const Beat&)>& on_beat) {
+                                                          const std::function<void(const Beat&)>& on_beat) {
   bool ends = true;  // what throws does, too
   const auto after = at_end([&] {
     if (ends) turn_.give_back();
@@ -108,7 +108,7 @@ std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
 }
 
 std::optional<std::vector<std::byte>> RemoteProcess::next(double seconds,
-                                                         const std::function<void(const Beat&)>& on_beat) {
+                                                          const std::function<void(const Beat&)>& on_beat) {
   std::optional<std::vector<std::byte>> message;
   try {
     message = channel_.receive(seconds);

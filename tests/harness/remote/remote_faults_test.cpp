@@ -187,8 +187,7 @@ TEST(RemoteFaults, AProcessThatHangsInTheOpeningOfItsDeviceIsNamedAndNoneOfItsPe
     (void)processes->ranks();
     FAIL();
   } catch (const DeviceLost& e) {
-    EXPECT_EQ(std::string(e.what()),
-              "process 0 (pid 100 on host0) has come no further for 1 s, last in 'describe'");
+    EXPECT_EQ(std::string(e.what()), "process 0 (pid 100 on host0) has come no further for 1 s, last in 'describe'");
   }
   never.set_value();
 }
