@@ -123,6 +123,13 @@ Program passed_round(const Case& c, const Recipe& r) {
   return p;
 }
 
+Program passed_in_pairs(const Case& c, const Recipe& r) {
+  Program p;
+  send_recv(p, {c.ranks, 1, static_cast<int>(c.dim("round"))}, "y",
+            on_each(p, c, r, elements(c, r), Fill::normal(1.0)));
+  return p;
+}
+
 constexpr std::int64_t kib = 1024;
 constexpr std::int64_t mib = kib * kib;
 
@@ -185,13 +192,39 @@ Grid in_place_too(Grid grid) {
                                });
 }
 
-std::shared_ptr<const Workload> collective(std::string name, std::string description, Grid grid,
-                                           Program (*build)(const Case&, const Recipe&)) {
+/// A link's bandwidth and its latency, in each round in which the most ranks meet in pairs.
+Grid rounds_of_all_pairs() {
+  Grid grid;
+  grid.recipes = {"f32"};
+  for (Point point : {message(64 * kib, "", Tier::smoke), message(64 * mib, "", Tier::quick),
+                      message(8, "latency", Tier::standard, {}, {}, Cadence::isolated)}) {
+    point.dims.emplace_back("round", 0);
+    for (int round = 1; round <= rounds_of_pairs(most_ranks); ++round) {
+      point.dims.back().second = round;
+      grid.points.push_back(point);
+    }
+  }
+  return grid;
+}
+
+WorkloadInfo of_ranks(std::string name, std::string description) {
   WorkloadInfo info{std::move(name), std::move(description), "", PrimaryMetric::bytes_per_s,
                     "messages",      CacheMode::cold};
   info.fewest_ranks = 2;
   info.most_ranks = most_ranks;
-  return declare({std::move(info), std::move(grid), build, [](const Case&) { return 1.0; }});
+  return info;
+}
+
+std::shared_ptr<const Workload> collective(std::string name, std::string description, Grid grid,
+                                           Program (*build)(const Case&, const Recipe&)) {
+  return declare(
+      {of_ranks(std::move(name), std::move(description)), std::move(grid), build, [](const Case&) { return 1.0; }});
+}
+
+std::shared_ptr<const Workload> pairs(std::string name, std::string description) {
+  WorkloadInfo info = of_ranks(std::move(name), std::move(description));
+  info.fits = [](const Dims& dims, int ranks) { return dims.back().second <= rounds_of_pairs(ranks); };
+  return declare({std::move(info), rounds_of_all_pairs(), passed_in_pairs, [](const Case&) { return 1.0; }});
 }
 
 }  // namespace
@@ -213,6 +246,7 @@ Suite collectives() {
               collective("all_to_all", "a block from each rank to each", sizes(), exchanged<even>),
               collective("all_to_all_uneven", "blocks of different sizes, some empty", sizes(), exchanged<uneven>),
               collective("send_recv", "from each rank to the next, round the ring", sizes(), passed_round),
+              pairs("send_recv_pairs", "each two ranks exchange, all pairs of a round at once"),
           }};
 }
 

@@ -201,6 +201,8 @@ struct RankSpread {
   std::optional<double> compute_only_ns{};        ///< the step without its collectives; per run
   std::optional<double> exposed_communication{};  ///< the rest, as a share of the step
   std::optional<double> efficiency{};             ///< rate per unit over that of the same case on one rank, in this run
+  /// Where ranks exchange in pairs: with whom each does; itself: with nobody. So their times are those of links.
+  std::optional<std::vector<int>> partners{};
 };
 
 struct Derived {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "harness/core/record.h"
+#include "harness/measure/links.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {
@@ -60,13 +61,6 @@ void add_energy(Derived& derived, std::optional<double> joules, const Summary& s
   if (joules && work > 0.0) derived.energy_per_work_j = *joules / work;
 }
 
-namespace {
-
-constexpr double apart = 0.05;
-constexpr double nearly_always = 0.8;
-
-}  // namespace
-
 std::optional<RankSpread> rank_spread(std::span<const RoundRecord> rounds) {
   std::vector<double> straggles;
   std::map<int, int> slowest;
@@ -92,7 +86,7 @@ std::optional<RankSpread> rank_spread(std::span<const RoundRecord> rounds) {
 }
 
 std::vector<std::string> straggler_flags(const RankSpread& spread) {
-  if (!(spread.straggler > apart)) return {};
+  if (spread.partners || !(spread.straggler > alike)) return {};
   if (spread.slowest_share > nearly_always) return {"rank " + std::to_string(spread.slowest) + " straggles"};
   return {"stragglers"};
 }

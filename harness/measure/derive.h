@@ -25,7 +25,8 @@ void add_energy(Derived& derived, std::optional<double> joules, const Summary& s
 [[nodiscard]] std::optional<RankSpread> rank_spread(std::span<const RoundRecord> rounds);
 
 /// "rank 1 straggles": where ranks are more than 5% apart and the same one is the slowest in more than 80% of samples;
-/// "stragglers" where it is not always the same rank.
+/// "stragglers" where it is not always the same rank. None where ranks exchange in pairs: their times are those of
+/// links, which are compared over all pairs (links.h).
 [[nodiscard]] std::vector<std::string> straggler_flags(const RankSpread& spread);
 
 /// Fills in RankSpread::efficiency of every case that was measured on one rank as well: items per second and unit

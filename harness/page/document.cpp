@@ -57,8 +57,8 @@ const SectionSpec specs[] = {
      count_cases_above_the_roof},
     {"scaling",
      "Scaling over ranks",
-     "Each rank has the same work; in steps named strong or shared, and where ids say tp, all ranks together have that "
-     "of one. The dashed line grows with the number of processors or SMs; "
+     "Each rank has the work that one has alone; in steps named strong, shared, stages and sequences, and with tp, pp "
+     "or cp, its part of that. The dashed line grows with the number of processors or SMs; "
      "efficiency is the rate of each of them against one rank. What rests on an unreliable timing, or is "
      "impossible beyond its own uncertainty (an efficiency above 100%, exposed communication below 0%), is unknown.",
      {{workloads_on_several_ranks, draw_scaling}}},
@@ -67,6 +67,12 @@ const SectionSpec specs[] = {
      "What crosses the links, by nccl-tests' definition, so that collectives and rank counts can be compared with each "
      "other and with the link. Small messages are bound by latency: the slope at the left.",
      {{collectives_with_a_curve, draw_bus_curve}, {collectives_of_few_sizes, draw_bus_bars}}},
+    {"links",
+     "Links between ranks",
+     "Each two ranks exchange a message, all pairs of a round at once: rank by rank, the rate of a link as a share of "
+     "that of the middle one. What is over 5% behind in most rounds is marked.",
+     {},
+     links_of},
     {"error-budget",
      "Error budget",
      "The largest error of each kind of op as a share of what its arithmetic allows: 0 is exact, 1 the whole bound. "

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/core/record.h"
+#include "harness/measure/links.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
@@ -287,6 +288,48 @@ void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures) {
     }));
   }
   figures.push_back({"few-sizes", std::move(chart), collectives_table(cases, {{{"collective"}, collective_name}})});
+}
+
+std::vector<Figure> links_of(const Side& side, std::size_t /*drawn*/) {
+  std::vector<Figure> figures;
+  for (const LinkMap& map : link_maps(side.report->cases)) {
+    chart::HeatMap chart;
+    chart.title = map.name;
+    DataTable table{
+        "", {{"ranks"}, {"time", true, "s"}, {"rate each way", true, "B/s"}, {"behind", true}, {"rounds behind"}}, {}};
+    for (int a = 0; a < map.ranks; ++a) {
+      chart.columns.push_back(fmt::format("{}", a));
+      chart.rows.push_back(fmt::format("rank {}", a));
+      std::vector<chart::HeatCell>& row = chart.cells.emplace_back();
+      for (int b = 0; b < map.ranks; ++b) {
+        const Link* link = map.between(a, b);
+        if (link == nullptr) {
+          row.emplace_back();
+          continue;
+        }
+        const Lateness& lateness = link->lateness;
+        const char* const unsure = lateness.unreliable ? "~" : "";
+        const std::string rate = unsure + format_quantity(map.rate(link->median_ns), "B/s");
+        const std::string rounds = fmt::format("{} of {}", lateness.rounds_late, lateness.rounds);
+        row.push_back({fmt::format("{:.0f}%", 100.0 / (1.0 + lateness.late)), std::clamp(2.0 * lateness.late, 0.0, 1.0),
+                       lateness.is_sure(),
+                       fmt::format("ranks {} and {}: {} each way, {:+.1f}%, behind in {} rounds", a, b, rate,
+                                   100.0 * lateness.late, rounds)});
+        if (a < b)
+          table.rows.push_back({fmt::format("{} and {}", a, b), unsure + format_time_ns(link->median_ns), rate,
+                                percent_text(lateness.late), rounds});
+      }
+    }
+    table.title = counted(map.links.size(), "link");
+    std::string late;
+    for (const LatePart& part : late_parts(map))
+      late += fmt::format(" {}: {} behind.", part.name, percent_text(part.lateness.late));
+    chart.description =
+        fmt::format("Ranks by ranks, each cell the rate of a link as a share of the middle one's, {}.{}",
+                    format_quantity(map.rate(map.middle_ns), "B/s"), late.empty() ? " None is surely behind." : late);
+    figures.push_back({slug(map.name), std::move(chart), std::move(table)});
+  }
+  return figures;
 }
 
 }  // namespace gpubench::page

@@ -118,6 +118,9 @@ void draw_bus_curve(std::span<const Entry> collective, std::vector<Figure>& figu
 [[nodiscard]] std::vector<Entries> collectives_of_few_sizes(std::span<const Side> sides);
 void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures);
 
+/// Heat maps per report, one for each size of message at which ranks exchanged in pairs: what each link reaches.
+[[nodiscard]] std::vector<Figure> links_of(const Side& side, std::size_t drawn);
+
 /// A heat map per report: op kinds by precision, the largest error over its bound among all judged elements of all
 /// checks, failing ones too, which are marked: 1 is the whole of the bound. Ops of which nothing was judged are left
 /// out.

@@ -223,6 +223,7 @@ class CaseConsistency {
     const auto rate = [&](const char* key, double told, double work) {
       compare(node.at(key), told, work / seconds, "work and median make");
     };
+    if (d.ranks && d.ranks->partners) partners(*d.ranks->partners, node.at("ranks").at("partners"));
     rate("flop_per_s", d.flop_per_s, d.flop);
     rate("bytes_per_s", d.bytes_per_s, d.bytes);
     const std::string& unit = d.headline_unit;
@@ -237,6 +238,15 @@ class CaseConsistency {
     if (d.peak && d.peak->peak && d.peak->of_peak) {
       compare(node.at("peak").at("of_peak"), *d.peak->of_peak, d.peak->rate / *d.peak->peak, "rate over peak is", 1.0);
     }
+  }
+
+  void partners(const std::vector<int>& with, const Node& node) {
+    bool mutual = with.size() == static_cast<std::size_t>(record_.c.ranks);
+    for (std::size_t rank = 0; mutual && rank < with.size(); ++rank) {
+      const auto other = static_cast<std::size_t>(with[rank]);
+      mutual = with[rank] >= 0 && other < with.size() && static_cast<std::size_t>(with[other]) == rank;
+    }
+    require(mutual, node, fmt::format("is not who exchanges with whom of {} ranks", record_.c.ranks));
   }
 
   const CaseRecord& record_;

@@ -193,6 +193,7 @@ void visit(Archive& a, RankSpread& r) {
   a("compute_only_ns", r.compute_only_ns);
   a("exposed_communication", r.exposed_communication, {.sign = Sign::any, .most = 1.0});
   a("efficiency", r.efficiency);
+  a("partners", r.partners, {.note = "since 1.13; with whom each rank exchanges, where they do in pairs", .least = 2});
 }
 
 template <class Archive>

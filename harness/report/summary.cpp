@@ -1,10 +1,11 @@
-// summary_text(), verdict_text() and scaling_text(): what all cases of a run came to.
+// summary_text(), verdict_text(), scaling_text() and links_text(): what all cases of a run came to.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "harness/core/record.h"
+#include "harness/measure/links.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
@@ -202,6 +203,42 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
              "is. Unknown: the timings are too unsure to tell.",
              width_up_to(usual_width, style), 0) +
          "\n" + (fits ? rows : list) + "\n";
+}
+
+std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  constexpr int usual_width = 92;
+  constexpr std::size_t most_parts = 8;
+  std::string text;
+  const auto say = [&](const std::string& line, int indent) {
+    text += std::string(static_cast<std::size_t>(indent), ' ') + fitted(line, style.width, indent + 2) + "\n";
+  };
+  for (const LinkMap& map : link_maps(records)) {
+    const auto slowest = std::max_element(map.links.begin(), map.links.end(),
+                                          [](const Link& a, const Link& b) { return a.median_ns < b.median_ns; });
+    const auto time_and_rate = [&](double ns) {
+      return fmt::format("{} ({} each way)", format_time_ns(ns), format_quantity(map.rate(ns), "B/s"));
+    };
+    say(visible(map.name), 0);
+    say(fmt::format("{} links, the middle one {}, the slowest {}, between ranks {} and {}", map.links.size(),
+                    time_and_rate(map.middle_ns), time_and_rate(slowest->median_ns), slowest->a, slowest->b),
+        2);
+    const std::vector<LatePart> late = late_parts(map);
+    for (std::size_t i = 0; i < std::min(late.size(), most_parts); ++i) {
+      say(fmt::format("{}: {:.1f}% behind, in {} of {} rounds", late[i].name, 100.0 * late[i].lateness.late,
+                      late[i].lateness.rounds_late, late[i].lateness.rounds),
+          2);
+    }
+    if (late.size() > most_parts) say(fmt::format("and {} more, in the report", late.size() - most_parts), 2);
+    if (late.empty()) say("none is surely behind", 2);
+    const auto unreliable = std::ranges::count_if(map.links, [](const Link& l) { return l.lateness.unreliable; });
+    if (unreliable > 0) say(fmt::format("of {} the timings are too unsure to tell", unreliable), 2);
+  }
+  if (text.empty()) return "";
+  return wrap(
+             "Links. Each two ranks exchange a message, all pairs of a round at once. A rank whose links are over 5% "
+             "behind the middle one in most rounds is named, and so is a link whose ranks are not.",
+             width_up_to(usual_width, style), 0) +
+         "\n" + text + "\n";
 }
 
 }  // namespace gpubench

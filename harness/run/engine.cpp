@@ -15,6 +15,7 @@
 #include "harness/run/forwarding_backend.h"
 #include "harness/run/impl_probes.h"
 #include "harness/run/timing.h"
+#include "reference/ops/collective.h"
 
 namespace gpubench {
 namespace {
@@ -397,6 +398,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     const Cost cost{active.planned->cost.flop, real.bytes, real.message_bytes};
     record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
     record.derived.ranks = rank_spread(record.rounds);
+    if (record.derived.ranks) record.derived.ranks->partners = partners_of(active.prepared->program());
     if (record.derived.ranks && compute_only_ns && record.summary.median_ns > 0.0) {
       record.derived.ranks->compute_only_ns = compute_only_ns;
       record.derived.ranks->exposed_communication = 1.0 - *compute_only_ns / record.summary.median_ns;

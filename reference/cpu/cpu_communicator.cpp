@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -169,17 +170,20 @@ struct SmallSum {
 
 class CollectiveLaunch : public LaunchImpl {
  public:
-  CollectiveLaunch(MeetingPoint& where, std::vector<cpu::RankWork> work, std::vector<SmallSum> small)
-      : where_(where), work_(std::move(work)), small_(std::move(small)) {}
-  [[nodiscard]] MeetingPoint& where() const { return where_; }
-  [[nodiscard]] const cpu::RankWork& of(int member) const { return work_[static_cast<std::size_t>(member)]; }
-  /// One for each member; empty but for small sums.
-  [[nodiscard]] const std::vector<SmallSum>& small() const { return small_; }
+  struct Member {
+    MeetingPoint* where = nullptr;  ///< with those whose tensors it reads, and who read its own
+    cpu::RankWork work;
+    std::optional<SmallSum> small = {};
+  };
+  CollectiveLaunch(RankGroup group, std::vector<Member> members)
+      : group_(std::move(group)), members_(std::move(members)) {}
+  [[nodiscard]] const Member& of(int rank) const {
+    return members_[static_cast<std::size_t>(group_.position(rank).value())];
+  }
 
  private:
-  MeetingPoint& where_;
-  std::vector<cpu::RankWork> work_;
-  std::vector<SmallSum> small_;
+  RankGroup group_;
+  std::vector<Member> members_;
 };
 
 class CpuCommunicator final : public Communicator {
@@ -194,18 +198,21 @@ class CpuCommunicator final : public Communicator {
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
     const auto* own = dynamic_cast<const CollectivePlan*>(plan.get());
     if (own == nullptr) throw BackendError("cpu: the plan is empty or of another backend; expected a collective's");
-    MeetingPoint& where = points_.of(own->call().group, spins_);
-    return std::make_shared<CollectiveLaunch>(where, cpu::work_of(own->call(), tensors),
-                                              small_sums(where, own->call(), tensors));
+    const OpCall& call = own->call();
+    std::vector<CollectiveLaunch::Member> members;
+    for (cpu::RankWork& work : cpu::work_of(call, tensors))
+      members.push_back({&points_.of(who_meet(call, static_cast<int>(members.size())), spins_), std::move(work)});
+    add_small_sums(members, call, tensors);
+    return std::make_shared<CollectiveLaunch>(call.group, std::move(members));
   }
 
   void run(const Launch& launch, int rank) override {
-    const auto& own = dynamic_cast<const CollectiveLaunch&>(*launch);
-    const int member = own.where().members.position(rank).value();
-    if (!own.small().empty()) return run_small(own, member);
-    own.where().barrier.arrive(member);
-    cpu::run_work(own.of(member), threads_);
-    own.where().barrier.arrive(member);
+    const CollectiveLaunch::Member& own = dynamic_cast<const CollectiveLaunch&>(*launch).of(rank);
+    const int place = own.where->members.position(rank).value();
+    if (own.small) return run_small(*own.small, *own.where, place);
+    own.where->barrier.arrive(place);
+    cpu::run_work(own.work, threads_);
+    own.where->barrier.arrive(place);
   }
 
   void stop() override { points_.stop(); }
@@ -219,34 +226,39 @@ class CpuCommunicator final : public Communicator {
   [[nodiscard]] std::vector<int> waiting() const override { return points_.waiting(); }
 
  private:
-  static std::vector<SmallSum> small_sums(const MeetingPoint& where, const OpCall& call,
-                                          std::span<const Tensor> tensors) {
-    const std::size_t members = where.places.size();
-    if (call.kind != all_reduce_kind || call.inputs.size() != members) return {};
-    if (tensors[0].spec.bytes() > small_bytes) return {};
-    std::vector<SmallSum> sums;
-    for (std::size_t member = 0; member < members; ++member) {
+  /// Pairs that exchange need not wait for other pairs, so that a link's time is its own.
+  static RankGroup who_meet(const OpCall& call, int member) {
+    if (call.kind != send_recv_kind || call.attributes.as<SendRecv>().round == 0) return call.group;
+    const int other = call.attributes.as<SendRecv>().receiver(member);
+    if (other == member) return RankGroup({call.group[member]});
+    return RankGroup({call.group[std::min(member, other)], call.group[std::max(member, other)]});
+  }
+
+  static void add_small_sums(std::vector<CollectiveLaunch::Member>& members, const OpCall& call,
+                             std::span<const Tensor> tensors) {
+    if (call.kind != all_reduce_kind || call.inputs.size() != members.size()) return;
+    if (tensors[0].spec.bytes() > small_bytes) return;
+    for (std::size_t member = 0; member < members.size(); ++member) {
       SmallSum sum{tensors[member].data, static_cast<std::size_t>(tensors[member].spec.bytes()), {}};
       for (std::size_t turn = 0; turn < 2; ++turn) {
         ReduceTask task{tensors[member].spec.dtype,
                         call.attributes.as<AllReduce>().reduction,
                         {},
-                        {tensors[member + members].data},
+                        {tensors[member + members.size()].data},
                         tensors[member].spec.shape.elements()};
-        for (const MeetingPoint::Place& peer : where.places) task.from.push_back(peer.bytes[turn].data());
+        for (const MeetingPoint::Place& peer : members[member].where->places)
+          task.from.push_back(peer.bytes[turn].data());
         sum.of_turn[turn].tasks.reductions.push_back(std::move(task));
       }
-      sums.push_back(std::move(sum));
+      members[member].small = std::move(sum);
     }
-    return sums;
   }
 
-  static void run_small(const CollectiveLaunch& launch, int member) {
-    const SmallSum& sum = launch.small()[static_cast<std::size_t>(member)];
-    MeetingPoint::Place& place = launch.where().places[static_cast<std::size_t>(member)];
+  static void run_small(const SmallSum& sum, MeetingPoint& where, int member) {
+    MeetingPoint::Place& place = where.places[static_cast<std::size_t>(member)];
     const auto turn = static_cast<std::size_t>(place.turns++ % 2);
     std::memcpy(place.bytes[turn].data(), sum.input, sum.bytes);
-    launch.where().barrier.arrive(member);
+    where.barrier.arrive(member);
     cpu::run_work(sum.of_turn[turn], 1);
   }
 

@@ -141,12 +141,11 @@ Steps all_to_all_steps(const Operands& o, int rank) {
 }
 
 Steps send_recv_steps(const Operands& o, int rank) {
-  const int shift = o.call.attributes.as<SendRecv>().shift;
-  const auto around = [&](int at) { return (at % o.ranks + o.ranks) % o.ranks; };
+  const auto& attributes = o.call.attributes.as<SendRecv>();
   const Tensor& x = o.x[as_size(rank)];
   const Tensor& y = o.y[as_size(rank)];
-  return {send_step(o.nccl, x.data, x.spec.bytes(), around(rank + shift)),
-          recv_step(o.nccl, y.data, y.spec.bytes(), around(rank - shift))};
+  return {send_step(o.nccl, x.data, x.spec.bytes(), attributes.receiver(rank)),
+          recv_step(o.nccl, y.data, y.spec.bytes(), attributes.sender(rank))};
 }
 
 }  // namespace

@@ -199,16 +199,13 @@ std::function<void()> all_to_all_of(const Group& group, const AllToAll& blocks, 
   };
 }
 
-std::function<void()> send_recv_of(const Group& group, int shift, const Tensor& x, const Tensor& y) {
-  const auto place = [&](int distance) {
-    return ((group.member + distance) % group.members + group.members) % group.members;
+std::function<void()> send_recv_of(const Group& group, const SendRecv& attributes, const Tensor& x, const Tensor& y) {
+  return [=, to = attributes.receiver(group.member), from = attributes.sender(group.member),
+          bytes = as_count(x.spec.bytes()), data = x.data, result = y.data] {
+    run_check(
+        MPI_Sendrecv(data, bytes, MPI_BYTE, to, 0, result, bytes, MPI_BYTE, from, 0, group.comm, MPI_STATUS_IGNORE),
+        "MPI_Sendrecv");
   };
-  return
-      [=, to = place(shift), from = place(-shift), bytes = as_count(x.spec.bytes()), data = x.data, result = y.data] {
-        run_check(
-            MPI_Sendrecv(data, bytes, MPI_BYTE, to, 0, result, bytes, MPI_BYTE, from, 0, group.comm, MPI_STATUS_IGNORE),
-            "MPI_Sendrecv");
-      };
 }
 
 class MpiCollectives final : public RankCollectives {
@@ -298,7 +295,7 @@ class MpiCollectives final : public RankCollectives {
     if (call.kind == all_gather_kind) return all_gather_of(group, x, y);
     if (call.kind == broadcast_kind) return broadcast_of(group, call.attributes.as<Broadcast>().root, x.data, y);
     if (call.kind == all_to_all_kind) return all_to_all_of(group, call.attributes.as<AllToAll>(), x, y);
-    return send_recv_of(group, call.attributes.as<SendRecv>().shift, x, y);
+    return send_recv_of(group, call.attributes.as<SendRecv>(), x, y);
   }
 
   /// Its communicator is made when its first collective is bound.

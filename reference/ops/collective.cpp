@@ -316,9 +316,34 @@ std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, st
   return appended(program, std::move(call));
 }
 
+int SendRecv::receiver(int member) const {
+  const auto modulo = [](int number, int m) { return (number % m + m) % m; };
+  if (round == 0) return modulo(member + shift, ranks);
+  const int m = rounds_of_pairs(ranks);
+  const int itself = modulo(round * ((m + 1) / 2), m);  // twice that is the round: m is odd
+  if (member == m) return itself;                       // the last of an even number
+  return member == itself && m < ranks ? m : modulo(round - member, m);
+}
+
+int SendRecv::sender(int member) const { return SendRecv{ranks, -shift, round}.receiver(member); }
+
+std::optional<std::vector<int>> partners_of(const Program& program) {
+  if (program.ops().size() != 1 || program.op(0).kind != send_recv_kind) return std::nullopt;
+  const OpCall& call = program.op(0);
+  const auto& attributes = call.attributes.as<SendRecv>();
+  if (attributes.round == 0) return std::nullopt;
+  std::vector<int> partners(static_cast<std::size_t>(attributes.ranks));
+  for (int member = 0; member < attributes.ranks; ++member)
+    partners[static_cast<std::size_t>(call.group[member])] = call.group[attributes.receiver(member)];
+  return partners;
+}
+
 std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std::string label,
                                std::span<const ValueId> x, const RankGroup& group) {
   const Members members = members_of(program, send_recv_kind, attributes.ranks, group);
+  if (attributes.round < 0 || attributes.round > rounds_of_pairs(attributes.ranks))
+    throw ProgramError("send_recv '" + label + "' has round " + std::to_string(attributes.round) + "; expected 1 to " +
+                       std::to_string(rounds_of_pairs(attributes.ranks)) + ", or 0 for a ring");
   expect_one_each(send_recv_kind, members, x);
   expect_alike(program, send_recv_kind, members, x);
   OpCall call = call_of(send_recv_kind, attributes, Math{}, label, members, x);

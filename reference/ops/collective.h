@@ -138,19 +138,31 @@ Source: MPI 4.1, chapter 6; NCCL user guide)"};
 struct SendRecv {
   int ranks = 1;
   int shift = 1;
+  int round = 0;  ///< from 1 on: ranks exchange in pairs, and there is no ring
+  /// The member that gets what this one sends, and the one whose tensor it gets.
+  [[nodiscard]] int receiver(int member) const;
+  [[nodiscard]] int sender(int member) const;
   static void visit(auto&& attribute) {
     attribute("ranks", &SendRecv::ranks);
     attribute("shift", &SendRecv::shift);
+    attribute("round", &SendRecv::round);
   }
 };
 
+/// Rounds after which each rank has met each other one once.
+[[nodiscard]] constexpr int rounds_of_pairs(int ranks) { return ranks % 2 == 0 ? ranks - 1 : ranks; }
+/// With whom each rank exchanges, of a program that is one send_recv in pairs and nothing else.
+[[nodiscard]] std::optional<std::vector<int>> partners_of(const Program& program);
+
 inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*", defaults_of<SendRecv>, R"(
-Every rank sends to the one `shift` further, round the ring.
+Every rank sends to the one `shift` further, round the ring; or, with a `round`, to the one that sends to it.
 x, y: any shape, alike on each rank
 
-y[(q + shift) mod n] = x[q], n = `ranks`
+y[(q + shift) mod n] = x[q], n = `ranks`. In round k, from 1 on, ranks meet in pairs, as in a tournament in which each
+meets each other once: q and r with q + r = k mod m, where m is n for odd n, else n - 1. Who would meet itself does so
+for odd n, and else meets rank n - 1.
 
-Source: NCCL user guide)"};
+Source: NCCL user guide; the circle method of tournaments)"};
 
 // Builders. `group`: the members, as many as the attributes say; empty: ranks 0, 1, ... `x`: one tensor of each member
 // that the program holds, in the order of the group (all_reduce: one list of each, one after the other). Results are in

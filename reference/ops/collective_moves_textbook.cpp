@@ -119,9 +119,7 @@ Source exchanged(const OpCall& call, std::span<const TensorView>, int output, st
 }
 
 Source shifted(const OpCall& call, std::span<const TensorView>, int output, std::int64_t linear) {
-  const auto& attributes = call.attributes.as<SendRecv>();
-  const int sender = (output - attributes.shift) % attributes.ranks;
-  return {sender < 0 ? sender + attributes.ranks : sender, linear};
+  return {call.attributes.as<SendRecv>().sender(output), linear};
 }
 
 /// `message` bytes, of which `factor` are on the wire.
@@ -203,8 +201,9 @@ const MoveDefinition& send_recv_definition() {
   static const MoveDefinition definition(
       {send_recv_kind, shifted, [](const CallSpecs& op) { return move_cost(bytes_moved(op.inputs[0]), 1.0); },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
-         const auto& attributes = call.attributes.as<SendRecv>();
-         return send_recv(program, {attributes.ranks, -attributes.shift}, std::move(label), incoming, call.group);
+         SendRecv back = call.attributes.as<SendRecv>();
+         back.shift = -back.shift;
+         return send_recv(program, back, std::move(label), incoming, call.group);
        },
        false});
   return definition;

@@ -91,10 +91,8 @@ void all_to_all_tasks(const OpCall& call, const Operands& o, std::vector<RankTas
 }
 
 void send_recv_tasks(const OpCall& call, const Operands& o, std::vector<RankTasks>& tasks) {
-  const int shift = call.attributes.as<SendRecv>().shift;
   for (int rank = 0; rank < o.ranks; ++rank) {
-    const int sender = ((rank - shift) % o.ranks + o.ranks) % o.ranks;
-    const Tensor& x = o.x[static_cast<std::size_t>(sender)];
+    const Tensor& x = o.x[static_cast<std::size_t>(call.attributes.as<SendRecv>().sender(rank))];
     add_copy(tasks[static_cast<std::size_t>(rank)], x.data, o.y[static_cast<std::size_t>(rank)].data, x.spec.bytes());
   }
 }

@@ -53,7 +53,7 @@ const std::vector<Rule>& table() {
         "xmmintrin.h"}},
       {"harness/remote/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/", "sys/mman.h"}},
       {"harness/report/",
-       {"harness/core/", "harness/measure/statistics.h"},
+       {"harness/core/", "harness/measure/links.h", "harness/measure/statistics.h"},
        {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
       {"harness/shapes/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/report/"}, {"fmt/"}},
       {"harness/chart/", {"harness/report/quantity.h", "harness/report/visible_text.h"}, {"fmt/"}},
@@ -61,7 +61,8 @@ const std::vector<Rule>& table() {
       {"harness/predict/", {}, {"fmt/"}},
       {"harness/simulate/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/"}},
       {"harness/page/",
-       {"harness/core/", "harness/measure/statistics.h", "harness/report/", "harness/chart/", "harness/compare/"},
+       {"harness/core/", "harness/measure/links.h", "harness/measure/statistics.h", "harness/report/", "harness/chart/",
+        "harness/compare/"},
        {"fmt/"}},
   };
   return rules;

@@ -138,6 +138,8 @@ TEST_P(Collectives, MoveEveryTypeBitForBit) {
       try_one([&](Program& p, const auto& x) { (void)broadcast(p, {ranks(), ranks() - 1}, "y", x.back()); });
       try_one([&](Program& p, const auto& x) { (void)send_recv(p, {ranks(), 1}, "y", x); });
       try_one([&](Program& p, const auto& x) { (void)send_recv(p, {ranks(), -2}, "y", x); });
+      for (int round = 1; round <= rounds_of_pairs(ranks()); ++round)
+        try_one([&](Program& p, const auto& x) { (void)send_recv(p, {ranks(), 1, round}, "y", x); });
       try_one([&](Program& p, const auto& x) {
         const auto pairs = static_cast<std::size_t>(ranks() * ranks());
         (void)all_to_all(p, {ranks(), std::vector<std::int64_t>(pairs, count)}, "y", x);

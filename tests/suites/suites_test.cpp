@@ -68,9 +68,9 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16", "mxfp8", "nvfp4"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 156U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 159U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 455U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 462U);
 }
 
 // Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.

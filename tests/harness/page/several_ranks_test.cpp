@@ -56,6 +56,48 @@ TEST(ScalingCurves, RanksThatShareTheProcessorsAreNotExpectedToBeFaster) {
   EXPECT_DOUBLE_EQ(plot(figures_of(section)[0]).guides[0].points[1].y, 1.0);
 }
 
+// Four ranks in three rounds of pairs; the link between 0 and 3 takes 2 ms, the others 1 ms for 4 MB.
+std::vector<CaseRecord> exchanges() {
+  std::vector<CaseRecord> records;
+  for (const std::vector<int>& partners :
+       {std::vector<int>{1, 0, 3, 2}, std::vector<int>{2, 3, 0, 1}, std::vector<int>{3, 2, 1, 0}}) {
+    CaseRecord record =
+        made_case("send_recv_pairs", {{"bytes", 4000000}, {"round", 1 + std::ssize(records)}}, "f32", "collectives");
+    record.c.ranks = 4;
+    record.id = record.c.id();
+    for (RoundRecord& round : record.rounds) {
+      round.times.ranks.emplace();
+      for (int rank = 0; rank < 4; ++rank) {
+        const bool slow = rank + partners[static_cast<std::size_t>(rank)] == 3 && rank % 3 == 0;
+        round.times.ranks->push_back({std::vector<double>(4, slow ? 4e6 : 2e6)});
+      }
+    }
+    record.derived.collective = CollectiveRates{4e6, 4e9, 4e9};
+    record.derived.ranks = RankSpread{.partners = partners};
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+TEST(Links, AreAMapOfRanksInWhichTheLateOneIsMarked) {
+  const Section section = section_of(made_report(exchanges()), "links");
+  ASSERT_EQ(figures_of(section).size(), 1U);
+  const Figure figure = figures_of(section)[0];
+  const auto& map = std::get<chart::HeatMap>(figure.chart);
+  EXPECT_THAT(map.columns, ElementsAre("0", "1", "2", "3"));
+  ASSERT_EQ(map.cells.size(), 4U);
+  EXPECT_EQ(map.cells[0][0].text, "");
+  EXPECT_EQ(map.cells[0][1].text, "100%");
+  EXPECT_EQ(map.cells[0][3].text, "50%");
+  EXPECT_EQ(map.cells[3][0].text, "50%");
+  EXPECT_TRUE(map.cells[0][3].marked);
+  EXPECT_FALSE(map.cells[1][2].marked);
+  EXPECT_THAT(column_of(figure.table, "ranks"),
+              ElementsAre("0 and 1", "0 and 2", "0 and 3", "1 and 2", "1 and 3", "2 and 3"));
+  EXPECT_THAT(column_of(figure.table, "behind"), ElementsAre("0.0%", "0.0%", "100.0%", "0.0%", "0.0%", "0.0%"));
+  EXPECT_EQ(column_of(figure.table, "rounds behind")[2], "10 of 10");
+}
+
 // 572% of one rank, and a step that is faster than its parts without communication: beyond +-10% of each timing.
 TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
   CaseRecord impossible = step(2, 1144, 5.72);

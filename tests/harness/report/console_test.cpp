@@ -227,6 +227,31 @@ TEST(ScalingText, TellsEachStepOfSeveralRanksWithWhatIsKnownOfIt) {
   EXPECT_THAT(text, HasSubstr("-        -   +50.0%  transformer/block/b=4/bf16\n"));
 }
 
+/// Two ranks exchange, at `ns` each way; of three.
+CaseRecord exchange(std::vector<int> partners, double ns) {
+  CaseRecord record = step(3, RankSpread{.partners = partners});
+  record.c.workload = "pairs";
+  record.c.dims = {{"bytes", 1000}, {"round", partners[0] + partners[1]}};
+  record.derived.collective = CollectiveRates{.message_bytes = 1000.0};
+  RoundRecord round;
+  round.times.ranks = std::vector<RankTimes>(3, {{ns}});
+  record.rounds.assign(5, round);
+  return record;
+}
+
+TEST(LinksText, TellsTheMiddleAndTheSlowestLinkAndWhoIsLate) {
+  const std::vector<CaseRecord> even{exchange({1, 0, 2}, 500.0), exchange({2, 1, 0}, 501.0),
+                                     exchange({0, 2, 1}, 502.0)};
+  EXPECT_THAT(links_text(even), HasSubstr("\ntransformer/pairs/bytes=1000/bf16/x3\n"
+                                          "  3 links, the middle one 500 ns (2.00 GB/s each way), the slowest 502 ns "
+                                          "(1.99 GB/s each way), between ranks 1 and 2\n"
+                                          "  none is surely behind\n"));
+  const std::vector<CaseRecord> late{exchange({1, 0, 2}, 500.0), exchange({2, 1, 0}, 600.0),
+                                     exchange({0, 2, 1}, 500.0)};
+  EXPECT_THAT(links_text(late), HasSubstr("  ranks 0 and 2: 20.0% behind, in 5 of 5 rounds\n"));
+  EXPECT_EQ(links_text({late.data(), 0}), "");
+}
+
 TEST(ScalingText, SharesOfAnUnreliableTimingAreUnknownAndItsRateIsMarked) {
   RankSpread meaningless{.units = 4};
   meaningless.efficiency = 5.72;

@@ -49,6 +49,16 @@ std::vector<MalformedFile> contradictory_reports() {
          j["gpubench"]["cases"][2]["id"] = "conv//n=1/f32/x1";
        },
        "gpubench.cases[2].workload", "is empty"},
+      {"a partner that there is not",
+       [](Json& j) {
+         first(j)["derived"]["ranks"]["partners"] = {1, 2};
+       },
+       "gpubench.cases[0].derived.ranks.partners", "is not who exchanges with whom of 2 ranks"},
+      {"a partner who has another",
+       [](Json& j) {
+         first(j)["derived"]["ranks"]["partners"] = {1, 1};
+       },
+       "gpubench.cases[0].derived.ranks.partners", "is not who exchanges with whom of 2 ranks"},
       {"no dimensions",
        [](Json& j) {
          j["gpubench"]["cases"][2]["params"] = Json::object();

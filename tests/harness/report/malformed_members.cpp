@@ -139,6 +139,7 @@ const std::vector<std::string>& optional_members() {
       "gpubench.cases[0].derived.ranks.compute_only_ns",
       "gpubench.cases[0].derived.ranks.exposed_communication",
       "gpubench.cases[0].derived.ranks.efficiency",
+      "gpubench.cases[0].derived.ranks.partners",
       "gpubench.cases[0].derived.peak",
       "gpubench.cases[0].derived.peak.peak",
       "gpubench.cases[0].derived.peak.of_peak",

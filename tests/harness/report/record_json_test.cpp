@@ -75,6 +75,7 @@ TEST(RecordJson, WhatRanksSayComesBackAndIsLeftOutForOne) {
   EXPECT_EQ(back.derived.ranks->slowest, 1);
   EXPECT_EQ(back.derived.ranks->exposed_communication, 0.1875);
   EXPECT_EQ(back.derived.ranks->efficiency, 0.9375);
+  EXPECT_EQ(back.derived.ranks->partners, (std::vector{1, 0}));
 
   record.rounds[0].times.ranks.reset();
   record.derived.collective.reset();

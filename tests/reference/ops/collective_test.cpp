@@ -124,6 +124,44 @@ TEST(SendRecv, PassesRoundTheRing) {
   EXPECT_EQ(results(p, ids, {{1}, {2}, {3}}), (Rows{{3}, {1}, {2}}));
 }
 
+TEST(SendRecv, HasEachTwoMeetOnceAndOnlyOneOfAnOddNumberAlone) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    std::map<std::pair<int, int>, int> met;
+    for (int round = 1; round <= rounds_of_pairs(ranks); ++round) {
+      int alone = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const SendRecv pairs{ranks, 1, round};
+        const int other = pairs.receiver(rank);
+        EXPECT_EQ(pairs.receiver(other), rank);
+        EXPECT_EQ(pairs.sender(rank), other);
+        alone += other == rank ? 1 : 0;
+        ++met[{rank, other}];
+      }
+      EXPECT_EQ(alone, ranks % 2) << ranks << " ranks, round " << round;
+    }
+    for (int a = 0; a < ranks; ++a) {
+      for (int b = 0; b < ranks; ++b) {
+        if (a != b) EXPECT_EQ((met[{a, b}]), 1) << a << " and " << b << " of " << ranks;
+      }
+    }
+  }
+}
+
+// By hand: of four, 0 + 1 = 1 mod 3; 2 + 2 = 1 mod 3, so 2 meets the last.
+TEST(SendRecv, ExchangesInPairs) {
+  Program p;
+  const std::vector<ValueId> ids = on_ranks(p, 4, DType::f32, {1});
+  (void)send_recv(p, {4, 1, 1}, "y", ids);
+  EXPECT_EQ(results(p, ids, {{1}, {2}, {3}, {4}}), (Rows{{2}, {1}, {4}, {3}}));
+}
+
+TEST(SendRecv, RefusesARoundThatThereIsNot) {
+  Program p;
+  const std::vector<ValueId> ids = on_ranks(p, 4, DType::f32, {1});
+  EXPECT_THROW((void)send_recv(p, {4, 1, 4}, "y", ids), ProgramError);
+  EXPECT_THROW((void)send_recv(p, {4, 1, -1}, "y", ids), ProgramError);
+}
+
 // nccl-tests, doc/PERFORMANCE.md: with S bytes and n ranks all_reduce 2 (n - 1) / n, all_gather, reduce_scatter and
 // all_to_all (n - 1) / n of S, which for the first two of them is the size over all ranks; broadcast and send_recv 1.
 TEST(CollectiveCost, CountsBytesOnTheWireAsNcclTestsDo) {

@@ -731,7 +731,14 @@ def all_to_all(op, x):
 
 @computes("send_recv")
 def send_recv(op, x):
-    return [x[(rank - op.shift) % op.ranks] for rank in range(op.ranks)],
+    if op.round == 0:
+        return [x[(rank - op.shift) % op.ranks] for rank in range(op.ranks)],
+    m = op.ranks - 1 + op.ranks % 2
+    meets = {rank: [q for q in range(m) if q != rank and (q + rank - op.round) % m == 0] for rank in range(m)}
+    alone = next(rank for rank in range(m) if not meets[rank])
+    other = m if m < op.ranks else alone
+    meets[alone], meets[other] = [other], [alone]
+    return [x[meets[rank][0]] for rank in range(op.ranks)],
 
 
 def compute(op, inputs):

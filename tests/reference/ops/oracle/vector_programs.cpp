@@ -360,6 +360,11 @@ void add_collective_programs(OraclePrograms& all) {
       return send_recv(p, {ranks, shift}, "y", x);
     });
   }
+  for (const int ranks : {4, 5}) {
+    differentiated("send_recv in pairs of " + std::to_string(ranks), ranks, {4}, [&](Program& p, const auto& x) {
+      return send_recv(p, {ranks, 1, 2}, "y", x);
+    });
+  }
   for (const int root : {0, 2}) {
     add_program(all, "broadcast from " + std::to_string(root), [&](Program& p) {
       const int ranks = 3 + root;
