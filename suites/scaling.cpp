@@ -76,7 +76,7 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
   };
   const auto items = [scaling, dims](const Case& c) {
     const bool has_own_batches = scaling == Scaling::weak || scaling == Scaling::experts;
-    double count = static_cast<double>(has_own_batches ? c.ranks : 1) * static_cast<double>(micro_batches(c));
+    double count = has_own_batches ? c.ranks : 1;  // of a micro-batch: declare() counts those
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };

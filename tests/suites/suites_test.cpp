@@ -73,6 +73,42 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 462U);
 }
 
+// Batches of all ranks where each has its own; else they share one. GPT-2's stages take 8 micro-batches of 4 sequences
+// of 64 tokens.
+TEST(Suites, ItemsOfScalingAreTheTokensThatAllRanksTrainOn) {
+  Selection selection;
+  selection.suites = {"scaling"};
+  selection.tier = Tier::smoke;
+  selection.ranks = {2};
+  std::map<std::string, double> items;
+  for (const PlannedCase& planned : plan_cases(all_suites(), selection))
+    items[planned.c.workload] = planned.workload->items(planned.c);
+  EXPECT_EQ(items, (std::map<std::string, double>{{"gpt2_weak", 2.0 * 4 * 64},
+                                                  {"gpt2_strong", 4.0 * 64},
+                                                  {"gpt2_stages", 8.0 * 4 * 64},
+                                                  {"llama_shared", 2.0 * 64},
+                                                  {"llama_sequences", 2.0 * 64}}));
+}
+
+// A step without the dimension is one micro-batch, and has one id.
+TEST(Suites, AnyTrainingStepOfLayersTakesMicroBatches) {
+  Selection selection;
+  selection.suites = {"moe", "transformer"};
+  selection.tier = Tier::quick;
+  selection.precisions = {"f32"};
+  selection.filters = {"(mixtral|vit|llama)_train_step"};
+  const std::vector<PlannedCase> once = plan_cases(all_suites(), selection);
+  selection.axes = {{"micro", {1, 3}}};
+  const std::vector<PlannedCase> both = plan_cases(all_suites(), selection);
+  ASSERT_EQ(both.size(), 2 * once.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_EQ(both[2 * i].id(), once[i].id());
+    EXPECT_EQ(both[2 * i + 1].c.dims.back(), (std::pair<std::string, std::int64_t>{"micro", 3}));
+    EXPECT_EQ(both[2 * i + 1].workload->items(both[2 * i + 1].c), 3.0 * once[i].workload->items(once[i].c));
+    EXPECT_GT(both[2 * i + 1].cost.flop, 2.5 * once[i].cost.flop);
+  }
+}
+
 // Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.
 TEST(Suites, DeepBenchsProductsAreLinearLayersInTheThreeDirections) {
   using suites::Direction;
