@@ -78,6 +78,7 @@ class Overrides {
     Names known;
     Names may_be_zero;  // because a suite has it so: padding, but no extent
     for (const Declared& d : workloads) {
+      if (d.info.shares_layers) add_once(known, "micro");
       for (const Point& point : d.grid.points) {
         for (const auto& [axis, extent] : point.dims) {
           add_once(known, axis);
@@ -96,11 +97,12 @@ class Overrides {
   }
 
   // The points that replace one; the point itself where nothing applies to it.
-  [[nodiscard]] std::vector<Point> apply(const Point& point, const std::string& batch_axis) const {
+  [[nodiscard]] std::vector<Point> apply(const Point& point, const WorkloadInfo& info) const {
     std::vector<Point> points{point};
-    if (!batch_axis.empty() && !selection_.batches.empty())
-      points = replaced(points, batch_axis, selection_.batches, false);
-    for (const auto& [axis, extents] : selection_.axes) points = replaced(points, axis, extents, true);
+    if (!info.batch_axis.empty() && !selection_.batches.empty())
+      points = replaced(points, info.batch_axis, selection_.batches, false, false);
+    for (const auto& [axis, extents] : selection_.axes)
+      points = replaced(points, axis, extents, true, info.shares_layers && axis == "micro");
     if (any()) std::for_each(points.begin(), points.end(), [](const Point& one) { expect_countable(one.dims); });
     return points;
   }
@@ -113,9 +115,10 @@ class Overrides {
     throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
   }
 
-  // A layer keeps its label under another batch size, but not under other extents.
+  // A layer keeps its label under another batch size, but not under other extents. `is_1`: it has this extent where it
+  // does not say so, as a step has of micro-batches.
   static std::vector<Point> replaced(const std::vector<Point>& points, const std::string& axis,
-                                     const std::vector<std::int64_t>& extents, bool drop_label) {
+                                     const std::vector<std::int64_t>& extents, bool drop_label, bool is_1) {
     std::vector<Point> result;
     for (const Point& point : points) {
       for (const std::int64_t extent : extents) {
@@ -125,12 +128,16 @@ class Overrides {
           if (drop_label && *dim != extent) changed.label.clear();
           *dim = extent;
         }
+        if (dim == nullptr && is_1 && extent != 1) {
+          changed.dims.emplace_back(axis, extent);
+          changed.label.clear();
+        }
         result.push_back(std::move(changed));
         if (result.size() > most_points) {
           throw UsageError("--batch and --axis make more than " + std::to_string(most_points) +
                            " sizes of one case together: every value is taken with every other; give fewer");
         }
-        if (dim == nullptr) break;  // this workload has no such axis
+        if (dim == nullptr && !is_1) break;  // this workload has no such axis
       }
     }
     return result;
@@ -259,7 +266,7 @@ class Planner {
       for (const int ranks : ranks_of(info)) all.push_back({ranks, {}});
     }
     for (const auto& [dp, parallel] : selection_.layouts) {
-      if (!can(info, parallel)) continue;
+      if (!can_share(info, parallel)) continue;
       for (const int ranks : ranks_of(dp, parallel)) {
         if (runs_on(info, ranks)) all.push_back({ranks, parallel});
       }
@@ -271,12 +278,6 @@ class Planner {
   [[nodiscard]] std::vector<int> ranks_of(const std::optional<int>& dp, const RankLayout& parallel) const {
     if (!dp && !asked_for().empty()) return asked_for();
     return {dp.value_or(1) * parallel.ranks()};
-  }
-
-  [[nodiscard]] static bool can(const WorkloadInfo& info, const RankLayout& parallel) {
-    return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights) &&
-           (parallel.ep == 1 || info.spreads_experts) && (parallel.cp == 1 || info.shares_sequences) &&
-           (parallel.pp == 1 || info.shares_layers);
   }
 
   // What no selected workload can do would otherwise be dropped silently.
@@ -293,12 +294,12 @@ class Planner {
           throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks,
                                        fmt::join(modes_of(parallel), ","), parallel.ranks()));
       }
-      const auto able = [&, p = parallel](const Declared& d) { return can(d.info, p); };
+      const auto able = [&, p = parallel](const Declared& d) { return can_share(d.info, p); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), able)) continue;
       Names known;
       for (const Suite& suite : suites) {
         for (const auto& workload : suite.workloads) {
-          if (can(workload->info(), parallel)) known.push_back(suite.name + "/" + workload->info().name);
+          if (can_share(workload->info(), parallel)) known.push_back(suite.name + "/" + workload->info().name);
         }
       }
       throw UsageError(fmt::format("--parallel {}: no selected workload can; those that can: {}",
@@ -315,7 +316,7 @@ class Planner {
   void plan_workload(const Declared& declared) {
     for (const Point& declared_point : declared.grid.points) {
       if (declared_point.tier > selection_.tier) continue;
-      for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
+      for (const Point& point : overrides_.apply(declared_point, declared.info)) {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe, declared_point)) continue;
           for (const auto& [ranks, parallel] : layouts_of(declared.info)) {
@@ -389,6 +390,12 @@ void expect_countable(const Dims& dims) {
   if (std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()) < most) return;
   throw UsageError("these axes are too large to be counted: " + to_string(dims) +
                    "; expected less than 2^56 for the product of the four largest, take smaller ones");
+}
+
+bool can_share(const WorkloadInfo& info, const RankLayout& parallel) {
+  return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights) &&
+         (parallel.ep == 1 || info.spreads_experts) && (parallel.cp == 1 || info.shares_sequences) &&
+         (parallel.pp == 1 || info.shares_layers);
 }
 
 std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) {

@@ -52,6 +52,9 @@ struct PlannedCase {
   [[nodiscard]] std::string key() const { return c.key(); }
 };
 
+/// Whether ranks of the workload can lie so.
+[[nodiscard]] bool can_share(const WorkloadInfo& info, const RankLayout& parallel);
+
 /// All cases in suite order, each id once. Throws UsageError for an unknown suite, precision or axis, naming the known
 /// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
 [[nodiscard]] std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection);
