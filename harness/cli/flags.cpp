@@ -178,7 +178,8 @@ std::vector<FlagSection> argument_sections() {
        "select",
        {
            row("--ranks", "N,...", "how many ranks, up to 4096 (default: 8)",
-               several(Takes::list, in_simulate(&SimulateOptions::ranks), whole_from<std::int64_t>(1, 4096))),
+               several(Takes::list, in_simulate(&SimulateOptions::ranks),
+                       whole_from<std::int64_t>(1, SimulateOptions::most_ranks))),
            row("--slow", "RANK=FACTOR,...", "ranks whose own ops take so many times as long",
                several(Takes::list, in_simulate(&SimulateOptions::slower), of_rank)),
            row("--stop", "RANK=SECONDS,...", "ranks that stop at this time",
@@ -341,6 +342,13 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
                       flag, visible(axis)));
     }
   }
+  double ranks = layout.dp.value_or(1);
+  for (const int along : {layout.parallel.tp, layout.parallel.fsdp, layout.parallel.ep, layout.parallel.cp,
+                          layout.parallel.pp, layout.parallel.vp})
+    ranks *= along;
+  if (ranks > Mesh::most_ranks)
+    throw UsageError(fmt::format("{}: '{}' makes {:.6g} ranks and parts; expected at most {}", flag, visible(word),
+                                 ranks, Mesh::most_ranks));
   if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)
     throw UsageError(fmt::format("{}: sp scatters tokens over the ranks of tp; give tp=N as well", flag));
   if (layout.parallel.vp > 1 && layout.parallel.pp == 1)

@@ -82,6 +82,14 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "numbers of ranks for the suites that run on several: one device each, or a share of the processors "
                "(default: as few as a suite needs; of several processes, as many)",
                several(Takes::list, in_selection(&Selection::ranks), whole_from(1))),
+           row("--virtual-ranks", "",
+               "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
+               "them",
+               turn_on(in_selection(&Selection::virtual_ranks))),
+       }},
+      {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, learn, simulate},
+       "select",
+       {
            row("--parallel", "AXIS=N,...",
                "how the ranks of a training step share it: tp=N, N of them its tensors (with sp also the tokens "
                "between layers); fsdp=N, N of them its weights, or ep=N its experts, each with a batch of its own; "
@@ -90,10 +98,6 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "dp=N, N such groups, each with a batch of its own (default: dp alone, as many as --ranks says); "
                "repeat it for more",
                several(Takes::each, in_selection(&Selection::layouts), layout_of)),
-           row("--virtual-ranks", "",
-               "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
-               "them",
-               turn_on(in_selection(&Selection::virtual_ranks))),
            row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
                several(Takes::each, in_selection(&Selection::axes), axis_of)),
        }},

@@ -1,5 +1,6 @@
 // gpubench simulate: a case on many ranks in virtual time.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -33,13 +34,15 @@ Cluster cluster_of(const Options& options) {
 PlannedCase chosen(const Options& options, const Environment& environment) {
   if (options.subject.empty())
     throw UsageError("simulate needs a case, such as transformer/gpt2_train_step; gpubench list names them");
-  Options of_smoke = options;
+  Options of_one_rank = options;
+  of_one_rank.selection.layouts.clear();  // here they are of any number of ranks
+  Options of_smoke = of_one_rank;
   of_smoke.tier = Tier::smoke;
   std::vector<PlannedCase> found;
   try {
     found = named_cases(of_smoke, environment);
   } catch (const UsageError&) {
-    found = named_cases(options, environment);
+    found = named_cases(of_one_rank, environment);
   }
   PlannedCase planned = std::move(found.front());
   if (planned.workload->info().most_ranks < 2) {
@@ -85,15 +88,68 @@ MeasuredOps measured_in(const std::string& file, const PlannedCase& planned) {
   return measured;
 }
 
-struct Size {
+/// On how many ranks, and how they share the case.
+struct Sharing {
   int ranks = 1;
+  RankLayout parallel;
+};
+
+std::string layout_text(const Sharing& sharing) {
+  std::vector<std::string> parts = modes_of(sharing.parallel);
+  const int replicas = sharing.ranks / sharing.parallel.ranks();
+  if (replicas > 1 || parts.empty()) parts.insert(parts.begin(), fmt::format("dp={}", replicas));
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& planned) {
+  std::vector<Selection::Layout> layouts = options.selection.layouts;
+  const RankLayout named = planned.c.parallel();
+  if (!layouts.empty() && named != RankLayout{})
+    throw UsageError(fmt::format("--parallel: {} says itself how its ranks share it; expected one of them",
+                                 visible(options.subject)));
+  if (layouts.empty()) layouts = {{{}, named}};
+  std::vector<Sharing> sharings;
+  for (const auto& [dp, parallel] : layouts) {
+    const std::string text = fmt::format("{}", fmt::join(modes_of(parallel), ","));
+    const std::int64_t of_one = parallel.ranks();
+    if (!can_share(planned.workload->info(), parallel))
+      throw UsageError(fmt::format("--parallel {}: the ranks of {} cannot", text, planned.c.id_without_ranks()));
+    if (!options.simulate.from.empty() && (parallel.tp > 1 || parallel.cp > 1 || parallel.ep > 1))
+      throw UsageError(
+          fmt::format("--from: {} tells what whole ops took, and with --parallel {} ranks have parts of them; expected "
+                      "dp, fsdp or pp alone",
+                      visible(options.simulate.from), text));
+    if (dp && !options.simulate.ranks.empty())
+      throw UsageError(
+          fmt::format("--parallel dp={} and --ranks both say how many ranks there are; expected one of them", *dp));
+    std::vector<std::int64_t> counts = options.simulate.ranks;
+    constexpr std::int64_t usual = 8;
+    if (counts.empty()) counts = {of_one * (dp ? *dp : (usual + of_one - 1) / of_one)};
+    for (const std::int64_t ranks : counts) {
+      if (ranks % of_one != 0)
+        throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks, text, of_one));
+      if (ranks > SimulateOptions::most_ranks)
+        throw UsageError(
+            fmt::format("--parallel {}: {} ranks; expected at most {}", text, ranks, SimulateOptions::most_ranks));
+      sharings.push_back({static_cast<int>(ranks), parallel});
+    }
+  }
+  return sharings;
+}
+
+struct Size {
+  Sharing sharing;
   std::size_t steps = 0;
   int measured = 0;
   Simulated run;
 };
 
-Size simulated_on(PlannedCase planned, int ranks, const Cluster& cluster, const MeasuredOps& measured) {
+Size simulated_on(PlannedCase planned, const Sharing& sharing, const Cluster& cluster, const MeasuredOps& measured) {
+  const int ranks = sharing.ranks;
   planned.c.ranks = ranks;
+  if (planned.c.parallel() == RankLayout{}) {
+    for (std::string& mode : modes_of(sharing.parallel)) planned.c.modes.push_back(std::move(mode));
+  }
   const Program program = planned.workload->build(planned.c);
   for (const auto* named : {&cluster.slower, &cluster.stops}) {
     if (!named->empty() && named->rbegin()->first >= ranks)
@@ -101,7 +157,7 @@ Size simulated_on(PlannedCase planned, int ranks, const Cluster& cluster, const 
                                    named->rbegin()->first, ranks));
   }
   const SimulatedProgram lanes = lanes_of(program, cluster, measured);
-  return {ranks, lanes.launches.size(), lanes.measured, simulate(lanes, cluster)};
+  return {sharing, lanes.launches.size(), lanes.measured, simulate(lanes, cluster)};
 }
 
 Json json_of(const Size& size) {
@@ -114,10 +170,15 @@ Json json_of(const Size& size) {
                      {"communication_s", rank.communication_s},
                      {"waiting_s", rank.waiting_s}});
   }
-  return {{"ranks", size.ranks},           {"steps", size.steps},
-          {"measured_ops", size.measured}, {"end_s", size.run.end_s},
-          {"exposed", size.run.exposed()}, {"stuck", stuck},
-          {"stopped", size.run.stopped},   {"by_rank", ranks}};
+  return {{"ranks", size.sharing.ranks},
+          {"steps", size.steps},
+          {"measured_ops", size.measured},
+          {"end_s", size.run.end_s},
+          {"exposed", size.run.exposed()},
+          {"stuck", stuck},
+          {"stopped", size.run.stopped},
+          {"by_rank", ranks},
+          {"modes", modes_of(size.sharing.parallel)}};
 }
 
 }  // namespace
@@ -128,9 +189,8 @@ int simulate_verb(const Options& options, const Environment& environment) {
   const Cluster cluster = cluster_of(options);
   const MeasuredOps measured =
       options.simulate.from.empty() ? MeasuredOps{} : measured_in(options.simulate.from, planned);
-  std::vector<std::int64_t> counts = options.simulate.ranks;
-  if (counts.empty()) counts = {8};
   TextTable table({{"ranks", Align::right},
+                   {"parallel"},
                    {"steps", Align::right},
                    {"measured", Align::right},
                    {"end", Align::right},
@@ -141,12 +201,13 @@ int simulate_verb(const Options& options, const Environment& environment) {
                    {""}});
   Json sizes = Json::array();
   bool any_stuck = false;
-  for (const std::int64_t ranks : counts) {
+  for (const Sharing& sharing : sharings_of(options, planned)) {
     Size size;
     try {
-      size = simulated_on(planned, static_cast<int>(ranks), cluster, measured);
+      size = simulated_on(planned, sharing, cluster, measured);
     } catch (const ProgramError& e) {
-      throw UsageError(fmt::format("--ranks: {} on {} ranks: {}", planned.c.id(), ranks, visible(e.what())));
+      throw UsageError(
+          fmt::format("{} on {} ranks: {}", planned.c.id_without_ranks(), sharing.ranks, visible(e.what())));
     }
     const auto most = [&](double SimulatedRank::*part) {
       double largest = 0.0;
@@ -155,7 +216,7 @@ int simulate_verb(const Options& options, const Environment& environment) {
     };
     const std::string stuck = size.run.why_stuck();
     any_stuck = any_stuck || !stuck.empty();
-    table.add({format_count(size.ranks), format_count(static_cast<std::int64_t>(size.steps)),
+    table.add({format_count(sharing.ranks), layout_text(sharing), format_count(static_cast<std::int64_t>(size.steps)),
                format_count(size.measured), format_time_ns(size.run.end_s / nano), most(&SimulatedRank::compute_s),
                most(&SimulatedRank::communication_s), most(&SimulatedRank::waiting_s),
                fmt::format("{:.1f}%", 100.0 * size.run.exposed()), stuck.empty() ? "" : "STUCK: " + stuck},

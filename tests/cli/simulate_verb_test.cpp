@@ -40,6 +40,30 @@ TEST(SimulateVerb, AStepOfGpt2RunsOnAThousandRanks) {
   EXPECT_LT(sizes[1]["end_s"].get<double>(), sizes[2]["end_s"].get<double>());
 }
 
+// Stages of a pipeline have the time of theirs, and what they wait for each other is the bubble: with as many equal
+// micro-batches as stages less than half of the run computes.
+TEST(SimulateVerb, RanksShareAStepAsTheyWouldWhereTheyAre) {
+  const Simulated run = simulated({"transformer/llama_train_step", "--parallel", "tp=2,pp=2", "--parallel", "dp=4,tp=2",
+                                   "--axis", "micro=2", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json sizes = parse_json(run.out, "stdout")["sizes"];
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(sizes[0]["ranks"], 8);  // the default, of which each four have a model
+  EXPECT_EQ(sizes[0]["modes"], (Json{"tp=2", "pp=2"}));
+  EXPECT_EQ(sizes[1]["ranks"], 8);
+  EXPECT_EQ(sizes[1]["modes"], (Json{"tp=2"}));
+  EXPECT_GT(sizes[0]["exposed"].get<double>(), sizes[1]["exposed"].get<double>());
+}
+
+// A collective of one rank's in another order than its peers' would stand in any of these.
+TEST(SimulateVerb, EveryLayoutEndsOnHundredsOfRanks) {
+  for (const char* layout : {"tp=4,sp,pp=2", "fsdp=4,tp=2", "cp=4,tp=2,sp", "pp=2,cp=2,fsdp=2"}) {
+    const Simulated run =
+        simulated({"transformer/llama_train_step", "--axis", "kv=4", "--parallel", layout, "--ranks", "256"});
+    EXPECT_EQ(run.exit_code, 0) << layout << run.out << run.err;
+  }
+}
+
 TEST(SimulateVerb, ARankThatStopsIsNamedAndTheExitCodeIs1) {
   const Simulated run = simulated({gpt2, "--ranks", "16", "--stop", "5=0"});
   EXPECT_EQ(run.exit_code, 1);
@@ -79,6 +103,16 @@ TEST(SimulateVerb, RefusesWhatIsWrong) {
   EXPECT_THAT(simulated({gpt2, "--slow", "8=2"}).err, HasSubstr("--slow: there is no rank 8 of 8"));
   EXPECT_THAT(simulated({gpt2, "--stop", "x=2"}).err, HasSubstr("is not RANK=NUMBER"));
   EXPECT_THAT(simulated({gpt2, "--ranks", "0"}).err, HasSubstr("whole number from 1 to 4096"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "ep=2"}).err, HasSubstr("--parallel ep=2: the ranks of"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "tp=2", "--ranks", "3"}).err, HasSubstr("asks for a multiple of 2"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "dp=2,tp=2", "--ranks", "4"}).err, HasSubstr("both say how many ranks"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "dp=4096,tp=2"}).err, HasSubstr("8192 ranks; expected at most 4096"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "tp=100000,pp=100000"}).err, HasSubstr("expected at most 1048576"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "tp=2", "--from",
+                         GPUBENCH_RESULTS "/intel-xeon-processor-2-cpus/2026-11-22/report.json"})
+                  .err,
+              HasSubstr("ranks have parts of them"));
+  EXPECT_THAT(simulated({gpt2, "--parallel", "pp=4"}).err, HasSubstr("on 8 ranks: "));
   for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"gemm/matmul"}, {gpt2, "--ranks", "9999"}})
     EXPECT_EQ(simulated(words).exit_code, 2);
 }
