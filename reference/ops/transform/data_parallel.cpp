@@ -176,7 +176,7 @@ class Replicas {
       }
       if (held.empty()) return;
       mine.held = RankGroup(std::move(held));
-      mine.label = call.label + "@" + options_.axis + std::to_string(replica);
+      mine.label = dp_.label(call.label, replica);
     }
     program_.begin(call.phase);
     program_.append(std::move(mine));

@@ -29,6 +29,10 @@ std::string OuterAxis::label(std::string_view of_step, int rank_of_step, int pla
   return name_on_rank(std::string(of_step) + std::string(more), rank(place, rank_of_step), ranks());
 }
 
+std::string OuterAxis::label(std::string_view of_step, int place) const {
+  return std::string(of_step) + "@" + name_ + std::to_string(place);
+}
+
 void OuterAxis::move(TensorSpec& spec, int place) const {
   const int there = rank(place, spec.placement.rank);
   spec.name = name_on_rank(spec.global_name(), there, ranks());

@@ -25,6 +25,8 @@ class OuterAxis {
   /// The label of an op, "x@1" of rank 1 of the step, as it is there: "x@3"; with `more`, ".parts": "x.parts@3".
   [[nodiscard]] std::string label(std::string_view of_step, int rank_of_step, int place,
                                   std::string_view more = "") const;
+  /// The label of a collective of the step, there: "x@dp1".
+  [[nodiscard]] std::string label(std::string_view of_step, int place) const;
   /// Makes of a tensor of the step the one that is there: its name, its rank, and the axes that it is spread over.
   void move(TensorSpec& spec, int place) const;
 

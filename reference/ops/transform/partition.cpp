@@ -130,7 +130,7 @@ class Shares {
         mine.label = axis_.label(call.label, *of_step, rank);
       } else {
         mine.group = mine.held = axis_.group(call.group, rank);
-        mine.label = call.label + "@" + options_.axis + std::to_string(rank);
+        mine.label = axis_.label(call.label, rank);
       }
       program_.append(std::move(mine));
     }

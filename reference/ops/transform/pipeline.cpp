@@ -95,7 +95,7 @@ class Stages {
       mine.label = pp_.label(call.label, *rank, stage);
     } else {
       mine.group = mine.held = pp_.group(call.group, stage);
-      if (is_everywhere) mine.label += "@pp" + std::to_string(stage);
+      if (is_everywhere) mine.label = pp_.label(call.label, stage);
     }
     program_.append(std::move(mine));
   }
