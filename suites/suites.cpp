@@ -85,6 +85,7 @@ std::shared_ptr<const Workload> declare_step(std::string name, std::string descr
   info.spreads_experts = sharing.experts;
   info.shares_sequences = sharing.sequences;
   info.shares_layers = sharing.blocks;
+  if (sharing.blocks) info.axes_of_1 = {"micro"};
   const auto items = [dims = std::move(dims)](const Case& c) {
     double count = c.ranks / c.parallel().ranks_of_batch();
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));

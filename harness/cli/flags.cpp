@@ -178,8 +178,7 @@ std::vector<FlagSection> argument_sections() {
        "select",
        {
            row("--ranks", "N,...", "how many ranks, up to 4096 (default: 8)",
-               several(Takes::list, in_simulate(&SimulateOptions::ranks),
-                       whole_from<std::int64_t>(1, SimulateOptions::most_ranks))),
+               several(Takes::list, in_simulate(&SimulateOptions::ranks), whole_from(1, SimulateOptions::most_ranks))),
            row("--slow", "RANK=FACTOR,...", "ranks whose own ops take so many times as long",
                several(Takes::list, in_simulate(&SimulateOptions::slower), of_rank)),
            row("--stop", "RANK=SECONDS,...", "ranks that stop at this time",
@@ -322,6 +321,7 @@ std::pair<std::string, std::vector<std::int64_t>> axis_of(std::string_view flag,
 
 Selection::Layout layout_of(std::string_view flag, const std::string& word) {
   Selection::Layout layout;
+  double parts = 1.0;
   for (const std::string& part : split_at_commas(word)) {
     if (part == "sp") {
       layout.parallel.scatters_tokens = true;
@@ -330,6 +330,7 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
     const auto [axis, ranks] =
         assignment(flag, part, "tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
     const int count = whole<int>(fmt::format("{} {}", flag, axis), ranks, 1);
+    parts *= count;
     if (int* const along = ranks_along(layout.parallel, axis)) {
       *along = count;
     } else if (axis == "dp") {
@@ -342,13 +343,9 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
                       flag, visible(axis)));
     }
   }
-  double ranks = layout.dp.value_or(1);
-  for (const int along : {layout.parallel.tp, layout.parallel.fsdp, layout.parallel.ep, layout.parallel.cp,
-                          layout.parallel.pp, layout.parallel.vp})
-    ranks *= along;
-  if (ranks > Mesh::most_ranks)
+  if (parts > Mesh::most_ranks)
     throw UsageError(fmt::format("{}: '{}' makes {:.6g} ranks and parts; expected at most {}", flag, visible(word),
-                                 ranks, Mesh::most_ranks));
+                                 parts, Mesh::most_ranks));
   if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)
     throw UsageError(fmt::format("{}: sp scatters tokens over the ranks of tp; give tp=N as well", flag));
   if (layout.parallel.vp > 1 && layout.parallel.pp == 1)

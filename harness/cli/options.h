@@ -111,9 +111,9 @@ struct PredictOptions {
 
 /// Of simulate, beside predict's network and rate.
 struct SimulateOptions {
-  static constexpr std::int64_t most_ranks = 4096;
-  std::vector<std::int64_t> ranks;  ///< empty: 8, or the next multiple of what a layout asks for
-  std::string from;                 ///< a report with the case on one rank
+  static constexpr int most_ranks = 4096;
+  std::vector<int> ranks;  ///< empty: 8, or the next multiple of what a layout asks for
+  std::string from;        ///< a report with the case on one rank
   double memory_gb_per_s = 3000.0;
   std::vector<std::pair<int, double>> slower;  ///< ranks, and how many times as long their ops take
   std::vector<std::pair<int, double>> stops;   ///< ranks, and when they stop: seconds

@@ -109,9 +109,9 @@ std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& plan
                                  visible(options.subject)));
   if (layouts.empty()) layouts = {{{}, named}};
   std::vector<Sharing> sharings;
-  for (const auto& [dp, parallel] : layouts) {
+  for (const Selection::Layout& layout : layouts) {
+    const RankLayout& parallel = layout.parallel;
     const std::string text = fmt::format("{}", fmt::join(modes_of(parallel), ","));
-    const std::int64_t of_one = parallel.ranks();
     if (!can_share(planned.workload->info(), parallel))
       throw UsageError(fmt::format("--parallel {}: the ranks of {} cannot", text, planned.c.id_without_ranks()));
     if (!options.simulate.from.empty() && (parallel.tp > 1 || parallel.cp > 1 || parallel.ep > 1))
@@ -119,19 +119,14 @@ std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& plan
           fmt::format("--from: {} tells what whole ops took, and with --parallel {} ranks have parts of them; expected "
                       "dp, fsdp or pp alone",
                       visible(options.simulate.from), text));
-    if (dp && !options.simulate.ranks.empty())
-      throw UsageError(
-          fmt::format("--parallel dp={} and --ranks both say how many ranks there are; expected one of them", *dp));
-    std::vector<std::int64_t> counts = options.simulate.ranks;
-    constexpr std::int64_t usual = 8;
-    if (counts.empty()) counts = {of_one * (dp ? *dp : (usual + of_one - 1) / of_one)};
-    for (const std::int64_t ranks : counts) {
-      if (ranks % of_one != 0)
-        throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks, text, of_one));
+    constexpr int usual = 8;
+    std::vector<int> counts = options.simulate.ranks;
+    if (counts.empty() && !layout.dp) counts = {(usual + parallel.ranks() - 1) / parallel.ranks() * parallel.ranks()};
+    for (const int ranks : ranks_of(layout, std::move(counts))) {
       if (ranks > SimulateOptions::most_ranks)
         throw UsageError(
             fmt::format("--parallel {}: {} ranks; expected at most {}", text, ranks, SimulateOptions::most_ranks));
-      sharings.push_back({static_cast<int>(ranks), parallel});
+      sharings.push_back({ranks, parallel});
     }
   }
   return sharings;

@@ -50,6 +50,8 @@ struct WorkloadInfo {
   bool on_all_ranks = false;  ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
   /// Whether so many ranks can run a point with these extents; others are left out. None: all can.
   std::function<bool(const Dims& dims, int ranks)> fits = {};
+  /// Dimensions that a point may have besides its own, and has with extent 1 where it does not say so.
+  std::vector<std::string> axes_of_1 = {};
   bool shards_weights = false;    ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
   bool shares_tensors = false;    ///< whether its ranks can share its tensors (RankLayout::tp)
   bool spreads_experts = false;   ///< whether its ranks can have some of its experts each (RankLayout::ep)

@@ -78,7 +78,7 @@ class Overrides {
     Names known;
     Names may_be_zero;  // because a suite has it so: padding, but no extent
     for (const Declared& d : workloads) {
-      if (d.info.shares_layers) add_once(known, "micro");
+      for (const std::string& axis : d.info.axes_of_1) add_once(known, axis);
       for (const Point& point : d.grid.points) {
         for (const auto& [axis, extent] : point.dims) {
           add_once(known, axis);
@@ -102,7 +102,7 @@ class Overrides {
     if (!info.batch_axis.empty() && !selection_.batches.empty())
       points = replaced(points, info.batch_axis, selection_.batches, false, false);
     for (const auto& [axis, extents] : selection_.axes)
-      points = replaced(points, axis, extents, true, info.shares_layers && axis == "micro");
+      points = replaced(points, axis, extents, true, contains(info.axes_of_1, axis));
     if (any()) std::for_each(points.begin(), points.end(), [](const Point& one) { expect_countable(one.dims); });
     return points;
   }
@@ -115,8 +115,8 @@ class Overrides {
     throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
   }
 
-  // A layer keeps its label under another batch size, but not under other extents. `is_1`: it has this extent where it
-  // does not say so, as a step has of micro-batches.
+  // A layer keeps its label under another batch size, but not under other extents. `is_1`: the axis
+  // has this extent where a point does not say so.
   static std::vector<Point> replaced(const std::vector<Point>& points, const std::string& axis,
                                      const std::vector<std::int64_t>& extents, bool drop_label, bool is_1) {
     std::vector<Point> result;
@@ -265,36 +265,26 @@ class Planner {
     if (selection_.layouts.empty()) {
       for (const int ranks : ranks_of(info)) all.push_back({ranks, {}});
     }
-    for (const auto& [dp, parallel] : selection_.layouts) {
-      if (!can_share(info, parallel)) continue;
-      for (const int ranks : ranks_of(dp, parallel)) {
-        if (runs_on(info, ranks)) all.push_back({ranks, parallel});
+    for (const Selection::Layout& layout : selection_.layouts) {
+      if (!can_share(info, layout.parallel)) continue;
+      for (const int ranks : ranks_of(layout)) {
+        if (runs_on(info, ranks)) all.push_back({ranks, layout.parallel});
       }
     }
     return all;
   }
 
-  /// What --ranks and a layout say together.
-  [[nodiscard]] std::vector<int> ranks_of(const std::optional<int>& dp, const RankLayout& parallel) const {
-    if (!dp && !asked_for().empty()) return asked_for();
-    return {dp.value_or(1) * parallel.ranks()};
+  /// As many as there are processes where neither --ranks nor the layout says it.
+  [[nodiscard]] std::vector<int> ranks_of(const Selection::Layout& layout) const {
+    return gpubench::ranks_of(layout, layout.dp ? selection_.ranks : asked_for());
   }
 
   // What no selected workload can do would otherwise be dropped silently.
   void validate_layouts(std::span<const Declared> workloads, std::span<const Suite> suites) const {
-    for (const auto& [dp, parallel] : selection_.layouts) {
-      if (dp && !selection_.ranks.empty()) {
-        throw UsageError(
-            fmt::format("--parallel dp={} and --ranks both say how many ranks there are; expected one of "
-                        "them",
-                        *dp));
-      }
-      for (const int ranks : ranks_of(dp, parallel)) {
-        if (ranks % parallel.ranks() != 0)
-          throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", ranks,
-                                       fmt::join(modes_of(parallel), ","), parallel.ranks()));
-      }
-      const auto able = [&, p = parallel](const Declared& d) { return can_share(d.info, p); };
+    for (const Selection::Layout& layout : selection_.layouts) {
+      (void)ranks_of(layout);  // throws
+      const RankLayout& parallel = layout.parallel;
+      const auto able = [&](const Declared& d) { return can_share(d.info, parallel); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), able)) continue;
       Names known;
       for (const Suite& suite : suites) {
@@ -396,6 +386,21 @@ bool can_share(const WorkloadInfo& info, const RankLayout& parallel) {
   return (parallel.tp == 1 || info.shares_tensors) && (parallel.fsdp == 1 || info.shards_weights) &&
          (parallel.ep == 1 || info.spreads_experts) && (parallel.cp == 1 || info.shares_sequences) &&
          (parallel.pp == 1 || info.shares_layers);
+}
+
+std::vector<int> ranks_of(const Selection::Layout& layout, std::vector<int> ranks) {
+  const int of_one = layout.parallel.ranks();
+  if (layout.dp && !ranks.empty()) {
+    throw UsageError(fmt::format("--parallel dp={} and --ranks both say how many ranks there are; expected one of them",
+                                 *layout.dp));
+  }
+  for (const int one : ranks) {
+    if (one % of_one != 0)
+      throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", one,
+                                   fmt::join(modes_of(layout.parallel), ","), of_one));
+  }
+  if (ranks.empty()) ranks = {layout.dp.value_or(1) * of_one};
+  return ranks;
 }
 
 std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) {

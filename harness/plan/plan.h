@@ -54,6 +54,9 @@ struct PlannedCase {
 
 /// Whether ranks of the workload can lie so.
 [[nodiscard]] bool can_share(const WorkloadInfo& info, const RankLayout& parallel);
+/// What --ranks (`ranks`) and a layout say together: the one that does, or else as few as the layout needs. Throws
+/// UsageError where both say how many there are, and for a number that the layout cannot divide up.
+[[nodiscard]] std::vector<int> ranks_of(const Selection::Layout& layout, std::vector<int> ranks);
 
 /// All cases in suite order, each id once. Throws UsageError for an unknown suite, precision or axis, naming the known
 /// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
