@@ -349,8 +349,7 @@ StepResult step_result(const Program& step, std::string_view case_key, std::uint
     if (makes_norm || updates_weights(call.kind)) take_gradients(rank);  // before they are clipped
     machine.run_op(index);
     if (makes_norm) result.ranks[rank].norm = read(machine, call.outputs.front()).front();
-    if (call.kind == cross_entropy_forward_kind)
-      result.ranks[rank].losses.push_back(read(machine, call.output("loss")).front());
+    if (makes_cross_entropy(call.kind)) result.ranks[rank].losses.push_back(read(machine, call.output("loss")).front());
   }
   for (const Trained& one : trained) result.ranks[one.rank].weights[one.name] = read(machine, one.weight);
   for (const OpCall& call : wide.ops()) {

@@ -9,6 +9,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
@@ -99,7 +100,7 @@ std::vector<bool> before_the_loss(const Program& step) {
   std::set<StorageId> needed;
   for (std::size_t at = step.ops().size(); at-- > 0;) {
     const OpCall& call = step.ops()[at];
-    before[at] = call.kind == cross_entropy_forward_kind ||
+    before[at] = makes_cross_entropy(call.kind) ||
                  std::ranges::any_of(call.outputs, [&](ValueId id) { return needed.contains(step.value(id).storage); });
     if (!before[at]) continue;
     for (const ValueId id : call.inputs) needed.insert(step.value(id).storage);
@@ -133,15 +134,43 @@ Program without(const Program& step, int op) {
   return edited(step, {.edit = [=](int index, OpCall&) { return index != op; }});
 }
 
-/// With another reduction: a sum for an average, or the other way.
-Program reduced_otherwise(const Program& step, int op) {
+/// With other attributes.
+template <class T, class Change>
+Program with(const Program& step, int op, const Change& change) {
   return edited(step, {.edit = [=](int index, OpCall& call) {
                   if (index != op) return true;
-                  AllReduce attributes = call.attributes.as<AllReduce>();
-                  attributes.reduction = attributes.reduction == Reduction::sum ? Reduction::average : Reduction::sum;
+                  T attributes = call.attributes.as<T>();
+                  change(attributes);
                   call.attributes = attributes;
                   return true;
                 }});
+}
+
+/// With another reduction: a sum for an average, or the other way.
+Program reduced_otherwise(const Program& step, int op) {
+  return with<AllReduce>(step, op, [](AllReduce& all) {
+    all.reduction = all.reduction == Reduction::sum ? Reduction::average : Reduction::sum;
+  });
+}
+
+/// A rank that takes its experts, rows or classes for the first rank's.
+template <class T>
+Program as_on_the_first_rank(const Program& step, int op) {
+  return with<T>(step, op, [](T& attributes) { attributes.first = 0; });
+}
+
+/// Gradients of a softmax over the classes that the rank has.
+std::optional<Program> softmax_of_own_classes(const Program& step, int op) {
+  const ValueId logits = step.op(op).input("logits");
+  for (const OpCall& partial : step.ops()) {
+    if (partial.kind != cross_entropy_partial_kind || partial.input("logits") != logits) continue;
+    const ValueId own = partial.output("lse");
+    return edited(step, {.edit = [=](int index, OpCall& call) {
+                    if (index == op) call.inputs[2] = own;
+                    return true;
+                  }});
+  }
+  return std::nullopt;
 }
 
 /// A bias that one rank adds, on another rank as well.
@@ -221,17 +250,6 @@ Program in_opposite_order(const Program& step, int op) {
                 }});
 }
 
-/// A rank that groups the tokens of the first rank's experts, with weights of its own.
-Program experts_of_the_first_rank(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  TokenGrouping grouping = call.attributes.as<TokenGrouping>();
-                  grouping.first = 0;
-                  call.attributes = grouping;
-                  return true;
-                }});
-}
-
 /// What is sent to another stage, of the micro-batch before.
 std::optional<Program> of_the_last_micro_batch(const Program& step, int op) {
   const std::string_view mark = ".micro1";
@@ -257,25 +275,6 @@ Program of_one_use(const Program& step, int op) {
                   call.kind = scale_kind;
                   call.attributes = Scale{};
                   call.inputs.resize(1);
-                  return true;
-                }});
-}
-
-/// Queries that see later keys, too.
-Program without_mask(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  Attention attention = call.attributes.as<Attention>();
-                  attention.causal = false;
-                  call.attributes = attention;
-                  return true;
-                }});
-}
-
-/// What should be zeros, the first rank's keys or values.
-Program without_zeros(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index == op) call.attributes = Scale{};
                   return true;
                 }});
 }
@@ -322,14 +321,13 @@ std::vector<FaultMaker> makers() {
   const auto left_out = [](const Program& step, int op) { return std::optional(without(step, op)); };
   const auto otherwise = [](const Program& step, int op) { return std::optional(reduced_otherwise(step, op)); };
   const auto opposite = [](const Program& step, int op) { return std::optional(in_opposite_order(step, op)); };
-  const auto first_experts = [](const Program& step, int op) {
-    return std::optional(experts_of_the_first_rank(step, op));
-  };
   const auto twice = [](const Program& step, int op) { return std::optional(reduced_twice(step, op)); };
   const auto moves = [](const OpKind& kind, std::string_view axis, Of what) -> Picks {
     return [=](const Program& step, int op) {
       const OpCall& call = step.op(op);
-      return call.kind == kind && axis_of(step, call) == axis && is_of(step, op, what);
+      const auto in_any_order = [&](int reader) { return step.op(reader).kind == cross_entropy_combine_kind; };
+      return call.kind == kind && axis_of(step, call) == axis && is_of(step, op, what) &&
+             std::ranges::none_of(step.readers(call.outputs.front()), in_any_order);
     };
   };
   const auto masks = [](const Program& step, int op) {
@@ -341,12 +339,38 @@ std::vector<FaultMaker> makers() {
     const OpCall& call = step.op(op);
     return call.kind == scale_kind && call.attributes.as<Scale>().factor == 0.0;
   };
-  const auto no_mask = [](const Program& step, int op) { return std::optional(without_mask(step, op)); };
-  const auto no_zeros = [](const Program& step, int op) { return std::optional(without_zeros(step, op)); };
+  // Queries that see later keys, too.
+  const auto no_mask = [](const Program& step, int op) {
+    return std::optional(with<Attention>(step, op, [](Attention& attention) { attention.causal = false; }));
+  };
+  // What should be zeros, the first rank's keys or values.
+  const auto no_zeros = [](const Program& step, int op) {
+    return std::optional(with<Scale>(step, op, [](Scale& scale) { scale = {}; }));
+  };
   const auto groupings = [](const Program& step, int op) {
     const OpCall& call = step.op(op);
     return call.kind == group_tokens_kind && call.attributes.as<TokenGrouping>().first > 0 &&
            is_of(step, op, Of::activations);
+  };
+  const auto first_experts = [](const Program& step, int op) {
+    return std::optional(as_on_the_first_rank<TokenGrouping>(step, op));
+  };
+  const auto look_ups = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == embedding_forward_kind && call.attributes.as<TableRows>().first > 0;
+  };
+  const auto first_rows = [](const Program& step, int op) {
+    return std::optional(as_on_the_first_rank<TableRows>(step, op));
+  };
+  const auto class_gradients = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == cross_entropy_backward_kind && call.attributes.as<CrossEntropy>().classes > 0;
+  };
+  const auto other_class_gradients = [class_gradients](const Program& step, int op) {
+    return class_gradients(step, op) && step.op(op).attributes.as<CrossEntropy>().first > 0;
+  };
+  const auto first_classes = [](const Program& step, int op) {
+    return std::optional(as_on_the_first_rank<CrossEntropy>(step, op));
   };
   const auto sends = [](Of what) -> Picks {
     return [=](const Program& step, int op) {
@@ -394,6 +418,13 @@ std::vector<FaultMaker> makers() {
        reductions("tp", Of::their_gradients),
        left_out},
       {{"bias added by two ranks", "tp", loss, {other}}, with_bias, bias_twice},
+      {{"tokens looked up in the rows of another rank", "tp", loss, {other}}, look_ups, first_rows},
+      {{"softmax of the classes that a rank has", "tp", gradient, {other, addend, unalike}},
+       class_gradients,
+       softmax_of_own_classes},
+      {{"labels taken for classes of another rank", "tp", gradient, {other, addend, unalike}},
+       other_class_gradients,
+       first_classes},
       {{"clipped by the norm of a rank's parts", "tp", norm, {other}}, norms, norm_of_own_parts},
       {{"what all ranks have counted into the norm twice", "tp", norm, {other}}, norms, norm_counts_all_ranks},
       {{"gradients of norms not reduced", "sp", gradient, {addend, unalike}},

@@ -73,7 +73,7 @@ std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, cons
       progress(fmt::format("steps that ranks share: {}", c->id()));
       const std::string key = c->id_without_ranks();
       const Program many = planned.workload->build(*c);
-      const auto is_loss = [](const OpCall& call) { return call.kind == cross_entropy_forward_kind; };
+      const auto is_loss = [](const OpCall& call) { return makes_cross_entropy(call.kind); };
       if (std::ranges::none_of(many.ops(), is_loss)) continue;  // of a block: the classes say what a loss shows
       const StepResult alone = step_result(*one, key, seed);
       if (const auto off = divergence(alone, step_result(many, key, seed), many))

@@ -39,10 +39,11 @@ struct RowGradient {
   double slope = 0.0, scale = 0.0, base = 0.0, target = 0.0;
 
   /// `scale`: dloss / n.
-  RowGradient(const CrossEntropy& terms, std::int64_t label, std::int64_t classes, double lse, double of_mean) {
+  /// `here`: of how many classes the logits are.
+  RowGradient(const CrossEntropy& terms, std::int64_t label, std::int64_t here, double lse, double of_mean) {
     if (!terms.counts(label)) return;
-    const double share = terms.label_smoothing / static_cast<double>(classes);
-    scale = label >= 0 && label < classes ? of_mean : nan;
+    const double share = terms.label_smoothing / static_cast<double>(terms.all_classes(here));
+    scale = terms.is_class(label, here) ? of_mean : nan;
     slope = terms.z_loss == 0.0 ? 1.0 : 1.0 + 2.0 * terms.z_loss * lse;
     base = share * scale;
     target = 1.0 - terms.label_smoothing + share;
@@ -50,6 +51,14 @@ struct RowGradient {
   [[nodiscard]] float at_label(double p) const { return static_cast<float>((p * slope - target) * scale); }
 };
 
+void store_mean(const CrossEntropy& terms, const std::int32_t* labels, std::int64_t rows, const double* row_loss,
+                float* loss) {
+  double sum = 0.0;
+  for (std::int64_t row = 0; row < rows; ++row) sum += row_loss[row];
+  *loss = static_cast<float>(sum / counted_rows(terms, labels, rows));
+}
+
+/// Of all classes, or of a part of them, which has no loss but scores.
 struct LossForward {
   CrossEntropy terms;
   int threads = 1;
@@ -58,19 +67,14 @@ struct LossForward {
   const std::int32_t* labels = nullptr;
   float* loss = nullptr;
   float* lse = nullptr;
+  float* score = nullptr;      ///< [rows]
   double* row_loss = nullptr;  ///< [rows]
 
   void operator()() const {
     parallel_chunks(threads, view.rows, row_grain(view.columns), [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) run_row(row);
     });
-    store_mean();
-  }
-
-  void store_mean() const {
-    double sum = 0.0;
-    for (std::int64_t row = 0; row < view.rows; ++row) sum += row_loss[row];
-    *loss = static_cast<float>(sum / counted_rows(terms, labels, view.rows));
+    if (score == nullptr) store_mean(terms, labels, view.rows, row_loss, loss);
   }
 
   [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_columns; }
@@ -110,18 +114,25 @@ struct LossForward {
 
   /// Reads the row's logits: to be called before they are overwritten.
   void store_row(std::int64_t row, double row_lse) const {
-    const std::int64_t label = labels[row];
-    const bool known = label >= 0 && label < view.columns;
     lse[row] = static_cast<float>(row_lse);
-    if (!terms.counts(label)) {
-      row_loss[row] = 0.0;
-      return;
+    const double of_row = terms.counts(labels[row]) ? score_of(row) : 0.0;
+    if (score != nullptr) {
+      score[row] = static_cast<float>(of_row);
+    } else {
+      row_loss[row] = terms.counts(labels[row]) ? row_lse - of_row + terms.z_loss * row_lse * row_lse : 0.0;
     }
-    const double target = known ? static_cast<double>(logits.at(row * view.stride + label)) : nan;
-    row_loss[row] = row_lse - (1.0 - terms.label_smoothing) * target;
-    if (terms.z_loss != 0.0) row_loss[row] += terms.z_loss * row_lse * row_lse;
+  }
+
+  /// What a row's loss is less than its log-sum-exp, by the classes that are here.
+  [[nodiscard]] double score_of(std::int64_t row) const {
+    if (!terms.is_class(labels[row], view.columns)) return nan;
+    const std::int64_t here = labels[row] - terms.first;
+    double sum = 0.0;
+    if (here >= 0 && here < view.columns)
+      sum = (1.0 - terms.label_smoothing) * static_cast<double>(logits.at(row * view.stride + here));
     if (terms.label_smoothing != 0.0)
-      row_loss[row] -= terms.label_smoothing / static_cast<double>(view.columns) * logit_sum_of(row);
+      sum += terms.label_smoothing / static_cast<double>(terms.all_classes(view.columns)) * logit_sum_of(row);
+    return sum;
   }
 };
 
@@ -148,12 +159,12 @@ struct LossBackward {
   void run_row(std::int64_t row, double of_mean) const {
     const std::int64_t from = row * logits_view.stride;
     const std::int64_t to = row * dlogits_view.stride;
-    const std::int64_t label = labels[row];
+    const std::int64_t label = labels[row] - terms.first;  // among the classes that are here
     // Read before the row is overwritten in place.
     const bool known = label >= 0 && label < logits_view.columns;
     const double label_p =
         known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
-    const RowGradient gradient(terms, label, logits_view.columns, static_cast<double>(lse[row]), of_mean);
+    const RowGradient gradient(terms, labels[row], logits_view.columns, static_cast<double>(lse[row]), of_mean);
     const std::int64_t step = logits.staged() || dlogits.staged() ? block_elements : direct_columns;
     BlockBuffer x_buffer;
     BlockBuffer y_buffer;
@@ -187,7 +198,7 @@ struct LossForwardBackward {
       for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean, own);
       stream_fence();
     });
-    forward.store_mean();
+    store_mean(forward.terms, forward.labels, view.rows, forward.row_loss, forward.loss);
   }
 
   void run_row(std::int64_t row, double of_mean, float* e) const {
@@ -219,17 +230,54 @@ struct LossForwardBackward {
   }
 };
 
+/// Of what every part of the classes tells. A row has few parts: nothing here is worth a vector.
+struct LossCombine {
+  CrossEntropy terms;
+  int threads = 1;
+  std::int64_t parts = 1, rows = 0;
+  const float* lses = nullptr;  ///< [parts, rows], as scores
+  const float* scores = nullptr;
+  const std::int32_t* labels = nullptr;
+  float* loss = nullptr;
+  float* lse = nullptr;
+  double* row_loss = nullptr;  ///< [rows]
+
+  void operator()() const {
+    parallel_chunks(threads, rows, row_grain(parts), [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) run_row(row);
+    });
+    store_mean(terms, labels, rows, row_loss, loss);
+  }
+
+  void run_row(std::int64_t row) const {
+    const auto of_part = [&](const float* all, std::int64_t part) {
+      return static_cast<double>(all[part * rows + row]);
+    };
+    double largest = of_part(lses, 0);
+    for (std::int64_t part = 1; part < parts; ++part) largest = std::max(largest, of_part(lses, part));
+    double sum = 0.0, score = 0.0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      sum += std::exp(of_part(lses, part) - largest);
+      score += of_part(scores, part);
+    }
+    const double all = largest + std::log(sum);
+    lse[row] = static_cast<float>(all);
+    row_loss[row] = terms.counts(labels[row]) ? all - score + terms.z_loss * all * all : 0.0;
+  }
+};
+
 /// The rows of logits. Throws Unsupported for types and layouts that the kernels lack.
 RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
   expect_type(call, operand, {"labels"}, DType::i32);
-  expect_type(call, operand, {"loss", "lse", "dloss"}, DType::f32);
+  expect_type(call, operand, {"loss", "lse", "score", "dloss"}, DType::f32);
   expect_row_major(call, operand, {"labels", "lse"});
   return rows_of(call, operand["logits"]);
 }
 
 }  // namespace
 
+// And cross_entropy_partial.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   LossForward work;
   work.terms = call.attributes.as<CrossEntropy>();
@@ -238,10 +286,31 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   return own_plan(call, work,
                   {{"logits", to<&LossForward::logits>},
                    {"labels", to<&LossForward::labels>},
-                   {"loss", to<&LossForward::loss>},
+                   {"loss?", to<&LossForward::loss>},
                    {"lse", to<&LossForward::lse>},
+                   {"score?", to<&LossForward::score>},
                    {workspace_operand, to<&LossForward::row_loss>}},
                   static_cast<std::size_t>(work.view.rows) * sizeof(double));
+}
+
+Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_type(call, operand, {"lses", "scores", "loss", "lse"}, DType::f32);
+  expect_type(call, operand, {"labels"}, DType::i32);
+  expect_row_major(call, operand, {"lses", "scores", "labels", "lse"});
+  LossCombine work;
+  work.terms = call.attributes.as<CrossEntropy>();
+  work.threads = context.threads;
+  work.parts = operand["lses"].shape[0];
+  work.rows = operand["lses"].shape[1];
+  return own_plan(call, work,
+                  {{"lses", to<&LossCombine::lses>},
+                   {"scores", to<&LossCombine::scores>},
+                   {"labels", to<&LossCombine::labels>},
+                   {"loss", to<&LossCombine::loss>},
+                   {"lse", to<&LossCombine::lse>},
+                   {workspace_operand, to<&LossCombine::row_loss>}},
+                  static_cast<std::size_t>(work.rows) * sizeof(double));
 }
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,

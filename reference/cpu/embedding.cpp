@@ -11,11 +11,13 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
+#include "reference/ops/embedding.h"
 
 namespace gpubench::cpu {
 namespace {
 
 struct LookUp {
+  TableRows rows;
   int threads = 1;
   RowView table_view, y_view;
   std::size_t element_bytes = 0;
@@ -34,12 +36,12 @@ struct LookUp {
   void copy_row(std::int64_t row) const {
     const std::size_t bytes = static_cast<std::size_t>(y_view.columns) * element_bytes;
     std::byte* to = y + static_cast<std::size_t>(row * y_view.stride) * element_bytes;
-    const std::int64_t token = tokens[row];
-    if (token < 0 || token >= table_view.rows) {
-      std::memset(to, 0xFF, bytes);
+    const std::int64_t here = tokens[row] - rows.first;
+    if (here < 0 || here >= table_view.rows) {
+      std::memset(to, rows.knows(tokens[row], table_view.rows) ? 0 : 0xFF, bytes);
       return;
     }
-    const std::byte* from = table + static_cast<std::size_t>(token * table_view.stride) * element_bytes;
+    const std::byte* from = table + static_cast<std::size_t>(here * table_view.stride) * element_bytes;
     if (streaming) {
       stream_store(to, from, bytes);
     } else {
@@ -49,12 +51,13 @@ struct LookUp {
 };
 
 struct ScatterAdd {
+  std::int64_t first_token = 0;  ///< whose row is the first of the table
   int threads = 1;
   RowView dy_view, table_view;
   Source dy;
   Sink dtable;
   const std::int32_t* tokens = nullptr;
-  std::int32_t* ends = nullptr;   ///< [vocabulary + 1]: where the occurrences of token v - 1 end and those of v begin
+  std::int32_t* ends = nullptr;   ///< [rows + 1]: where the occurrences of row v - 1's token end and those of v's begin
   std::int32_t* order = nullptr;  ///< [tokens]: positions, sorted by token
 
   void operator()() const {
@@ -66,17 +69,18 @@ struct ScatterAdd {
                     });
   }
 
-  [[nodiscard]] bool in_table(std::int32_t token) const { return token >= 0 && token < table_view.rows; }
+  [[nodiscard]] std::int64_t row_of(std::int64_t position) const { return tokens[position] - first_token; }
+  [[nodiscard]] bool in_table(std::int64_t row) const { return row >= 0 && row < table_view.rows; }
 
   void sort_tokens() const {
     std::fill_n(ends, table_view.rows + 1, 0);
     for (std::int64_t i = 0; i < dy_view.rows; ++i) {
-      if (in_table(tokens[i])) ++ends[tokens[i] + 1];
+      if (in_table(row_of(i))) ++ends[row_of(i) + 1];
     }
     for (std::int64_t v = 0; v < table_view.rows; ++v) ends[v + 1] += ends[v];
     // ends[v] is now where token v begins; placing moves it to where v ends, which is where v + 1 begins.
     for (std::int64_t i = 0; i < dy_view.rows; ++i) {
-      if (in_table(tokens[i])) order[ends[tokens[i]]++] = static_cast<std::int32_t>(i);
+      if (in_table(row_of(i))) order[ends[row_of(i)]++] = static_cast<std::int32_t>(i);
     }
   }
 
@@ -116,6 +120,7 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   const Named<TensorSpec> operand(call, tensors);
   expect_tokens(call, operand["tokens"]);
   LookUp work;
+  work.rows = call.attributes.as<TableRows>();
   work.threads = context.threads;
   work.table_view = rows_of(call, operand["table"]);
   work.y_view = rows_of(call, operand["y"]);
@@ -129,6 +134,7 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
   expect_f32_or_bf16(call, tensors[2]);
   expect_tokens(call, tensors[1]);
   ScatterAdd work;
+  work.first_token = call.attributes.as<TableRows>().first;
   work.threads = context.threads;
   work.dy_view = rows_of(call, tensors[0]);
   work.table_view = rows_of(call, tensors[2]);

@@ -17,7 +17,9 @@ RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_type(call, operand["labels"], DType::i32);
   for (const char* dense : {"labels", "lse"}) expect_row_major(call, operand[dense]);
   expect_type(call, operand["lse"], statistic_type(logits.dtype));
-  if (const TensorSpec* loss = operand.find("loss")) expect_type(call, *loss, statistic_type(logits.dtype));
+  for (const char* name : {"loss", "score"}) {
+    if (const TensorSpec* statistic = operand.find(name)) expect_type(call, *statistic, statistic_type(logits.dtype));
+  }
   if (const TensorSpec* dlogits = operand.find("dlogits")) expect_same_type(call, logits, *dlogits);
   return rows_of(call, logits);
 }
@@ -33,6 +35,8 @@ CrossEntropyTerms terms_of(const OpCall& call, const Named<TensorSpec>& operand)
   terms.ignore_index = attributes.ignore_index;
   terms.label_smoothing = attributes.label_smoothing;
   terms.z_loss = attributes.z_loss;
+  terms.first = attributes.first;
+  if (const TensorSpec* logits = operand.find("logits")) terms.classes = attributes.all_classes(logits->shape[1]);
   return terms;
 }
 
@@ -47,6 +51,7 @@ void split_scratch(Args& args, const Tensor& scratch, bool) {
 
 }  // namespace
 
+// And cross_entropy_partial.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const RowView rows = checked_logits(call, operand);
@@ -61,10 +66,34 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   return own_plan(call, context, args, launch_cross_entropy_forward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
+                   {"loss?", to<&Args::loss>},
+                   {"lse", to<&Args::lse>},
+                   {"score?", to<&Args::score>},
+                   {workspace_operand, split_scratch<Args>}},
+                  bytes);
+}
+
+Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& lses = operand["lses"];
+  for (const char* name : {"lses", "scores", "labels", "lse"}) expect_row_major(call, operand[name]);
+  for (const char* name : {"scores", "loss", "lse"}) expect_same_type(call, lses, operand[name]);
+  expect_type(call, operand["labels"], DType::i32);
+  if (lses.dtype != DType::f64) expect_type(call, lses, DType::f32);
+  using Args = CrossEntropyCombineArgs;
+  Args args;
+  args.terms = terms_of(call, operand);
+  args.wide = lses.dtype == DType::f64;
+  args.parts = lses.shape[0];
+  args.rows = lses.shape[1];
+  return own_plan(call, context, args, launch_cross_entropy_combine,
+                  {{"lses", to<&Args::lses>},
+                   {"scores", to<&Args::scores>},
+                   {"labels", to<&Args::labels>},
                    {"loss", to<&Args::loss>},
                    {"lse", to<&Args::lse>},
                    {workspace_operand, split_scratch<Args>}},
-                  bytes);
+                  static_cast<std::size_t>(args.rows + 1) * sizeof(double));
 }
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,

@@ -27,7 +27,10 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   const RowView y = rows_of(call, tensors[2]);
   EmbeddingForwardArgs args;
   args.element_bytes = static_cast<int>(size_of(tensors[0].dtype));
-  args.vocabulary = tensors[0].shape[0];
+  args.rows = tensors[0].shape[0];
+  const auto& [first, vocabulary] = call.attributes.as<TableRows>();
+  args.first = first;
+  args.vocabulary = vocabulary == 0 ? args.rows : vocabulary;
   args.tokens_count = tensors[1].shape[0];
   args.columns = table.columns;
   args.table_stride = table.stride;
@@ -48,12 +51,13 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
   EmbeddingBackwardArgs args;
   args.data = any_element(call, tensors[0]);
   args.adds = call.kind == embedding_backward_add_kind;
-  args.vocabulary = table.shape[0];
+  args.rows = table.shape[0];
+  args.first = call.attributes.as<TableRows>().first;
   args.tokens_count = tensors[1].shape[0];
   args.columns = dy.columns;
   args.dy_stride = dy.stride;
   args.dtable_stride = dtable.stride;
-  const auto integers = static_cast<std::size_t>(embedding_backward_scratch(args.vocabulary, args.tokens_count));
+  const auto integers = static_cast<std::size_t>(embedding_backward_scratch(args.rows, args.tokens_count));
   const auto launch = [multiprocessors = context.device.multiprocessors](const EmbeddingBackwardArgs& work,
                                                                          cudaStream_t stream) {
     launch_embedding_backward(work, multiprocessors, stream);

@@ -14,11 +14,22 @@ void expect_logits_and_labels(OpKind op, const TensorSpec& logits, const TensorS
   expect_dtype(op, labels, DType::i32);
 }
 
+/// Throws ProgramError for logits of `here` classes that are no part of what the attributes say there are.
+void expect_part(OpKind op, const CrossEntropy& attributes, std::int64_t here) {
+  const auto [first, all] = std::pair{attributes.first, attributes.all_classes(here)};
+  if (first >= 0 && first <= all - here) return;
+  throw ProgramError(std::string(op.name) + ": classes " + std::to_string(first) + " to " +
+                     std::to_string(first + here) + " are not among " + std::to_string(all));
+}
+
 /// Throws ProgramError for attributes that make no loss. Appends dloss, where it is given, to the inputs.
-void complete(Program& program, OpCall& call, CrossEntropy attributes, std::optional<ValueId> dloss) {
+void complete(Program& program, OpCall call, CrossEntropy attributes, std::optional<ValueId> dloss) {
   if (!(attributes.label_smoothing >= 0.0 && attributes.label_smoothing <= 1.0)) {
     throw ProgramError(std::string(call.kind.name) + ": label_smoothing is not in [0, 1]");
   }
+  const bool of_part = call.kind == cross_entropy_partial_kind || call.kind == cross_entropy_backward_kind;
+  if (!of_part && (attributes.first != 0 || attributes.classes != 0))
+    throw ProgramError(std::string(call.kind.name) + ": needs all classes; expected no 'first' and no 'classes'");
   if (dloss) {
     expect_shape(call.kind, program.spec(*dloss), Shape{1});
     expect_float(call.kind, program.spec(*dloss));
@@ -50,7 +61,7 @@ CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, st
   expect_logits_and_labels(cross_entropy_forward_kind, program.spec(logits), program.spec(labels));
   const CrossEntropyForward out = reserve_loss(program, label, logits, labels);
   OpCall call{cross_entropy_forward_kind, {}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)};
-  complete(program, call, attributes, {});
+  complete(program, std::move(call), attributes, {});
   return out;
 }
 
@@ -60,10 +71,42 @@ ValueId cross_entropy_backward(Program& program, const Math& math, std::string l
   expect_logits_and_labels(cross_entropy_backward_kind, spec, program.spec(labels));
   expect_shape(cross_entropy_backward_kind, program.spec(lse), Shape{spec.shape[0]});
   expect_float(cross_entropy_backward_kind, program.spec(lse));
+  expect_part(cross_entropy_backward_kind, attributes, spec.shape[1]);
   const ValueId dlogits = reserve_gradient(program, label, logits, in_place);
   OpCall call{cross_entropy_backward_kind, {}, math, {logits, labels, lse}, {dlogits}, std::move(label)};
-  complete(program, call, attributes, dloss);
+  complete(program, std::move(call), attributes, dloss);
   return dlogits;
+}
+
+CrossEntropyPartial cross_entropy_partial(Program& program, const Math& math, std::string label, ValueId logits,
+                                          ValueId labels, const CrossEntropy& attributes) {
+  constexpr OpKind op = cross_entropy_partial_kind;
+  const TensorSpec spec = program.spec(logits);
+  expect_logits_and_labels(op, spec, program.spec(labels));
+  expect_part(op, attributes, spec.shape[1]);
+  const auto of_rows = [&](const char* suffix) {
+    return reserve_output(program, logits, label + suffix, statistic_type(spec.dtype), Shape{spec.shape[0]},
+                          Role::statistic);
+  };
+  const ValueId lse = of_rows(".lse");
+  const CrossEntropyPartial out{lse, of_rows(".score")};
+  complete(program, {op, {}, math, {logits, labels}, {out.lse, out.score}, std::move(label)}, attributes, {});
+  return out;
+}
+
+CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, std::string label, ValueId lses,
+                                          ValueId scores, ValueId labels, const CrossEntropy& attributes) {
+  constexpr OpKind op = cross_entropy_combine_kind;
+  const TensorSpec parts = program.spec(lses);
+  expect_axes(op, parts, 2, "[parts, rows]");
+  expect_float(op, parts);
+  expect_shape(op, program.spec(scores), parts.shape);
+  expect_dtype(op, program.spec(scores), parts.dtype);
+  expect_shape(op, program.spec(labels), Shape{parts.shape[1]});
+  expect_dtype(op, program.spec(labels), DType::i32);
+  const CrossEntropyForward out = reserve_loss(program, label, lses, labels);
+  complete(program, {op, {}, math, {lses, scores, labels}, {out.loss, out.lse}, std::move(label)}, attributes, {});
+  return out;
 }
 
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
@@ -74,7 +117,7 @@ CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, con
   const auto [loss, lse] = reserve_loss(program, label, logits, labels);
   const ValueId dlogits = reserve_gradient(program, label + ".dlogits", logits, in_place);
   OpCall call{op, {}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)};
-  complete(program, call, attributes, dloss);
+  complete(program, std::move(call), attributes, dloss);
   return {loss, lse, dlogits};
 }
 

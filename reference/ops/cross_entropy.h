@@ -1,5 +1,6 @@
 // Softmax cross-entropy against integer labels, its gradient, and both at once. Goodfellow, Bengio, Courville, Deep
-// Learning (2016), 6.2.2.3.
+// Learning (2016), 6.2.2.3. Of ranks that have a part of the classes each, as in Shoeybi et al., arXiv 1909.08053, 3:
+// what a part tells, and the loss made of what all parts tell.
 #pragma once
 
 #include <optional>
@@ -17,16 +18,25 @@ struct CrossEntropy {
   int ignore_index = -100;
   double label_smoothing = 0.0;
   double z_loss = 0.0;
-  bool scaled = false;  ///< of a backward: the gradient of the loss is an operand, dloss; the builders set it
+  bool scaled = false;       ///< of a backward: the gradient of the loss is an operand, dloss; the builders set it
+  std::int64_t first = 0;    ///< of the classes that the logits are of
+  std::int64_t classes = 0;  ///< how many there are on all ranks; 0: the logits are of all
   static void visit(auto&& attribute) {
     attribute("ignores", &CrossEntropy::ignores);
     attribute("ignore_index", &CrossEntropy::ignore_index);
     attribute("label_smoothing", &CrossEntropy::label_smoothing);
     attribute("z_loss", &CrossEntropy::z_loss);
     attribute("scaled", &CrossEntropy::scaled);
+    attribute("first", &CrossEntropy::first);
+    attribute("classes", &CrossEntropy::classes);
   }
   [[nodiscard]] bool has(std::string_view operand) const { return scaled && operand == "dloss"; }
   [[nodiscard]] bool counts(std::int64_t label) const { return !ignores || label != ignore_index; }
+  /// `here`: of how many classes the logits are.
+  [[nodiscard]] std::int64_t all_classes(std::int64_t here) const { return classes == 0 ? here : classes; }
+  [[nodiscard]] bool is_class(std::int64_t label, std::int64_t here) const {
+    return label >= 0 && label < all_classes(here);
+  }
 };
 
 inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse",
@@ -41,7 +51,8 @@ lse = log sum exp(logits)
 loss = mean(lse - (1 - s) logits[label] - s mean(logits) + z lse^2), s = label_smoothing, z = z_loss
 A label outside [0, classes) has no right answer: the loss is NaN; lse is not affected.
 Where it `ignores`, rows whose label is ignore_index count for nothing, and the mean is over the n others. Where
-there are none, the loss is 0 / 0, a NaN, as in PyTorch. Else n = rows. scaled is for the gradients.
+there are none, the loss is 0 / 0, a NaN, as in PyTorch. Else n = rows. scaled is for the gradients, first and classes
+are for those of a part of the classes.
 
 Source: Goodfellow, Bengio, Courville, Deep Learning (2016), 6.2.2.3; label smoothing: Szegedy et al., arXiv
 1512.00567, 7; z_loss: Chowdhery et al., PaLM, arXiv 2204.02311, 5 (1e-4))"};
@@ -57,7 +68,8 @@ dlogits: as logits; may be an update of them
 
 dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n, s = label_smoothing, z =
 z_loss Rows whose label is not in [0, classes) are NaN; where it `ignores`, those of ignore_index are 0 and not
-counted in n.)"};
+counted in n. Of logits of a part of the classes, the first of which is `first`, `classes` says how many there are in
+all, and lse is of all of them.)"};
 
 inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels dloss?",
                                                             "loss lse dlogits", defaults_of<CrossEntropy>, R"(
@@ -69,7 +81,41 @@ loss: f32 [1], in nats
 lse: f32 [rows]
 dlogits: as logits; may be an update of them
 
-As the two: ignores, ignore_index, label_smoothing and z_loss mean what they mean there.)"};
+As the two, of all classes: ignores, ignore_index, label_smoothing and z_loss mean what they mean there. first and
+classes are for parts.)"};
+
+inline constexpr OpKind cross_entropy_partial_kind{"cross_entropy_partial", "logits labels", "lse score",
+                                                   defaults_of<CrossEntropy>, R"(
+What the classes of one rank, from `first` on and of `classes` in all, tell about the loss.
+logits: [rows, part of the classes]
+labels: i32 [rows], of all classes
+lse: f32 [rows], of these logits
+score: f32 [rows], whose sum over the parts is what a row's loss is less than the lse of all of them
+
+score = (1 - s) logits[label - first] where the label is here + s / classes sum(logits), s = label_smoothing
+A label outside [0, classes) has no right score: NaN. Where it `ignores`, that of ignore_index has 0. z_loss is for
+the whole, and scaled for the gradients.
+
+Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053, 3)"};
+
+inline constexpr OpKind cross_entropy_combine_kind{"cross_entropy_combine", "lses scores labels", "loss lse",
+                                                   defaults_of<CrossEntropy>, R"(
+The loss of cross_entropy_forward, made of what each part of the classes tells (cross_entropy_partial).
+lses: f32 [parts, rows]
+scores: f32 [parts, rows]
+labels: i32 [rows]
+loss: f32 [1], in nats
+lse: f32 [rows], of all classes
+
+lse = log sum exp(lses)
+loss = mean(lse - sum(scores) + z lse^2) over the rows that count, z = z_loss
+Rows count as in the forward, where it `ignores` all but those of ignore_index; label_smoothing is in the scores, first
+and classes are those of the parts, and scaled is for the gradients.)"};
+
+/// Whether what it makes is the loss.
+[[nodiscard]] inline bool makes_cross_entropy(const OpKind& kind) {
+  return kind == cross_entropy_forward_kind || kind == cross_entropy_combine_kind;
+}
 
 struct CrossEntropyForward {
   ValueId loss, lse;
@@ -80,6 +126,14 @@ CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, st
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
                                ValueId lse, bool in_place = false, CrossEntropy attributes = {},
                                std::optional<ValueId> dloss = {});
+
+struct CrossEntropyPartial {
+  ValueId lse, score;
+};
+CrossEntropyPartial cross_entropy_partial(Program& program, const Math& math, std::string label, ValueId logits,
+                                          ValueId labels, const CrossEntropy& attributes);
+CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, std::string label, ValueId lses,
+                                          ValueId scores, ValueId labels, const CrossEntropy& attributes);
 
 struct CrossEntropyForwardBackward {
   ValueId loss, lse, dlogits;

@@ -26,13 +26,18 @@ const CrossEntropy& attributes_of(const OpCall& call) { return call.attributes.a
 // Of how many rows the loss is the mean.
 double counted_rows(const Operands& operands) {
   const CrossEntropy& attributes = attributes_of(operands.call);
-  const std::int64_t rows = operands.inputs[0].shape()[0];
-  if (!attributes.ignores) return static_cast<double>(rows);
+  const TensorView& labels = Named<TensorView>(operands.call, operands.inputs)["labels"];
+  if (!attributes.ignores) return static_cast<double>(labels.shape()[0]);
   std::int64_t count = 0;
-  for_each_chunk(operands.inputs[1], [&](std::int64_t, std::span<const double> labels) {
+  for_each_chunk(labels, [&](std::int64_t, std::span<const double> labels) {
     for (const double label : labels) count += attributes.counts(static_cast<std::int64_t>(label)) ? 1 : 0;
   });
   return static_cast<double>(count);
+}
+
+// Whether the gradient is (p - 1[label]) / n and no more.
+bool is_plain(const CrossEntropy& attributes) {
+  return attributes.label_smoothing == 0.0 && attributes.z_loss == 0.0 && !attributes.scaled;
 }
 
 // m: the largest logit of the row; p: its probabilities.
@@ -59,6 +64,12 @@ Expected judge_log_sum_exp(std::span<const double> x, double u) {
   return {lse, bound};
 }
 
+// z lse^2, which the loss has beside -log p.
+Expected judge_z_loss(double z, const Expected& lse, double u) {
+  const double square = z * lse.value * lse.value;
+  return {square, 2.0 * std::fabs(z * lse.value) * lse.bound + u * (4.0 * std::fabs(square) + std::fabs(lse.value))};
+}
+
 // The loss of one row that counts: T(lse) + 2u|x_target| where the loss has no further terms.
 Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> x, std::int64_t label, double u) {
   const double s = attributes.label_smoothing, z = attributes.z_loss;
@@ -67,9 +78,9 @@ Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> 
   const double target = (1.0 - s) * (valid ? x[static_cast<std::size_t>(label)] : nan);
   Expected loss{lse.value - target, lse.bound + 2.0 * u * std::fabs(target)};
   if (z != 0.0) {
-    const double square = z * lse.value * lse.value;
-    loss.value += square;
-    loss.bound += 2.0 * std::fabs(z * lse.value) * lse.bound + u * (4.0 * std::fabs(square) + std::fabs(lse.value));
+    const Expected square = judge_z_loss(z, lse, u);
+    loss.value += square.value;
+    loss.bound += square.bound;
   }
   if (s != 0.0) {
     ProductSum logits;
@@ -82,19 +93,16 @@ Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> 
   return loss;
 }
 
-// Output 0: the mean over the rows that count, with Rule G for their sum.
-Expected judge_mean_loss(const Operands& operands) {
-  const CrossEntropy& attributes = attributes_of(operands.call);
+// The mean over the rows that count of what `judge` says of one, with Rule G for their sum.
+template <class Judge>
+Expected judge_mean_of(const Operands& operands, const Judge& judge) {
+  const TensorView& labels = Named<TensorView>(operands.call, operands.inputs)["labels"];
   const double u = accumulator_roundoff(operands.call.math);
-  const std::int64_t rows = operands.inputs[0].shape()[0];
-  std::vector<double> x(static_cast<std::size_t>(operands.inputs[0].shape()[1]));
   ProductSum losses;
   double bounds = 0.0;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t label = label_of(operands, row);
-    if (!attributes.counts(label)) continue;
-    operands.inputs[0].read(row * static_cast<std::int64_t>(x.size()), x);
-    const Expected loss = judge_row_loss(attributes, x, label, u);
+  for (std::int64_t row = 0; row < labels.shape()[0]; ++row) {
+    if (!attributes_of(operands.call).counts(static_cast<std::int64_t>(labels[row]))) continue;
+    const Expected loss = judge(row);
     losses.add(loss.value);
     bounds += loss.bound;
   }
@@ -102,6 +110,16 @@ Expected judge_mean_loss(const Operands& operands) {
   const double mean = losses.value / count;
   const double of_sum = operands.exact_sums ? 0.0 : sum_error_bound(losses, u);
   return {mean, (bounds + of_sum) / count + u * std::fabs(mean)};
+}
+
+// Output 0.
+Expected judge_mean_loss(const Operands& operands) {
+  std::vector<double> x(static_cast<std::size_t>(operands.inputs[0].shape()[1]));
+  return judge_mean_of(operands, [&](std::int64_t row) {
+    operands.inputs[0].read(row * static_cast<std::int64_t>(x.size()), x);
+    return judge_row_loss(attributes_of(operands.call), x, label_of(operands, row),
+                          accumulator_roundoff(operands.call.math));
+  });
 }
 
 // "n", or how many rows there are where all of them count.
@@ -153,7 +171,7 @@ struct SoftmaxRow {
 SoftmaxRow softmax_rows(const Operands& operands) {
   const Named<TensorView> in(operands.call, operands.inputs);
   return {.attributes = attributes_of(operands.call),
-          .classes = static_cast<double>(operands.inputs[0].shape()[1]),
+          .classes = static_cast<double>(attributes_of(operands.call).all_classes(operands.inputs[0].shape()[1])),
           .rows = counted_rows(operands),
           .dloss = in.find("dloss") == nullptr ? 1.0 : in["dloss"][0],
           .u = accumulator_roundoff(operands.call.math),
@@ -166,11 +184,11 @@ SoftmaxRow softmax_rows(const Operands& operands) {
 Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
   const CrossEntropy& attributes = row.attributes;
   if (!attributes.counts(row.label)) return {0.0, 0.0};
-  const bool plain = attributes == CrossEntropy{.ignores = attributes.ignores, .ignore_index = attributes.ignore_index};
+  const bool plain = is_plain(attributes);
   const double exponent = x - row.lse;
   const double p = std::exp(exponent);
   const double slope = 1.0 + 2.0 * attributes.z_loss * row.lse;
-  const double own = column == row.label ? 1.0 - attributes.label_smoothing : 0.0;
+  const double own = attributes.first + column == row.label ? 1.0 - attributes.label_smoothing : 0.0;
   const double target = own + attributes.label_smoothing / row.classes;
   const double value = (p * slope - target) * row.dloss / row.rows;
   const double of_lse = std::expm1(row.lse_error);
@@ -227,13 +245,15 @@ std::vector<RevealingData> far_apart(const CallSpecs& op) {
   return {{"one class far above the others", {{0, logit}}, exact}};
 }
 
+std::string unseen_mean_of(std::int64_t count, const Math& math) {
+  const auto rows = static_cast<double>(count);
+  return "a mean loss off by " + number_text(2.0 * accumulator_roundoff(math) * std::sqrt(rows)) +
+         " of itself, as a sum of " + number_text(rows) + " in " + std::string(name(math.accumulate)) + " may be";
+}
+
 // Sums of so many losses may be off by that much, unless far_apart() makes them exact.
 std::string unseen_mean(const CallSpecs& op) {
-  const auto rows = static_cast<double>(op.inputs[0].shape[0]);
-  if (far_apart(op).front().exact_sums) return {};
-  return "a mean loss off by " + number_text(2.0 * accumulator_roundoff(op.call.math) * std::sqrt(rows)) +
-         " of itself, as a sum of " + number_text(rows) + " in " + std::string(name(op.call.math.accumulate)) +
-         " may be";
+  return far_apart(op).front().exact_sums ? std::string() : unseen_mean_of(op.inputs[0].shape[0], op.call.math);
 }
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
@@ -279,12 +299,13 @@ std::string gradient_rule(const OpCall& call, const Shape& logits, const std::st
   const std::string s = number_text(attributes.label_smoothing), z = number_text(attributes.z_loss);
   const std::string tiny = power_text(smallest_normal(call.math.accumulate));
   const std::string count = counted_text(call, logits);
-  if (attributes == CrossEntropy{.ignores = attributes.ignores, .ignore_index = attributes.ignore_index}) {
+  if (is_plain(attributes)) {
     return bound_text("(p " + of_p + " + 2 u max(p, 1 if label)) / " + count + " + u |dx| + " + tiny, call.math);
   }
   return bound_text("(|k| p " + of_p + " + |" + z + "| p T(lse) + u (2 max(|k| p, t) + 4|k| p + 4 t)) |dloss| / " +
                         count + " + u |dx| + " + tiny + " max(1, |k dloss| / " + count + "), k = 1 + 2 " + z +
-                        " lse, t = " + s + "/" + std::to_string(logits[1]) + " and 1 - " + s + " more if label",
+                        " lse, t = " + s + "/" + std::to_string(attributes.all_classes(logits[1])) + " and 1 - " + s +
+                        " more if label",
                     call.math);
 }
 
@@ -313,7 +334,7 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
       if (element / classes != index) {
         index = element / classes;
         row.label = label_of(operands, index);
-        row.lse = row.label >= 0 && row.label < classes ? lse[index] : std::numeric_limits<double>::quiet_NaN();
+        row.lse = row.attributes.is_class(row.label, classes) ? lse[index] : nan;
       }
       return judge_gradient(row, in[0], element % classes);
     });
@@ -361,7 +382,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
       operands.inputs[0].read(wanted[i] * classes, x);
       row.label = label_of(operands, wanted[i]);
       const Expected lse = judge_log_sum_exp(x, row.u);
-      row.lse = row.label >= 0 && row.label < classes ? lse.value : std::numeric_limits<double>::quiet_NaN();
+      row.lse = row.attributes.is_class(row.label, classes) ? lse.value : nan;
       row.lse_error = lse.bound + unit_roundoff(operands.outputs[1].dtype) * std::fabs(lse.value);
       for (std::size_t j = 0; j < x.size(); ++j) {
         judged[i * x.size() + j] = judge_gradient(row, x[j], static_cast<std::int64_t>(j));
@@ -377,11 +398,140 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
   }
 };
 
+// The lse of a part of the classes, and what is to be taken off that of all: a logit as it is, or with smoothed labels
+// two products and a sum.
+class CrossEntropyPartialDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return cross_entropy_partial_kind; }
+
+  // As of the forward.
+  Cost cost(const CallSpecs& op) const override {
+    return {(4.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
+  }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return loss_units(op.inputs[0].shape, op.output(output).shape, 1);
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    if (output == 0) return log_sum_exp_bound(op.inputs[0].shape, op.call.math);
+    const CrossEntropy& attributes = attributes_of(op.call);
+    if (attributes.label_smoothing == 0.0) return std::string(exact_bound);
+    const std::int64_t here = op.inputs[0].shape[1];
+    return bound_text(number_text(attributes.label_smoothing) + "/" + std::to_string(attributes.all_classes(here)) +
+                          " (" + sum_error_text(here) + " + 4 u |sum x|) + 4 u |x_label|",
+                      op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const double u = accumulator_roundoff(operands.call.math);
+    std::vector<double> x(static_cast<std::size_t>(operands.inputs[0].shape()[1]));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      operands.inputs[0].read(wanted[i] * static_cast<std::int64_t>(x.size()), x);
+      judged[i] = output == 0 ? judge_log_sum_exp(x, u)
+                              : judge_score(attributes_of(operands.call), x, label_of(operands, wanted[i]), u);
+    }
+  }
+
+ private:
+  static Expected judge_score(const CrossEntropy& attributes, std::span<const double> x, std::int64_t label, double u) {
+    const auto here = static_cast<std::int64_t>(x.size());
+    if (!attributes.counts(label)) return {0.0, 0.0};
+    if (!attributes.is_class(label, here)) return {nan, 0.0};
+    const double s = attributes.label_smoothing;
+    const std::int64_t column = label - attributes.first;
+    const double target = column >= 0 && column < here ? (1.0 - s) * x[static_cast<std::size_t>(column)] : 0.0;
+    if (s == 0.0) return {target, 0.0};
+    ProductSum logits;
+    for (const double logit : x) logits.add(logit);
+    const double share = s / static_cast<double>(attributes.all_classes(here));
+    return {target + share * logits.value,
+            share * sum_error_bound(logits, u) + 4.0 * u * (share * std::fabs(logits.value) + std::fabs(target))};
+  }
+};
+
+// The mean of what the rows lose, each by the log-sum-exp of the parts' and the sum of their scores.
+class CrossEntropyCombineDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return cross_entropy_combine_kind; }
+
+  // Per part of a row: maximum, difference, exp, two sums.
+  Cost cost(const CallSpecs& op) const override { return {5.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return loss_units(turned(op.inputs[0].shape), op.output(output).shape, output);
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    const Shape rows = turned(op.inputs[0].shape);
+    if (output == 1) return log_sum_exp_bound(rows, op.call.math);
+    const std::string z = number_text(attributes_of(op.call).z_loss);
+    return bound_text("(sum T + " + sum_error_text(rows[0]) + ") / " + counted_text(op.call, rows) +
+                          " + u |loss|, T = T(lse) (1 + 2|" + z + " lse|) + " + sum_error_text(rows[1]) +
+                          " of scores + u (2|lse| + 2|sum of scores| + 4|" + z +
+                          " lse^2|), T(lse) = " + log_sum_exp_rule(rows[1]),
+                      op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    if (output == 0) return std::fill(judged.begin(), judged.end(), judge_mean(operands));
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      judged[i] = judge_log_sum_exp(of_row(operands, 0, wanted[i]), accumulator_roundoff(operands.call.math));
+  }
+
+  // As far_apart(): of each row one part is all there is, and what it scores is a whole number.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    constexpr double largest = 8.0, others = -128.0;
+    constexpr std::int64_t kinds = 8;
+    const std::int64_t parts = op.inputs[0].shape[0], rows = op.inputs[0].shape[1];
+    const auto lse = [parts, rows](std::int64_t element) {
+      const std::int64_t part = element / rows, row = element % rows;
+      return part == parts - 1 - row % parts ? largest : others - static_cast<double>(part % kinds);
+    };
+    const auto score = [](std::int64_t element) { return -static_cast<double>(element % kinds); };
+    const bool exact = attributes_of(op.call).z_loss == 0.0 && !attributes_of(op.call).ignores &&
+                       std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
+                       static_cast<double>(rows) * (largest + static_cast<double>(kinds * parts)) <
+                           1.0 / accumulator_roundoff(op.call.math);
+    return {{"one part far above the others", {{0, lse}, {1, score}}, exact}};
+  }
+  std::string unseen(const CallSpecs& op) const override {
+    return revealing_data(op).front().exact_sums ? std::string() : unseen_mean_of(op.inputs[0].shape[1], op.call.math);
+  }
+
+ private:
+  static Shape turned(const Shape& parts) { return {parts[1], parts[0]}; }
+
+  static std::vector<double> of_row(const Operands& operands, std::size_t input, std::int64_t row) {
+    const TensorView& parts = operands.inputs[input];
+    std::vector<double> values;
+    for (std::int64_t part = 0; part < parts.shape()[0]; ++part) values.push_back(parts[part * parts.shape()[1] + row]);
+    return values;
+  }
+
+  static Expected judge_mean(const Operands& operands) {
+    const CrossEntropy& attributes = attributes_of(operands.call);
+    const double u = accumulator_roundoff(operands.call.math), z = attributes.z_loss;
+    return judge_mean_of(operands, [&](std::int64_t row) {
+      const Expected lse = judge_log_sum_exp(of_row(operands, 0, row), u);
+      ProductSum scores;
+      for (const double score : of_row(operands, 1, row)) scores.add(score);
+      const Expected square = judge_z_loss(z, lse, u);
+      return Expected{lse.value - scores.value + square.value,
+                      lse.bound + sum_error_bound(scores, u) + square.bound +
+                          2.0 * u * (std::fabs(lse.value) + std::fabs(scores.value))};
+    });
+  }
+};
+
 }  // namespace
 
 std::span<const OpDefinition* const> cross_entropy_definitions() {
   return definitions_of<CrossEntropyForwardDefinition, CrossEntropyBackwardDefinition,
-                        CrossEntropyForwardBackwardDefinition>();
+                        CrossEntropyForwardBackwardDefinition, CrossEntropyPartialDefinition,
+                        CrossEntropyCombineDefinition>();
 }
 
 }  // namespace gpubench

@@ -22,41 +22,51 @@ void expect_gradient(const Program& program, OpKind op, ValueId dy, ValueId toke
   expect_shape(op, gradient, Shape{t, gradient.shape[1]});
 }
 
+/// Throws ProgramError for a table of `rows` rows that are no part of the vocabulary.
+void expect_rows(OpKind op, const TableRows& attributes, std::int64_t rows) {
+  const auto [first, vocabulary] = attributes;
+  if (vocabulary == 0 ? first == 0 : first >= 0 && first <= vocabulary - rows) return;
+  throw ProgramError(std::string(op.name) + ": rows " + std::to_string(first) + " to " + std::to_string(first + rows) +
+                     " are not in a vocabulary of " + std::to_string(vocabulary == 0 ? rows : vocabulary));
+}
+
 }  // namespace
 
-ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens) {
+ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens,
+                          const TableRows& attributes) {
   const TensorSpec rows = program.spec(table);
-  expect_axes(embedding_forward_kind, rows, 2, "[vocabulary, h]");
+  expect_axes(embedding_forward_kind, rows, 2, "[rows, h]");
+  expect_rows(embedding_forward_kind, attributes, rows.shape[0]);
   expect_tokens(embedding_forward_kind, program.spec(tokens));
   const Shape shape{program.spec(tokens).shape[0], rows.shape[1]};
   const ValueId y = reserve_output(program, tokens, label, rows.dtype, shape, Role::activation);
-  program.append({embedding_forward_kind, {}, Math{}, {table, tokens}, {y}, std::move(label)});
+  program.append({embedding_forward_kind, attributes, Math{}, {table, tokens}, {y}, std::move(label)});
   return y;
 }
 
 ValueId embedding_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
-                           std::int64_t vocabulary) {
+                           std::int64_t rows, const TableRows& attributes) {
   expect_gradient(program, embedding_backward_kind, dy, tokens);
   const TensorSpec gradient = program.spec(dy);
-  if (vocabulary < 1) {
-    throw ProgramError("embedding_backward: vocabulary = " + std::to_string(vocabulary) + "; expected at least 1");
-  }
+  if (rows < 1) throw ProgramError("embedding_backward: rows = " + std::to_string(rows) + "; expected at least 1");
+  expect_rows(embedding_backward_kind, attributes, rows);
   const ValueId dtable =
-      reserve_output(program, dy, label, gradient.dtype, Shape{vocabulary, gradient.shape[1]}, Role::gradient);
-  program.append({embedding_backward_kind, {}, math, {dy, tokens}, {dtable}, std::move(label)});
+      reserve_output(program, dy, label, gradient.dtype, Shape{rows, gradient.shape[1]}, Role::gradient);
+  program.append({embedding_backward_kind, attributes, math, {dy, tokens}, {dtable}, std::move(label)});
   return dtable;
 }
 
 ValueId embedding_backward_add(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
-                               ValueId dtable) {
+                               ValueId dtable, const TableRows& attributes) {
   constexpr OpKind kind = embedding_backward_add_kind;
   expect_gradient(program, kind, dy, tokens);
   const TensorSpec gradient = program.spec(dy);
-  expect_axes(kind, program.spec(dtable), 2, "[vocabulary, h]");
+  expect_axes(kind, program.spec(dtable), 2, "[rows, h]");
+  expect_rows(kind, attributes, program.spec(dtable).shape[0]);
   expect_shape(kind, program.spec(dtable), Shape{program.spec(dtable).shape[0], gradient.shape[1]});
   expect_dtype(kind, program.spec(dtable), gradient.dtype);
   const ValueId sum = program.update(dtable, program.spec(dtable).name + "'");
-  program.append({kind, {}, math, {dy, tokens, dtable}, {sum}, std::move(label)});
+  program.append({kind, attributes, math, {dy, tokens, dtable}, {sum}, std::move(label)});
   return sum;
 }
 

@@ -1,4 +1,5 @@
-// Look-up of rows by token, and the scatter-add that is its gradient.
+// Look-up of rows by token, and the scatter-add that is its gradient; of ranks that share a table, of the rows that one
+// has (Shoeybi et al., arXiv 1909.08053, 3).
 #pragma once
 
 #include <string>
@@ -7,36 +8,54 @@
 
 namespace gpubench {
 
-inline constexpr OpKind embedding_forward_kind{"embedding_forward", "table tokens", "y", {}, R"(
+/// Which rows a table has.
+struct TableRows {
+  std::int64_t first = 0;
+  std::int64_t vocabulary = 0;  ///< how many there are on all ranks; 0: the table has all
+  static void visit(auto&& attribute) {
+    attribute("first", &TableRows::first);
+    attribute("vocabulary", &TableRows::vocabulary);
+  }
+  /// Of a table of so many rows: whether the token has one on any rank.
+  [[nodiscard]] bool knows(std::int64_t token, std::int64_t rows) const {
+    return token >= 0 && token < (vocabulary == 0 ? rows : vocabulary);
+  }
+};
+
+inline constexpr OpKind embedding_forward_kind{"embedding_forward", "table tokens", "y", defaults_of<TableRows>, R"(
 Looks up the rows of tokens in a table.
-table: [vocabulary, h]
+table: [rows, h], rows first ... of a vocabulary
 tokens: i32 [t]
 y: [t, h], table's type
 
-y[i] = table[tokens[i]])"};
+y[i] = table[tokens[i] - first]; 0 for a token whose row another rank has, NaN for one that is not in the vocabulary)"};
 
-inline constexpr OpKind embedding_backward_kind{"embedding_backward", "dy tokens", "dtable", {}, R"(
+inline constexpr OpKind embedding_backward_kind{"embedding_backward", "dy tokens", "dtable", defaults_of<TableRows>, R"(
 The gradient of embedding_forward's table: a scatter-add.
 dy: [t, h]
 tokens: i32 [t]
-dtable: [vocabulary, h], dy's type
+dtable: [rows, h], dy's type
 
-dtable[v] = the sum of dy over the rows of token v, zero for tokens that do not occur)"};
+dtable[v] = the sum of dy over the rows of token first + v, zero for tokens that do not occur. `vocabulary` tokens
+have rows on all ranks together.)"};
 
-inline constexpr OpKind embedding_backward_add_kind{"embedding_backward_add", "dy tokens dtable", "dtable'", {}, R"(
+inline constexpr OpKind embedding_backward_add_kind{"embedding_backward_add", "dy tokens dtable", "dtable'",
+                                                    defaults_of<TableRows>, R"(
 embedding_backward, added to a gradient that the table has from elsewhere (tied embeddings).
 dy: [t, h]
 tokens: i32 [t]
-dtable: [vocabulary, h], dy's type
+dtable: [rows, h], dy's type
 dtable': an update
 
-dtable'[v] = dtable[v] + the sum of dy over the rows of token v, rounded once; rows whose token does not occur are
-neither read nor written.)"};
+dtable'[v] = dtable[v] + the sum of dy over the rows of token first + v, rounded once; rows whose token does not occur
+are neither read nor written. first and vocabulary as in embedding_backward.)"};
 
-ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens);
+ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens,
+                          const TableRows& attributes = {});
+/// `rows`: of the table.
 ValueId embedding_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
-                           std::int64_t vocabulary);
+                           std::int64_t rows, const TableRows& attributes = {});
 ValueId embedding_backward_add(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
-                               ValueId dtable);
+                               ValueId dtable, const TableRows& attributes = {});
 
 }  // namespace gpubench

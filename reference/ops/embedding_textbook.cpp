@@ -1,5 +1,6 @@
 // Looking up rows is exact. Scattering is Rule G with as many terms as the token occurs; rows that do not occur are
-// exactly zero. A token outside the vocabulary has no right answer: its value is NaN, which nothing passes.
+// exactly zero, and so is what a token looks up in a part of a table that lacks its row. A token outside the vocabulary
+// has no right answer: its value is NaN, which nothing passes.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -33,14 +34,16 @@ class EmbeddingForward : public OpDefinition {
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const TensorView& table = operands.inputs[0];
-    const std::int64_t h = table.shape()[1];
+    const auto& attributes = operands.call.attributes.as<TableRows>();
+    const std::int64_t rows = table.shape()[0], h = table.shape()[1];
     std::vector<double> values;
     while (!wanted.empty()) {
       const std::size_t count = same_row(wanted, h);
       const std::int64_t position = wanted.front() / h;
       const auto token = static_cast<std::int64_t>(operands.inputs[1][position]);
-      values.assign(count, std::numeric_limits<double>::quiet_NaN());
-      if (token >= 0 && token < table.shape()[0]) gather(table, wanted.first(count), (token - position) * h, values);
+      const std::int64_t row = token - attributes.first;
+      values.assign(count, attributes.knows(token, rows) ? 0.0 : std::numeric_limits<double>::quiet_NaN());
+      if (row >= 0 && row < rows) gather(table, wanted.first(count), (row - position) * h, values);
       for (std::size_t i = 0; i < count; ++i) judged[i] = moved(values[i]);
       wanted = wanted.subspan(count);
       judged = judged.subspan(count);
@@ -51,21 +54,21 @@ class EmbeddingForward : public OpDefinition {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     const ValueId table = call.inputs[0];
     if (!dy || !tape.wanted(table)) return;
-    const std::int64_t vocabulary = program.spec(table).shape[0];
-    tape.contribute(
-        table, embedding_backward(program, call.math, tape.label(call, "backward"), *dy, call.inputs[1], vocabulary));
+    tape.contribute(table, embedding_backward(program, call.math, tape.label(call, "backward"), *dy, call.inputs[1],
+                                              program.spec(table).shape[0], call.attributes.as<TableRows>()));
   }
 };
 
-// Where the tokens of some rows occur: (token, position), sorted, so that a row finds its occurrences by bisection.
+// Where the tokens of some rows occur: (row, position), sorted, so that a row finds its occurrences by bisection.
 using Occurrences = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-Occurrences occurrences_of(const TensorView& tokens, std::int64_t first_row, std::int64_t last_row) {
+Occurrences occurrences_of(const TensorView& tokens, std::int64_t first, std::int64_t first_row,
+                           std::int64_t last_row) {
   Occurrences found;
   for_each_chunk(tokens, [&](std::int64_t position, std::span<const double> values) {
     for (const double value : values) {
-      const auto token = static_cast<std::int64_t>(value);
-      if (token >= first_row && token <= last_row) found.emplace_back(token, position);
+      const std::int64_t row = static_cast<std::int64_t>(value) - first;
+      if (row >= first_row && row <= last_row) found.emplace_back(row, position);
       ++position;
     }
   });
@@ -104,7 +107,8 @@ class EmbeddingBackward : public OpDefinition {
     const std::int64_t h = dy.shape()[1];
     const double u = accumulator_roundoff(operands.call.math);
     if (wanted.empty()) return;
-    const Occurrences occurrences = occurrences_of(operands.inputs[1], wanted.front() / h, wanted.back() / h);
+    const Occurrences occurrences = occurrences_of(operands.inputs[1], operands.call.attributes.as<TableRows>().first,
+                                                   wanted.front() / h, wanted.back() / h);
     std::vector<ProductSum> sums;
     std::vector<double> values;
     while (!wanted.empty()) {

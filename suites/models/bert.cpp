@@ -32,7 +32,8 @@ Program bert_train_step(const Case& c, const Recipe& r) {
     const ValueId tokens = layers.classes("tokens", n, vocabulary);
     const ValueId segment = layers.classes("segments", n, segments);
     const ValueId labels = layers.classes("labels", masked, vocabulary);
-    const ValueId wte = layers.matrix("wte", {vocabulary, h}, 1.0 / std::sqrt(static_cast<double>(h)));
+    const MaybeCut cut = by_tokens(c, vocabulary);
+    const ValueId wte = layers.matrix("wte", {vocabulary, h}, 1.0 / std::sqrt(static_cast<double>(h)), cut);
     const ValueId token = embedding_forward(p, "token_embedding", wte, tokens);
     const ValueId position =
         layers.embedding("position_embedding", layers.sequence("positions", n, heads.s), heads.s, h);
@@ -46,7 +47,7 @@ Program bert_train_step(const Case& c, const Recipe& r) {
         "transform", embedding_forward(p, "masked_rows", x, which), h,
         {.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu, .gelu_form = GeluForm::erf});
     const ValueId read = layers.layer_norm("transform.ln", hidden, bert_epsilon);
-    const ValueId bias = layers.matrix("logits.b", {vocabulary}, 0.125);
+    const ValueId bias = layers.matrix("logits.b", {vocabulary}, 0.125, cut);
     const ValueId logits = gemm(p, {.transpose_b = true, .bias = true}, r.math, "logits", read, wte, {.bias = bias}).c;
     return cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
   });

@@ -35,7 +35,7 @@ Program gpt2_train_step(const Case& c, const Recipe& r) {
     const std::int64_t all_positions = c.dim("s") * c.parallel().cp;
     const ValueId positions = layers.sequence("positions", tokens_of_batch, all_positions);
     const double scale = 1.0 / std::sqrt(static_cast<double>(width));
-    const ValueId wte = layers.matrix("wte", {vocabulary, width}, scale);
+    const ValueId wte = layers.matrix("wte", {vocabulary, width}, scale, by_tokens(c, vocabulary));
     const ValueId wpe = layers.matrix("wpe", {all_positions, width}, scale);
     const ValueId token = embedding_forward(p, "token_embedding", wte, tokens);
     const ValueId position = embedding_forward(p, "position_embedding", wpe, positions);

@@ -204,8 +204,9 @@ ValueId Layers::swiglu_mlp(const std::string& prefix, ValueId x, std::int64_t hi
                 by_rows);
 }
 
-ValueId Layers::embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width) {
-  const ValueId table = matrix(label + ".table", {count, width}, 1.0 / std::sqrt(static_cast<double>(width)));
+ValueId Layers::embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width,
+                          const MaybeCut& cut) {
+  const ValueId table = matrix(label + ".table", {count, width}, 1.0 / std::sqrt(static_cast<double>(width)), cut);
   return embedding_forward(program_, label, table, indices);
 }
 

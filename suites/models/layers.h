@@ -28,6 +28,10 @@ struct Parameter {
 /// result, whose sections are each cut by themselves), or by what goes in.
 [[nodiscard]] inline Cut by_columns(std::vector<std::int64_t> sections = {}) { return {0, std::move(sections)}; }
 inline const Cut by_rows{1};
+/// And a table with a row for each of `count` tokens or classes: by these, where the ranks can share them equally.
+[[nodiscard]] inline MaybeCut by_tokens(const Case& c, std::int64_t count) {
+  return count % c.parallel().tp == 0 ? MaybeCut(by_columns()) : MaybeCut();
+}
 
 /// A linear layer's product alone, and with its bias.
 inline constexpr Gemm no_bias{.transpose_b = true};
@@ -114,7 +118,8 @@ class Layers {
   /// x [rows, h] -> [rows, h]: down(swiglu(gate x, up x)) without biases, gate and up in one product.
   ValueId swiglu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden);
   /// Rows [n, width] of a new table [count, width], by indices i32 [n].
-  ValueId embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width);
+  ValueId embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width,
+                    const MaybeCut& cut = {});
 
   // --- training ---
 

@@ -74,11 +74,12 @@ Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed
     const ValueId tokens = layers.classes("tokens", c.dim("b") * c.dim("s"), vocabulary);
     const ValueId labels = layers.classes("labels", c.dim("b") * c.dim("s"), vocabulary);
     Llama llama(layers, c, feed_forward);
-    ValueId x = layers.embedding("embedding", tokens, vocabulary, c.dim("h"));
+    const MaybeCut cut = by_tokens(c, vocabulary);
+    ValueId x = layers.embedding("embedding", tokens, vocabulary, c.dim("h"), cut);
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
       x = llama.block("block" + std::to_string(layer) + ".", x);
     const ValueId read = layers.rms_norm("norm", x);
-    const ValueId head = layers.matrix("head.w", {vocabulary, c.dim("h")}, 1.0 / std::sqrt(c.dim("h")));
+    const ValueId head = layers.matrix("head.w", {vocabulary, c.dim("h")}, 1.0 / std::sqrt(c.dim("h")), cut);
     const ValueId logits = gemm(layers.program(), no_bias, r.math, "head", read, head).c;  // in 16 bits in all recipes
     return cross_entropy_forward(layers.program(), r.math, "loss", logits, labels).loss;
   });

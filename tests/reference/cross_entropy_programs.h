@@ -17,25 +17,43 @@ struct CrossEntropyProgram {
   Program program;
   ValueId logits, labels;
   std::vector<ValueId> lse, dloss;  ///< one, or none
-  std::int64_t rows, classes;
+  std::int64_t rows, classes;       ///< of the logits
   std::string what;
+  std::vector<ValueId> scores{};  ///< one, or none: the logits are then the log-sum-exps of parts, [classes, rows]
 };
 
-/// Loss, gradient, and both at once, of each of these: smoothed labels, a z-loss, rows that are ignored, all of it.
-/// Gradients are of a scaled loss, by turns in place of the logits.
+/// Loss, gradient, and both at once, of each of these: smoothed labels, a z-loss, rows that are ignored, all of it; and
+/// what the second of three parts of the classes tells, its gradient, and the loss made of what as many parts as there
+/// are classes tell. Gradients are of a scaled loss, by turns in place of the logits.
 inline std::vector<CrossEntropyProgram> cross_entropy_programs(DType dtype, std::int64_t rows, std::int64_t classes) {
   const std::array<CrossEntropy, 4> terms{CrossEntropy{.label_smoothing = 0.1}, CrossEntropy{.z_loss = 1e-2},
-                                          CrossEntropy{.ignores = true}, CrossEntropy{true, -7, 0.2, 1e-4, false}};
+                                          CrossEntropy{.ignores = true},
+                                          CrossEntropy{true, -7, 0.2, 1e-4, false, 0, 0}};
   Math math;
   if (dtype == DType::f64) math.accumulate = DType::f64;
   std::vector<CrossEntropyProgram> all;
   for (const CrossEntropy& attributes : terms) {
-    for (const char* op : {"forward", "backward", "both"}) {
+    for (const char* op : {"forward", "backward", "both", "partial", "backward of a part", "combine"}) {
       CrossEntropyProgram p{{}, {}, {}, {}, {}, rows, classes, std::string(op) + ": " + describe(attributes)};
       const bool in_place = all.size() % 2 == 0;
-      p.logits = p.program.add(tensor("logits", dtype, Shape{rows, classes}, Role::activation));
-      p.labels = p.program.add(tensor("labels", DType::i32, Shape{rows}, Role::input));
       const DType wide = statistic_type(dtype);
+      p.labels = p.program.add(tensor("labels", DType::i32, Shape{rows}, Role::input));
+      if (p.what.starts_with("combine")) {
+        p.logits = p.program.add(tensor("lses", wide, Shape{classes, rows}, Role::statistic));
+        p.scores = {p.program.add(tensor("scores", wide, Shape{classes, rows}, Role::statistic))};
+        (void)cross_entropy_combine(p.program, math, "op", p.logits, p.scores[0], p.labels, attributes);
+        all.push_back(std::move(p));
+        continue;
+      }
+      p.logits = p.program.add(tensor("logits", dtype, Shape{rows, classes}, Role::activation));
+      CrossEntropy of_part = attributes;
+      of_part.first = classes;
+      of_part.classes = 3 * classes;
+      if (p.what.starts_with("partial")) {
+        (void)cross_entropy_partial(p.program, math, "op", p.logits, p.labels, of_part);
+        all.push_back(std::move(p));
+        continue;
+      }
       if (p.what.starts_with("forward")) {
         (void)cross_entropy_forward(p.program, math, "op", p.logits, p.labels, attributes);
         all.push_back(std::move(p));
@@ -47,8 +65,8 @@ inline std::vector<CrossEntropyProgram> cross_entropy_programs(DType dtype, std:
                                              p.dloss[0]);
       } else {
         p.lse = {p.program.add(tensor("lse", wide, Shape{rows}, Role::statistic))};
-        (void)cross_entropy_backward(p.program, math, "op", p.logits, p.labels, p.lse[0], in_place, attributes,
-                                     p.dloss[0]);
+        (void)cross_entropy_backward(p.program, math, "op", p.logits, p.labels, p.lse[0], in_place,
+                                     p.what.starts_with("backward of a part") ? of_part : attributes, p.dloss[0]);
       }
       all.push_back(std::move(p));
     }
@@ -59,8 +77,9 @@ inline std::vector<CrossEntropyProgram> cross_entropy_programs(DType dtype, std:
 /// Every third row is ignored where rows may be.
 inline void fill(ProgramRun& run, const CrossEntropyProgram& p) {
   run.set_random(p.logits, 1, 3.0);
-  std::vector<double> labels = indices(p.rows, p.classes, 2);
+  for (const ValueId scores : p.scores) run.set_random(scores, 2, 3.0);
   const auto& attributes = p.program.op(0).attributes.as<CrossEntropy>();
+  std::vector<double> labels = indices(p.rows, attributes.all_classes(p.classes), 2);
   if (attributes.ignores) {
     for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = attributes.ignore_index;
   }

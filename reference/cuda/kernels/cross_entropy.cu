@@ -33,11 +33,35 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
     if (rank != 0) continue;
     const double lse = static_cast<double>(shift_of(all.largest)) + log(static_cast<double>(all.sum));
     const int label = load(args.labels + row);
-    const bool known = label >= 0 && label < args.classes;
+    const std::int64_t here = label - args.terms.first;
     store(static_cast<Wide<T>*>(args.lse) + row, static_cast<Wide<T>>(lse));
-    const double of_label = known ? static_cast<double>(widen(load(logits + label))) : static_cast<double>(NAN);
-    store(args.row_loss + row,
-          counts(args.terms, label) ? row_loss_of(args.terms, lse, of_label, logit_sum, args.classes) : 0.0);
+    double of_label = is_class(args.terms, label) ? 0.0 : static_cast<double>(NAN);
+    if (here >= 0 && here < args.classes) of_label = static_cast<double>(widen(load(logits + here)));
+    const double score = counts(args.terms, label) ? score_of(args.terms, of_label, logit_sum) : 0.0;
+    if (args.score != nullptr) {
+      store(static_cast<Wide<T>*>(args.score) + row, static_cast<Wide<T>>(score));
+    } else {
+      store(args.row_loss + row, counts(args.terms, label) ? row_loss_of(args.terms, lse, score) : 0.0);
+    }
+  }
+}
+
+template <class W>
+__global__ void __launch_bounds__(256) combine_kernel(CrossEntropyCombineArgs args) {
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; row < args.rows;
+       row += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
+    double largest = -INFINITY, sum = 0.0, score = 0.0;
+    for (std::int64_t part = 0; part < args.parts; ++part)
+      largest =
+          larger_of(largest, static_cast<double>(load(static_cast<const W*>(args.lses) + part * args.rows + row)));
+    const double shift = shift_of(largest);
+    for (std::int64_t part = 0; part < args.parts; ++part) {
+      sum += full_exp(static_cast<double>(load(static_cast<const W*>(args.lses) + part * args.rows + row)) - shift);
+      score += static_cast<double>(load(static_cast<const W*>(args.scores) + part * args.rows + row));
+    }
+    const double lse = shift + log(sum);
+    store(static_cast<W*>(args.lse) + row, static_cast<W>(lse));
+    store(args.row_loss + row, counts(args.terms, load(args.labels + row)) ? row_loss_of(args.terms, lse, score) : 0.0);
   }
 }
 
@@ -73,8 +97,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     T* dlogits = static_cast<T*>(args.dlogits) + index * args.dlogits_stride;
     using W = Wide<T>;
     const W lse = load(static_cast<const W*>(args.lse) + index);
-    const GradientRow<W> row =
-        gradient_row(args.terms, args.rows, args.classes, load(args.labels + index), lse, lse, W(1));
+    const GradientRow<W> row = gradient_row(args.terms, args.rows, load(args.labels + index), lse, lse, W(1));
     // Shares are counted from the first boundary; the first one takes what lies before it as well.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);
@@ -121,7 +144,15 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
              args);
     }
   });
-  launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
+  if (args.score == nullptr) launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
+}
+
+void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStream_t stream) {
+  launch_count_rows({args.terms, args.labels, args.rows}, stream);
+  const Grid grid{blocks_for(args.rows, 256), 256};
+  args.wide ? launch(combine_kernel<double>, grid, stream, args) : launch(combine_kernel<float>, grid, stream, args);
+  const Element data = args.wide ? Element::f64 : Element::f32;
+  launch_mean_loss({args.terms, data, args.row_loss, args.rows, args.loss}, stream);
 }
 
 void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream) {

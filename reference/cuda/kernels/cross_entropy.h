@@ -10,12 +10,13 @@ struct CrossEntropyTerms {
   bool ignores = false;
   int ignore_index = 0;
   double label_smoothing = 0.0, z_loss = 0.0;
-  const void* dloss = nullptr;  ///< [1], as the loss; null: 1
-  double* counted = nullptr;    ///< scratch where rows are ignored: [1], how many are not
+  std::int64_t first = 0, classes = 0;  ///< of the logits' classes the first, and how many there are in all
+  const void* dloss = nullptr;          ///< [1], as the loss; null: 1
+  double* counted = nullptr;            ///< scratch where rows are ignored: [1], how many are not
 };
 
 /// logits [rows, classes], labels [rows], loss [1], lse [rows]: loss and lse are f64 for f64 logits, else f32. A label
-/// outside the classes makes the loss NaN.
+/// outside the classes makes the loss NaN. Of a part of the classes there is a score [rows] in place of the loss.
 struct CrossEntropyForwardArgs {
   CrossEntropyTerms terms;
   Element data = Element::f32;
@@ -23,6 +24,7 @@ struct CrossEntropyForwardArgs {
   const int* labels = nullptr;
   void* loss = nullptr;
   void* lse = nullptr;
+  void* score = nullptr;
   std::int64_t rows = 0, classes = 0, stride = 0;
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
@@ -30,6 +32,22 @@ struct CrossEntropyForwardArgs {
 /// Two launches: one pass over the logits; then the mean. Here and below, one more where rows are ignored: they are
 /// counted first.
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
+
+/// lses and scores [parts, rows], of each part of the classes; all of them f64 where they are `wide`, else f32.
+struct CrossEntropyCombineArgs {
+  CrossEntropyTerms terms;
+  bool wide = false;
+  const void* lses = nullptr;
+  const void* scores = nullptr;
+  const int* labels = nullptr;
+  void* loss = nullptr;
+  void* lse = nullptr;
+  std::int64_t parts = 0, rows = 0;
+  double* row_loss = nullptr;  ///< scratch: [rows]
+};
+
+/// Two launches: a thread per row; then the mean.
+void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStream_t stream);
 
 /// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
 struct CrossEntropyBackwardArgs {

@@ -38,10 +38,11 @@ __global__ void __launch_bounds__(threads) forward_kernel(EmbeddingForwardArgs a
     const auto column = [&](int k) { return first + k * threads - rows[k] * columns; };
 #pragma unroll
     for (int k = 0; k < in_flight; ++k) {
-      if (tokens[k] >= 0 && tokens[k] < args.vocabulary) {
-        held[k] = load(table + tokens[k] * (args.table_stride / scale) + column(k));
+      const std::int64_t row = tokens[k] - args.first;
+      if (row >= 0 && row < args.rows) {
+        held[k] = load(table + row * (args.table_stride / scale) + column(k));
       } else {
-        memset(&held[k], 0xFF, sizeof(Chunk));
+        memset(&held[k], tokens[k] >= 0 && tokens[k] < args.vocabulary ? 0 : 0xFF, sizeof(Chunk));
       }
     }
 #pragma unroll
@@ -58,7 +59,7 @@ bool chunks_fit(const EmbeddingForwardArgs& args) {
            (rows <= 1 || static_cast<std::uint64_t>(stride * args.element_bytes) % sizeof(Chunk) == 0);
   };
   return static_cast<std::uint64_t>(args.columns * args.element_bytes) % sizeof(Chunk) == 0 &&
-         fits(args.table, args.table_stride, args.vocabulary) && fits(args.y, args.y_stride, args.tokens_count);
+         fits(args.table, args.table_stride, args.rows) && fits(args.y, args.y_stride, args.tokens_count);
 }
 
 template <class Chunk>
@@ -121,8 +122,8 @@ template <class T, int N>
 __global__ void __launch_bounds__(threads) rare_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / warp_lanes;
-       row < args.vocabulary; row += static_cast<std::int64_t>(gridDim.x) * (threads / warp_lanes)) {
+  for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / warp_lanes; row < args.rows;
+       row += static_cast<std::int64_t>(gridDim.x) * (threads / warp_lanes)) {
     const int count = load(lists.counts + row);
     if (count > warp_lanes || (args.adds && count == 0)) continue;
     const int own_place = places_in_order(lists.places + load(lists.begins + row), count);
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(threads) frequent_kernel(EmbeddingBackwardArgs
 
 template <class T, int N>
 void launch_sums(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream) {
-  launch(rare_kernel<T, N>, Grid{blocks_for(args.vocabulary, threads / warp_lanes), threads}, stream, args);
+  launch(rare_kernel<T, N>, Grid{blocks_for(args.rows, threads / warp_lanes), threads}, stream, args);
   if (args.tokens_count <= warp_lanes) return;  // too few for any to be frequent
   launch(frequent_kernel<T, N>, Grid{std::int64_t{4} * multiprocessors, threads}, stream, args);
 }
@@ -222,7 +223,7 @@ void launch_embedding_backward(const EmbeddingBackwardArgs& args, int multiproce
     using T = typename decltype(type)::type;
     constexpr int n = pack_elements<T>;
     const bool wide = packs_fit<T>(args.dy, args.tokens_count, args.dy_stride, n) &&
-                      packs_fit<T>(args.dtable, args.vocabulary, args.dtable_stride, n);
+                      packs_fit<T>(args.dtable, args.rows, args.dtable_stride, n);
     if (wide) {
       launch_sums<T, n>(args, multiprocessors, stream);
     } else {

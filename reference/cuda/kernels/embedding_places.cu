@@ -22,7 +22,7 @@ __device__ __forceinline__ int up_to_lane(int value) {
 
 __global__ void __launch_bounds__(threads) empty_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.vocabulary;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.rows;
        i += static_cast<std::int64_t>(gridDim.x) * threads) {
     store(lists.counts + i, 0);
     if (i != 0) continue;
@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(threads) count_kernel(EmbeddingBackwardArgs ar
   const Lists lists = lists_of(args);
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.tokens_count;
        i += static_cast<std::int64_t>(gridDim.x) * threads) {
-    const int token = load(args.tokens + i);
-    if (token >= 0 && token < args.vocabulary) store(lists.slots + i, atomic_add(lists.counts + token, 1));
+    const std::int64_t row = load(args.tokens + i) - args.first;
+    if (row >= 0 && row < args.rows) store(lists.slots + i, atomic_add(lists.counts + row, 1));
   }
 }
 
@@ -46,15 +46,15 @@ __global__ void __launch_bounds__(threads) room_kernel(EmbeddingBackwardArgs arg
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads;
   // All lanes take every turn: they add up.
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x - lane;
-       first < args.vocabulary; first += step) {
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x - lane; first < args.rows;
+       first += step) {
     const std::int64_t row = first + lane;
-    const int count = row < args.vocabulary ? load(lists.counts + row) : 0;
+    const int count = row < args.rows ? load(lists.counts + row) : 0;
     const int up_to_here = up_to_lane(count);
     int begin = 0;
     if (lane == warp_lanes - 1) begin = atomic_add(lists.given_out, up_to_here);
     begin = __shfl_sync(whole_warp, begin, warp_lanes - 1) + up_to_here - count;
-    if (row < args.vocabulary) store(lists.begins + row, begin);
+    if (row < args.rows) store(lists.begins + row, begin);
     if (count > warp_lanes) store(lists.frequent + atomic_add(lists.frequent_count, 1), static_cast<int>(row));
   }
 }
@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(threads) place_kernel(EmbeddingBackwardArgs ar
   const Lists lists = lists_of(args);
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.tokens_count;
        i += static_cast<std::int64_t>(gridDim.x) * threads) {
-    const int token = load(args.tokens + i);
-    if (token < 0 || token >= args.vocabulary) continue;
-    store(lists.places + load(lists.begins + token) + load(lists.slots + i), static_cast<int>(i));
+    const std::int64_t row = load(args.tokens + i) - args.first;
+    if (row < 0 || row >= args.rows) continue;
+    store(lists.places + load(lists.begins + row) + load(lists.slots + i), static_cast<int>(i));
   }
 }
 
@@ -145,9 +145,9 @@ __global__ void __launch_bounds__(threads) order_kernel(EmbeddingBackwardArgs ar
   auto& scratch = shared_storage<OrderScratch>();
   const int frequent = load(lists.frequent_count);
   for (int work = static_cast<int>(blockIdx.x); work < frequent; work += static_cast<int>(gridDim.x)) {
-    const int token = load(lists.frequent + work);
-    const int count = load(lists.counts + token);
-    const int begin = load(lists.begins + token);
+    const int row = load(lists.frequent + work);
+    const int count = load(lists.counts + row);
+    const int begin = load(lists.begins + row);
     if (count <= most_ranked) {
       rank_places(lists.places + begin, count, lists.slots + begin, scratch);
     } else {
@@ -159,14 +159,14 @@ __global__ void __launch_bounds__(threads) order_kernel(EmbeddingBackwardArgs ar
 
 }  // namespace
 
-std::int64_t embedding_backward_scratch(std::int64_t vocabulary, std::int64_t tokens) {
-  return 2 * vocabulary + 2 * tokens + tokens / warp_lanes + 2;
+std::int64_t embedding_backward_scratch(std::int64_t rows, std::int64_t tokens) {
+  return 2 * rows + 2 * tokens + tokens / warp_lanes + 2;
 }
 
 void launch_embedding_places(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream) {
-  launch(empty_kernel, Grid{blocks_for(args.vocabulary, threads), threads}, stream, args);
+  launch(empty_kernel, Grid{blocks_for(args.rows, threads), threads}, stream, args);
   launch(count_kernel, Grid{blocks_for(args.tokens_count, threads), threads}, stream, args);
-  launch(room_kernel, Grid{blocks_for(args.vocabulary, threads), threads}, stream, args);
+  launch(room_kernel, Grid{blocks_for(args.rows, threads), threads}, stream, args);
   launch(place_kernel, Grid{blocks_for(args.tokens_count, threads), threads}, stream, args);
   if (args.tokens_count <= warp_lanes) return;  // too few for any to be frequent
   launch(order_kernel, Grid{std::int64_t{4} * multiprocessors, threads}, stream, args);

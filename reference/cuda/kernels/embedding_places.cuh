@@ -6,7 +6,7 @@
 
 namespace gpubench::cuda {
 
-/// Of each row of the table how often its token occurs, and where its places begin [vocabulary]; of each token the slot
+/// Of each row of the table how often its token occurs, and where its places begin [rows]; of each token the slot
 /// among its equals, later the places of frequent ones in order, and the places by row [tokens]; the frequent tokens
 /// [tokens / 32], how many they are, and how many places have been given out.
 struct Lists {
@@ -20,8 +20,8 @@ struct Lists {
 };
 
 __device__ __forceinline__ Lists lists_of(const EmbeddingBackwardArgs& args) {
-  int* begins = args.scratch + args.vocabulary;
-  int* slots = begins + args.vocabulary;
+  int* begins = args.scratch + args.rows;
+  int* slots = begins + args.rows;
   int* places = slots + args.tokens_count;
   int* frequent = places + args.tokens_count;
   int* frequent_count = frequent + args.tokens_count / warp_lanes;

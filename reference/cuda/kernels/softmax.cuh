@@ -145,35 +145,43 @@ __device__ __forceinline__ Wide<T> logit_sum_of(const T* row, std::int64_t class
   return sum;
 }
 
-/// The loss of a row whose label has the logit `of_label`; logit_sum: of all logits, where labels are smoothed.
-__device__ __forceinline__ double row_loss_of(const CrossEntropyTerms& terms, double lse, double of_label,
-                                              double logit_sum, std::int64_t classes) {
-  double loss = lse - (1.0 - terms.label_smoothing) * of_label;
-  if (terms.z_loss != 0.0) loss += terms.z_loss * lse * lse;
-  if (terms.label_smoothing != 0.0) loss -= terms.label_smoothing / static_cast<double>(classes) * logit_sum;
-  return loss;
+__device__ __forceinline__ bool is_class(const CrossEntropyTerms& terms, int label) {
+  return label >= 0 && label < terms.classes;
+}
+
+/// What the loss of a row is less than its lse, where its label has the logit `of_label`; logit_sum: of the logits,
+/// where labels are smoothed.
+__device__ __forceinline__ double score_of(const CrossEntropyTerms& terms, double of_label, double logit_sum) {
+  double score = (1.0 - terms.label_smoothing) * of_label;
+  if (terms.label_smoothing != 0.0) score += terms.label_smoothing / static_cast<double>(terms.classes) * logit_sum;
+  return score;
+}
+
+__device__ __forceinline__ double row_loss_of(const CrossEntropyTerms& terms, double lse, double score) {
+  return terms.z_loss == 0.0 ? lse - score : lse - score + terms.z_loss * lse * lse;
 }
 
 /// What the gradients of a row are made with: exp(x - shift) factor - base, and at the label - target in place of base.
 template <class W>
 struct GradientRow {
   W shift, factor, base, target;
-  int label;
+  int label;  ///< among the classes that are here
 };
 
 /// p = exp(x - shift) p_factor. All 0 in a row that does not count, NaN where the label is outside the classes.
 template <class W>
-__device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& terms, std::int64_t rows,
-                                                       std::int64_t classes, int label, W lse, W shift, W p_factor) {
-  if (!counts(terms, label)) return {shift, W(0), W(0), W(0), label};
+__device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& terms, std::int64_t rows, int label,
+                                                       W lse, W shift, W p_factor) {
+  const auto here = static_cast<int>(label - terms.first);
+  if (!counts(terms, label)) return {shift, W(0), W(0), W(0), here};
   W scale = W(1) / static_cast<W>(counted_rows(terms, rows));
   if (terms.dloss != nullptr) scale *= load(static_cast<const W*>(terms.dloss));
-  if (label < 0 || label >= classes) p_factor = W(NAN);
+  if (!is_class(terms, label)) p_factor = W(NAN);
   const W slope = terms.z_loss == 0.0 ? W(1) : W(1) + static_cast<W>(2.0 * terms.z_loss) * lse;
   const bool smooths = terms.label_smoothing != 0.0;
-  const double share = smooths ? terms.label_smoothing / static_cast<double>(classes) : 0.0;
+  const double share = smooths ? terms.label_smoothing / static_cast<double>(terms.classes) : 0.0;
   return {shift, p_factor * scale * slope, smooths ? static_cast<W>(share) * scale : W(0),
-          static_cast<W>(1.0 - terms.label_smoothing + share) * scale, label};
+          static_cast<W>(1.0 - terms.label_smoothing + share) * scale, here};
 }
 
 /// The gradients of the columns from `column` on. The label's is made apart, so that no other column pays for it.

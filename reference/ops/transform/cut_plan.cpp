@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/token_groups.h"
 
@@ -60,6 +61,7 @@ void CutPlan::share(const OpCall& call) {
   std::vector<MaybeCut> inputs;
   for (const ValueId id : call.inputs) inputs.push_back(cut(id));
   OpSharding sharding = options_.has_own_batches ? on_own_batch(call, inputs) : sharding_of(step_, call, inputs);
+  if (call.kind == embedding_backward_kind && !options_.has_own_batches) sharding.outputs[0] = cut_of_table(call);
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     const ValueId id = call.outputs[i];
     const bool scatters = sharding.addends[i] && (is_gradient(id) ? scatters_gradient(id) : scatters_well(call, id));
@@ -99,6 +101,17 @@ OpSharding CutPlan::on_own_batch(const OpCall& call, std::span<const MaybeCut> i
   return sharding;
 }
 
+// As the table is that the same tokens look up: a gradient has no operand that says how it is to be cut.
+MaybeCut CutPlan::cut_of_table(const OpCall& embedding_backward) {
+  const ValueId tokens = embedding_backward.input("tokens"), gradient = embedding_backward.output("dtable");
+  for (const OpCall& call : step_.ops()) {
+    if (call.kind == embedding_forward_kind && call.input("tokens") == tokens &&
+        step_.spec(call.input("table")).shape == step_.spec(gradient).shape && cut(call.input("table")) == Cut{0})
+      return Cut{0};
+  }
+  return {};
+}
+
 // Where it has a storage of its own and nothing sees it under another name, and its rows can be shared.
 bool CutPlan::scatters_gradient(ValueId id) const {
   const Value& value = step_.value(id);
@@ -117,9 +130,10 @@ bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
     if (step_.values_in(value.storage).size() != 1) refuse(id);
     return true;
   }
-  return options_.scatters_tokens && call.kind == gemm_kind && !call.attributes.as<Gemm>().transpose_a &&
-         step_.values_in(value.storage).size() == 1 && value.spec.shape.rank() == 2 &&
-         value.spec.shape[0] % options_.ranks == 0;
+  const bool has_rows_of_tokens =
+      call.kind == gemm_kind ? !call.attributes.as<Gemm>().transpose_a : call.kind == embedding_forward_kind;
+  return options_.scatters_tokens && has_rows_of_tokens && step_.values_in(value.storage).size() == 1 &&
+         value.spec.shape.rank() == 2 && value.spec.shape[0] % options_.ranks == 0;
 }
 
 // Of what no op produces by this name: views of what is there, and what is made up of parts.

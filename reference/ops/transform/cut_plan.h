@@ -51,6 +51,7 @@ class CutPlan {
   void set(ValueId id, MaybeCut cut);
   void share(const OpCall& call);
   [[nodiscard]] OpSharding on_own_batch(const OpCall& call, std::span<const MaybeCut> inputs);
+  [[nodiscard]] MaybeCut cut_of_table(const OpCall& embedding_backward);
   [[nodiscard]] bool scatters_gradient(ValueId id) const;
   [[nodiscard]] bool scatters_well(const OpCall& call, ValueId id) const;
   [[nodiscard]] MaybeCut derived(ValueId id);

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
@@ -114,6 +116,7 @@ class Shares {
     const OpSharding& sharding = plan_.sharding(index);
     program_.begin(call.phase);
     if (call.kind == gradient_norm_kind) return append_norm(call);
+    if (call.kind == cross_entropy_forward_kind && sharding.inputs[0]) return append_cross_entropy(call, sharding);
     std::vector<std::vector<ValueId>> inputs;  // by input, by rank
     for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(as(call.inputs[i], sharding.inputs[i]));
     for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -126,6 +129,9 @@ class Shares {
       }
       if (sharding.bias_on_first && rank > 0) leave_out_bias(mine);
       if (options_.spreads_experts && call.kind == group_tokens_kind) keep_own_experts(mine, rank);
+      if (call.kind == embedding_forward_kind && sharding.inputs[0]) keep_own_rows(mine, call.inputs[0], rank);
+      if (call.kind == embedding_backward_kind && sharding.outputs[0]) keep_own_rows(mine, call.outputs[0], rank);
+      if (call.kind == cross_entropy_backward_kind && sharding.inputs[0]) keep_own_classes(mine, call, rank);
       if (const std::optional<int> of_step = rank_of(step_, call)) {
         mine.label = axis_.label(call.label, *of_step, rank);
       } else {
@@ -160,6 +166,18 @@ class Shares {
     own.experts /= options_.ranks;
     own.first += rank * own.experts;
     grouping.attributes = own;
+  }
+
+  void keep_own_rows(OpCall& embedding, ValueId table, int rank) const {
+    const std::int64_t rows = step_.spec(table).shape[0];
+    embedding.attributes = TableRows{.first = rank * (rows / options_.ranks), .vocabulary = rows};
+  }
+
+  void keep_own_classes(OpCall& mine, const OpCall& call, int rank) const {
+    CrossEntropy own = call.attributes.as<CrossEntropy>();
+    own.classes = step_.spec(call.inputs[0]).shape[1];
+    own.first = rank * (own.classes / options_.ranks);
+    mine.attributes = own;
   }
 
   /// Gradients of experts, which are sums over the batches of all ranks.
@@ -292,6 +310,39 @@ class Shares {
       if (!cut.empty()) mine.inputs.push_back(norms[static_cast<std::size_t>(rank)]);
       for (const ValueId id : alike) mine.inputs.push_back(of_rank(rank)[at(id)]);
       mine.outputs = {of_rank(rank)[at(call.outputs[0])]};
+      mine.label = axis_.label(call.label, of_step, rank);
+      program_.append(std::move(mine));
+    }
+  }
+
+  // Of each rank's classes what they tell, gathered: of that every rank makes the same loss.
+  void append_cross_entropy(const OpCall& call, const OpSharding& sharding) {
+    const std::vector<ValueId> logits = as(call.inputs[0], sharding.inputs[0]), labels = as(call.inputs[1], {});
+    const int of_step = step_.spec(call.outputs[0]).placement.rank;
+    std::vector<ValueId> lses, scores;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      OpCall mine = call;
+      keep_own_classes(mine, call, rank);
+      const auto at_rank = static_cast<std::size_t>(rank);
+      const CrossEntropyPartial part = cross_entropy_partial(
+          program_, call.math, program_.unique_name(axis_.label(call.label, of_step, rank, ".partial")),
+          logits[at_rank], labels[at_rank], mine.attributes.as<CrossEntropy>());
+      lses.push_back(part.lse);
+      scores.push_back(part.score);
+    }
+    const Shape of_all{options_.ranks, step_.spec(call.inputs[1]).shape[0]};
+    const auto gather = [&](const char* suffix, std::vector<ValueId>& parts) {
+      parts = all_gather(program_, {options_.ranks}, program_.unique_name(call.label + suffix), parts,
+                         axis_.across(of_step), of_all);
+    };
+    gather(".lse.all_gather", lses);
+    gather(".score.all_gather", scores);
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      const auto at_rank = static_cast<std::size_t>(rank);
+      OpCall mine = call;
+      mine.kind = cross_entropy_combine_kind;
+      mine.inputs = {lses[at_rank], scores[at_rank], labels[at_rank]};
+      for (ValueId& id : mine.outputs) id = of_rank(rank)[at(id)];
       mine.label = axis_.label(call.label, of_step, rank);
       program_.append(std::move(mine));
     }

@@ -8,6 +8,8 @@
 
 #include "reference/ops/attention.h"
 #include "reference/ops/bias_gradient.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/grouped_gemm.h"
 #include "reference/ops/loss_scaling.h"
@@ -109,6 +111,19 @@ void share_rotary(Sharing& op) {
   if (is_along(x, 0) || is_along(x, 2)) op.set({"x", "y"}, x);
 }
 
+// By rows of the table: each rank looks up what it has, and the others' rows are 0.
+void share_embedding(Sharing& op) {
+  if (op.cut("table") != MaybeCut{Cut{0}}) return;
+  op.set({"table"}, Cut{0});
+  op.adds_up("y");
+}
+
+// By classes: of the loss each rank makes a part, which the transform joins to the whole; of the gradients its own.
+void share_cross_entropy(Sharing& op) {
+  constexpr int classes = 1;
+  if (op.cut("logits") == MaybeCut{Cut{classes}}) op.set({"logits", "dlogits"}, Cut{classes});
+}
+
 // Along any axis that all operands have: those with fewer rows only the last.
 void share_pointwise(Sharing& op) {
   MaybeCut cut;
@@ -193,6 +208,10 @@ OpSharding sharding_of(const Program& program, const OpCall& call, std::span<con
     share_attention(op);
   } else if (call.kind == rotary_kind) {
     share_rotary(op);
+  } else if (call.kind == embedding_forward_kind) {
+    share_embedding(op);
+  } else if (is_one_of({cross_entropy_forward_kind, cross_entropy_backward_kind})) {
+    share_cross_entropy(op);
   } else if (is_pointwise(call.kind) || is_one_of({copy_kind, reorder_kind})) {
     share_pointwise(op);
   } else if (is_one_of({layer_norm_forward_kind, layer_norm_backward_kind, rms_norm_forward_kind,

@@ -99,6 +99,32 @@ TEST(EmbeddingForward, CopiesRowsBitForBit) {
   }
 }
 
+TEST(EmbeddingForward, OfTheRowsOfARankOthersTokensAre0) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Program program;
+    const ValueId table = program.add(tensor("table", dtype, Shape{50, 77}, Role::parameter));
+    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{333}, Role::input));
+    (void)embedding_forward(program, "op", table, tokens, {.first = 30, .vocabulary = 101});
+    ProgramRun run(shared_backend(), program);
+    run.set_random(table, 1);
+    run.set(tokens, indices(333, 101, 2));
+
+    EXPECT_EQ(run_and_judge(run), "") << name(dtype);
+  }
+}
+
+TEST(EmbeddingBackward, OfTheRowsOfARankSumsTheirTokens) {
+  Program program;
+  const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{333, 77}, Role::gradient));
+  const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{333}, Role::input));
+  (void)embedding_backward(program, Math{}, "op", dy, tokens, 50, {.first = 30, .vocabulary = 101});
+  ProgramRun run(shared_backend(), program);
+  run.set_random(dy, 1);
+  run.set(tokens, indices(333, 101, 2));
+
+  EXPECT_EQ(run_and_judge(run), "");
+}
+
 TEST(EmbeddingForward, ATokenOutsideTheTableGivesNaN) {
   Program program;
   const ValueId table = program.add(tensor("table", DType::bf16, Shape{4, 3}, Role::parameter));

@@ -107,6 +107,28 @@ TEST(CudaEmbeddingForward, CopiesRowsBitForBit) {
   }
 }
 
+TEST(CudaEmbedding, OfTheRowsOfARankLooksUpAndSumsTheirTokens) {
+  const TableRows rows{.first = 30, .vocabulary = 101};
+  for (const std::int64_t h : {77, 64}) {
+    Program program;
+    const ValueId table = program.add(tensor("table", DType::bf16, Shape{50, h}, Role::parameter));
+    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{500}, Role::input));
+    const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{500, h}, Role::gradient));
+    const ValueId tied = program.add(tensor("tied", DType::bf16, Shape{50, h}, Role::gradient));
+    (void)embedding_forward(program, "op", table, tokens, rows);
+    (void)embedding_backward(program, Math{}, "scatter", dy, tokens, 50, rows);
+    (void)embedding_backward_add(program, Math{}, "add", dy, tokens, tied, rows);
+    const auto fill = [&](ProgramRun& run) {
+      for (const ValueId id : {table, dy, tied}) run.set_random(id, 1);
+      std::vector<double> ids = indices(500, 101, 2);
+      for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = 33;  // more often than a warp has lanes
+      run.set(tokens, ids);
+    };
+
+    EXPECT_EQ(run_in_every_order(program, fill), "") << h;
+  }
+}
+
 TEST(CudaEmbeddingForward, ATokenOutsideTheTableGivesNaN) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   for (const std::int64_t h : {3, 8}) {

@@ -156,6 +156,78 @@ TEST(CrossEntropy, ALabelOutsideTheClassesHasNoRightAnswer) {
   EXPECT_FALSE(std::isnan(run.judge(0, 1)[0].value));  // the log-sum-exp does not look at labels
 }
 
+// Of two ranks with half of the classes each, in fp64, with every term: what one with all of them has, to rounding.
+TEST(CrossEntropy, WhatPartsOfTheClassesTellMakesTheLossOfAllAndTheirGradientsAreItsParts) {
+  constexpr std::int64_t rows = 5, each = 3;
+  const CrossEntropy terms{.ignores = true, .label_smoothing = 0.2, .z_loss = 0.01};
+  Program p;
+  const ValueId labels = source(p, "labels", DType::i32, {rows}), logits = source(p, "logits", DType::f64, {rows, 6});
+  const CrossEntropyForward whole = cross_entropy_forward(p, f64_math, "whole", logits, labels, terms);
+  const ValueId dwhole = cross_entropy_backward(p, f64_math, "dwhole", logits, labels, whole.lse, false, terms);
+  std::vector<ValueId> of_part, lses, scores, gradients;
+  const ValueId all_lses = source(p, "lses", DType::f64, {2, rows}),
+                all_scores = source(p, "scores", DType::f64, {2, rows});
+  for (int part = 0; part < 2; ++part) {
+    CrossEntropy own = terms;
+    own.first = part * each;
+    own.classes = 2 * each;
+    const std::string name = "part" + std::to_string(part);
+    of_part.push_back(source(p, name + ".logits", DType::f64, {rows, each}));
+    const CrossEntropyPartial told = cross_entropy_partial(p, f64_math, name, of_part.back(), labels, own);
+    lses.push_back(told.lse);
+    scores.push_back(told.score);
+    gradients.push_back(
+        cross_entropy_backward(p, f64_math, name + ".d", of_part.back(), labels, whole.lse, false, own));
+  }
+  const CrossEntropyForward joined = cross_entropy_combine(p, f64_math, "joined", all_lses, all_scores, labels, terms);
+  TextbookRun run(p);
+  const std::vector<double> x = spread(rows * 6, 1);
+  run.set(logits, x);
+  run.set(labels, {4, 0, -100, 2, 5});
+  for (std::size_t part = 0; part < 2; ++part) {
+    std::vector<double> own;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (i % 6 / 3 == part) own.push_back(x[i]);
+    }
+    run.set(of_part[part], own);
+  }
+  run.run();
+  const auto both = [&](const std::vector<ValueId>& parts) {
+    std::vector<double> all = run.get(parts[0]);
+    const std::vector<double> second = run.get(parts[1]);
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  };
+  run.set(all_lses, both(lses));
+  run.set(all_scores, both(scores));
+  run.run();
+
+  expect_near(run.get(joined.lse), run.get(whole.lse), 1e-14);
+  expect_near(run.get(joined.loss), run.get(whole.loss), 1e-14);
+  const std::vector<double> all = run.get(dwhole);
+  for (std::size_t part = 0; part < 2; ++part) {
+    const std::vector<double> own = run.get(gradients[part]);
+    for (std::size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(own[i], all[i / 3 * 6 + part * 3 + i % 3], 1e-15) << i;
+  }
+}
+
+TEST(CrossEntropy, ALabelOfNoPartHasNoScoreAndPartsThatAreNoneAreRefused) {
+  Program p;
+  const ValueId labels = source(p, "labels", DType::i32, {2}), logits = source(p, "logits", DType::f32, {2, 3});
+  (void)cross_entropy_partial(p, f32_math, "part", logits, labels, {.first = 3, .classes = 6});
+  TextbookRun run(p);
+  run.set(logits, {1, 2, 3, 4, 5, 6});
+  run.set(labels, {6, 2});
+
+  EXPECT_TRUE(std::isnan(run.judge(0, 1)[0].value));
+  EXPECT_EQ(run.judge(0, 1)[1].value, 0.0);
+  EXPECT_EQ(program_error(
+                [&] { (void)cross_entropy_partial(p, f32_math, "part", logits, labels, {.first = 4, .classes = 6}); }),
+            "cross_entropy_partial: classes 4 to 7 are not among 6");
+  EXPECT_EQ(program_error([&] { (void)cross_entropy_forward(p, f32_math, "loss", logits, labels, {.classes = 6}); }),
+            "cross_entropy_forward: needs all classes; expected no 'first' and no 'classes'");
+}
+
 TEST(CrossEntropy, InPlaceGradientsUpdateTheLogits) {
   Loss loss(DType::bf16, f32_math, 2, 3);
   const ValueId dlogits =

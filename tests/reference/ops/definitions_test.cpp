@@ -65,8 +65,10 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "conv2d_forward",
                                       "copy",
                                       "cross_entropy_backward",
+                                      "cross_entropy_combine",
                                       "cross_entropy_forward",
                                       "cross_entropy_forward_backward",
+                                      "cross_entropy_partial",
                                       "dropout",
                                       "embedding_backward",
                                       "embedding_backward_add",
@@ -121,7 +123,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 79U);
+  EXPECT_EQ(definitions().size(), 81U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -225,6 +227,8 @@ void add_model_ops(Program& p) {
   const CrossEntropyForward loss = cross_entropy_forward(p, f32_math, "loss", logits, labels);
   (void)cross_entropy_backward(p, f32_math, "loss.backward", logits, labels, loss.lse);
   (void)cross_entropy_forward_backward(p, f32_math, "loss_and_gradient", logits, labels);
+  (void)cross_entropy_partial(p, f32_math, "partial_loss", logits, labels, {.classes = 8});
+  (void)cross_entropy_combine(p, f32_math, "combined_loss", logits, logits, source(p, "four", DType::i32, {4}), {});
   (void)embedding_forward(p, "embedding", logits, labels);
   const ValueId dtable = embedding_backward(p, f32_math, "embedding.backward", logits, labels, 5);
   (void)embedding_backward_add(p, f32_math, "embedding.backward_add", logits, labels, dtable);

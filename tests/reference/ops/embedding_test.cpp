@@ -44,6 +44,41 @@ TEST(Embedding, BackwardSumsOccurrencesAndLeavesOthersExactlyZero) {
   EXPECT_NEAR(judged[4].bound, 2 * 0x1p-24 * std::sqrt(2.0) * (101 + std::sqrt(10001.0)), 1e-16);
 }
 
+// Rows 2 and 3 of a table of six: tokens 2, 5, 3, 0 and one that is nowhere.
+TEST(Embedding, OfTheRowsOfARankOthersTokensAre0AndTheirGradientsGoElsewhere) {
+  const TableRows rows{.first = 2, .vocabulary = 6};
+  Program program;
+  const ValueId table = source(program, "table", DType::f32, {2, 2}, Role::parameter);
+  const ValueId tokens = source(program, "tokens", DType::i32, {5});
+  const ValueId y = embedding_forward(program, "look up", table, tokens, rows);
+  const ValueId dy = source(program, "dy", DType::f32, {5, 2});
+  const ValueId dtable = embedding_backward(program, f32_math, "scatter", dy, tokens, 2, rows);
+  const ValueId given = source(program, "given", DType::f32, {2, 2}, Role::gradient);
+  const ValueId sum = embedding_backward_add(program, f32_math, "add", dy, tokens, given, rows);
+  TextbookRun run(program);
+  run.set(table, {1, 2, 3, 4});
+  run.set(tokens, {2, 5, 3, 0, 6});
+  run.set(dy, {1, 2, 10, 20, 100, 200, 1000, 2000, 1e4, 2e4});
+  run.set(given, {7, 8, 9, 10});
+  run.run();
+
+  const std::vector<double> looked_up = run.get(y);
+  EXPECT_EQ(std::vector<double>(looked_up.begin(), looked_up.end() - 2), (std::vector<double>{1, 2, 0, 0, 3, 4, 0, 0}));
+  EXPECT_TRUE(std::isnan(looked_up[8]) && std::isnan(looked_up[9]));
+  EXPECT_EQ(run.get(dtable), (std::vector<double>{1, 2, 100, 200}));
+  EXPECT_EQ(run.get(sum), (std::vector<double>{8, 10, 109, 210}));
+}
+
+TEST(Embedding, RowsThatAreNotInTheVocabularyAreRefused) {
+  Program program;
+  const ValueId table = source(program, "table", DType::f32, {2, 2}, Role::parameter);
+  const ValueId tokens = source(program, "tokens", DType::i32, {3});
+  EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.first = 5, .vocabulary = 6}); }),
+            "embedding_forward: rows 5 to 7 are not in a vocabulary of 6");
+  EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.first = 1}); }),
+            "embedding_forward: rows 1 to 3 are not in a vocabulary of 2");
+}
+
 struct Added {
   Program program;
   ValueId dy, tokens, dtable, sum;
@@ -209,7 +244,7 @@ TEST(Embedding, MismatchesAreRefused) {
   EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, floats); }),
             "embedding_forward: tensor 'floats' has type f32; expected i32");
   EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", tokens, tokens); }),
-            "embedding_forward: tensor 'tokens' has shape [3]; expected [vocabulary, h]");
+            "embedding_forward: tensor 'tokens' has shape [3]; expected [rows, h]");
   EXPECT_EQ(program_error([&] { (void)embedding_backward(program, f32_math, "y", dy, tokens, 4); }),
             "embedding_backward: tensor 'dy' has shape [5, 2]; expected [3, 2]");
   const ValueId fits = source(program, "fits", DType::bf16, {3, 2});

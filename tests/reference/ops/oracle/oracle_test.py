@@ -26,7 +26,11 @@ limit = 1e-10
 fixed = {(kind, name) for kind in ("gemm_gelu_bias_gradient", "gemm_weight_bias_gradient") for name in ("beta", "bias", "blocks", "epilogue", "scaled")}
 fixed.add(("gemm_weight_bias_gradient", "gelu_form"))
 fixed.add(("routing_backward", "bias"))  # has no gradient
-fixed.add(("cross_entropy_forward", "scaled"))
+# Of the attributes that cross-entropies share, those of others.
+fixed |= {("cross_entropy_forward", name) for name in ("scaled", "first", "classes")}
+fixed |= {("cross_entropy_forward_backward", name) for name in ("first", "classes")}
+fixed |= {("cross_entropy_partial", name) for name in ("scaled", "z_loss")}
+fixed |= {("cross_entropy_combine", name) for name in ("scaled", "first", "classes", "label_smoothing")}
 here = "tests/reference/ops/oracle"
 
 

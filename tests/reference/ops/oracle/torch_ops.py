@@ -434,7 +434,15 @@ def cross_entropy_forward(op, logits, labels):
 
 @computes("cross_entropy_backward")
 def cross_entropy_backward(op, logits, labels, lse, dloss=None):
-    return gradients(lambda logits: loss_of(op, logits, labels), [logits], torch.ones(()).double() if dloss is None else dloss.reshape(()))
+    dloss = torch.ones(()).double() if dloss is None else dloss.reshape(())
+    if not op.classes:
+        return gradients(lambda logits: loss_of(op, logits, labels), [logits], dloss)
+    rest = torch.log(lse.exp() - torch.logsumexp(logits, -1).exp())  # of the classes that are elsewhere
+
+    def loss(logits):
+        here, score = cross_entropy_partial(op, logits, labels)
+        return cross_entropy_combine(op, torch.stack([here, rest]), score.unsqueeze(0), labels)[0].reshape(())
+    return gradients(loss, [logits], dloss)
 
 
 @computes("cross_entropy_forward_backward")
@@ -442,19 +450,42 @@ def cross_entropy_forward_backward(op, logits, labels, dloss=None):
     return (*cross_entropy_forward(op, logits, labels), *cross_entropy_backward(op, logits, labels, None, dloss))
 
 
+@computes("cross_entropy_partial")
+def cross_entropy_partial(op, logits, labels):
+    classes = op.classes or logits.shape[1]
+    counted = labels != op.ignore_index if op.ignores else torch.ones_like(labels, dtype=torch.bool)
+    labels = labels.where(counted, torch.zeros_like(labels))
+    target = (1 - op.label_smoothing) * F.one_hot(labels, classes).double() + op.label_smoothing / classes
+    here = target[:, op.first:op.first + logits.shape[1]]
+    return torch.logsumexp(logits, -1), (here * logits).sum(-1) * counted
+
+
+@computes("cross_entropy_combine")
+def cross_entropy_combine(op, lses, scores, labels):
+    lse = torch.logsumexp(lses, 0)
+    losses = lse - scores.sum(0) + op.z_loss * lse.square()
+    return losses[labels != op.ignore_index if op.ignores else slice(None)].mean().reshape(1), lse
+
+
+def looked_up(op, table, tokens):
+    """In a table of all tokens, whose other rows are 0."""
+    after = max(op.vocabulary - op.first - table.shape[0], 0)
+    return F.embedding(tokens, F.pad(table, (0, 0, op.first, after)))
+
+
 @computes("embedding_forward")
 def embedding_forward(op, table, tokens):
-    return F.embedding(tokens, table)
+    return looked_up(op, table, tokens)
 
 
 @computes("embedding_backward")
 def embedding_backward(op, dy, tokens):
-    return gradients(lambda table: F.embedding(tokens, table), [torch.zeros_like(op.outputs["dtable"])], dy)
+    return gradients(lambda table: looked_up(op, table, tokens), [torch.zeros_like(op.outputs["dtable"])], dy)
 
 
 @computes("embedding_backward_add")
 def embedding_backward_add(op, dy, tokens, dtable):
-    return dtable + gradients(lambda table: F.embedding(tokens, table), [torch.zeros_like(dtable)], dy)[0]
+    return dtable + gradients(lambda table: looked_up(op, table, tokens), [torch.zeros_like(dtable)], dy)[0]
 
 
 # Mixtures of experts.

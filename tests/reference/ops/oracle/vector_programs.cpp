@@ -2,6 +2,7 @@
 #include <array>
 #include <limits>
 #include <string>
+#include <tuple>
 
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
@@ -119,6 +120,32 @@ void add_row_programs(OraclePrograms& all) {
                                          of(p, "dloss", {1}, Fill::constant(32)));
     return {{cross_entropy_forward(p, f32_math, "loss", logits, labels, terms).loss}, {logits}};
   });
+  const CrossEntropy every_term{.ignores = true, .ignore_index = 3, .label_smoothing = 0.2, .z_loss = 0.01};
+  for (const auto& [first, count, terms] :
+       {std::tuple{std::int64_t{0}, std::int64_t{7}, CrossEntropy{}}, {std::int64_t{5}, std::int64_t{8}, every_term}}) {
+    add_program(
+        all, "cross_entropy of two classes, from " + std::to_string(first) + " on",
+        [first = first, count = count, terms = terms](Program& p) {
+          const ValueId logits = of(p, "logits", {9, count}, Fill::normal(4));
+          const ValueId labels = tokens(p, "labels", 9, count);
+          TensorSpec columns = tensor("part", DType::f32, {9, 2}, Role::activation);
+          columns.layout.strides = {count, 1};
+          const ValueId part = p.part(logits, columns, first);
+          CrossEntropy of_part = terms;
+          of_part.first = first;
+          of_part.classes = count;
+          (void)cross_entropy_partial(p, f32_math, "partial", part, labels, of_part);
+          const ValueId lse = cross_entropy_forward(p, f32_math, "loss", logits, labels, terms).lse;
+          (void)cross_entropy_backward(p, f32_math, "d", part, labels, lse, false, of_part,
+                                       of(p, "dloss", {1}, Fill::constant(32)));
+          (void)cross_entropy_combine(p, f32_math, "combined", of(p, "lses", {3, 9}), of(p, "scores", {3, 9}), labels,
+                                      terms);
+          const TableRows rows{.first = first, .vocabulary = count};
+          (void)embedding_forward(p, "y", of(p, "table", {2, 3}), labels, rows);
+          (void)embedding_backward(p, f32_math, "dtable", of(p, "dy", {9, 3}), labels, 2, rows);
+          (void)embedding_backward_add(p, f32_math, "added", of(p, "dz", {9, 3}), labels, of(p, "tied", {2, 3}), rows);
+        });
+  }
   add_differentiated(all, "embedding", [](Program& p) -> OracleForward {
     const ValueId table = of(p, "table", {11, 3}), ids = tokens(p, "tokens", 9, 11);
     const ValueId y = embedding_forward(p, "y", table, ids);
