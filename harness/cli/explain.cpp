@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -153,12 +155,18 @@ std::vector<OpExplanation> explain_ops(std::span<const Suite> suites) {
   Selection everything;
   everything.tier = Tier::quick;
   everything.ranks = {1};
+  bool has_rings = false;
   for (const Suite& suite : suites) {
     for (const auto& workload : suite.workloads) {
       if (workload->info().most_ranks > 1) everything.ranks = {1, 2};  // collectives too
+      has_rings = has_rings || workload->info().shares_sequences;
     }
   }
-  const std::vector<PlannedCase> cases = declared_cases(suites, everything);
+  std::vector<PlannedCase> cases = declared_cases(suites, everything);
+  Selection in_a_ring;  // which has ops of its own
+  in_a_ring.tier = Tier::smoke;
+  in_a_ring.layouts = {{.parallel = {.cp = 2, .passes_keys = true}}};
+  if (has_rings) std::ranges::move(declared_cases(suites, in_a_ring), std::back_inserter(cases));
   // As declared; with all fused ops; and with those alone whose place another one took.
   for (int pass = 0; pass < 3; ++pass) {
     std::vector<FusionClaim> claims;

@@ -323,12 +323,12 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
   Selection::Layout layout;
   double parts = 1.0;
   for (const std::string& part : split_at_commas(word)) {
-    if (part == "sp") {
-      layout.parallel.scatters_tokens = true;
+    if (bool* const option = option_of_ranks(layout.parallel, part)) {
+      *option = true;
       continue;
     }
     const auto [axis, ranks] =
-        assignment(flag, part, "tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+        assignment(flag, part, "tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N, sp or ring, as in --parallel dp=2,tp=4");
     const int count = whole<int>(fmt::format("{} {}", flag, axis), ranks, 1);
     parts *= count;
     if (int* const along = ranks_along(layout.parallel, axis)) {
@@ -348,6 +348,8 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
                                  parts, Mesh::most_ranks));
   if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)
     throw UsageError(fmt::format("{}: sp scatters tokens over the ranks of tp; give tp=N as well", flag));
+  if (layout.parallel.passes_keys && layout.parallel.cp == 1)
+    throw UsageError(fmt::format("{}: ring passes keys round the ranks of cp; give cp=N as well", flag));
   if (layout.parallel.vp > 1 && layout.parallel.pp == 1)
     throw UsageError(fmt::format("{}: vp cuts the stages of pp into parts; give pp=N as well", flag));
   return layout;

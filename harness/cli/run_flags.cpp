@@ -93,7 +93,8 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
            row("--parallel", "AXIS=N,...",
                "how the ranks of a training step share it: tp=N, N of them its tensors (with sp also the tokens "
                "between layers); fsdp=N, N of them its weights, or ep=N its experts, each with a batch of its own; "
-               "cp=N, N of them its sequences; pp=N, N of them its layers (with vp=N in N parts each), which --axis "
+               "cp=N, N of them its sequences (with ring their keys are passed on, not gathered); pp=N, N of them its "
+               "layers (with vp=N in N parts each), which --axis "
                "micro=N micro-batches pass; "
                "dp=N, N such groups, each with a batch of its own (default: dp alone, as many as --ranks says); "
                "repeat it for more",

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t longest_id = 200;
 
-constexpr const char* scattered_tokens_mode = "sp";
-
 /// In the order of an id.
 constexpr std::array<std::pair<std::string_view, int RankLayout::*>, 6> layout_axes{{{"tp", &RankLayout::tp},
                                                                                      {"fsdp", &RankLayout::fsdp},
@@ -20,6 +18,14 @@ constexpr std::array<std::pair<std::string_view, int RankLayout::*>, 6> layout_a
                                                                                      {"cp", &RankLayout::cp},
                                                                                      {"pp", &RankLayout::pp},
                                                                                      {"vp", &RankLayout::vp}}};
+
+struct LayoutOption {
+  std::string_view name;
+  bool RankLayout::*given;
+  int RankLayout::*of;
+};
+constexpr std::array<LayoutOption, 2> layout_options{
+    {{"sp", &RankLayout::scatters_tokens, &RankLayout::tp}, {"ring", &RankLayout::passes_keys, &RankLayout::cp}}};
 
 /// Of a mode "tp=2", the axis; of another nothing.
 std::string_view axis_in(std::string_view mode) {
@@ -29,7 +35,10 @@ std::string_view axis_in(std::string_view mode) {
 }
 
 /// Whether a mode says how the ranks share the work.
-bool is_of_ranks(const std::string& mode) { return mode == scattered_tokens_mode || !axis_in(mode).empty(); }
+bool is_of_ranks(const std::string& mode) {
+  RankLayout any;
+  return option_of_ranks(any, mode) != nullptr || !axis_in(mode).empty();
+}
 
 bool in_alphabet(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
@@ -69,11 +78,20 @@ int* ranks_along(RankLayout& parallel, std::string_view axis) {
   return nullptr;
 }
 
+bool* option_of_ranks(RankLayout& parallel, std::string_view name) {
+  for (const LayoutOption& option : layout_options) {
+    if (option.name == name) return &(parallel.*option.given);
+  }
+  return nullptr;
+}
+
 std::vector<std::string> modes_of(const RankLayout& parallel) {
   std::vector<std::string> modes;
   for (const auto& [axis, ranks] : layout_axes) {
     if (parallel.*ranks > 1) modes.push_back(std::string(axis) + "=" + std::to_string(parallel.*ranks));
-    if (ranks == &RankLayout::tp && parallel.scatters_tokens) modes.emplace_back(scattered_tokens_mode);
+    for (const LayoutOption& option : layout_options) {
+      if (option.of == ranks && parallel.*option.given) modes.emplace_back(option.name);
+    }
   }
   return modes;
 }
@@ -81,7 +99,7 @@ std::vector<std::string> modes_of(const RankLayout& parallel) {
 RankLayout rank_layout_of(const std::vector<std::string>& modes) {
   RankLayout parallel;
   for (const std::string& mode : modes) {
-    parallel.scatters_tokens = parallel.scatters_tokens || mode == scattered_tokens_mode;
+    if (bool* const option = option_of_ranks(parallel, mode)) *option = true;
     const std::string_view axis = axis_in(mode);
     if (axis.empty()) continue;
     int& ranks = *ranks_along(parallel, axis);

@@ -45,8 +45,9 @@ struct RankLayout {
   int fsdp = 1;  ///< fully sharded data parallelism: ranks with batches of their own that keep a part of each weight
   int ep = 1;    ///< expert parallelism: ranks with batches of their own that have some of the experts each
   int cp = 1;    ///< context parallelism: ranks that have a part of each sequence
-  int pp = 1;    ///< pipeline parallelism: ranks that have some of the layers each
-  int vp = 1;    ///< in so many parts, one behind those of all others
+  bool passes_keys = false;  ///< beside it: keys and values go round a ring of these ranks, not to all at once
+  int pp = 1;                ///< pipeline parallelism: ranks that have some of the layers each
+  int vp = 1;                ///< in so many parts, one behind those of all others
   /// Ranks of a group that has a whole model together.
   [[nodiscard]] int ranks() const { return tp * fsdp * ep * cp * pp; }
   /// Of these, those that work on the same batch.
@@ -55,6 +56,8 @@ struct RankLayout {
 };
 /// The number of ranks along the axis of that name: "tp", "fsdp", "ep", "cp", "pp", "vp". Null for another.
 [[nodiscard]] int* ranks_along(RankLayout& parallel, std::string_view axis);
+/// What is said of an axis beside its ranks, by name: "sp" of tp, "ring" of cp. Null for another.
+[[nodiscard]] bool* option_of_ranks(RankLayout& parallel, std::string_view name);
 /// As modes of a case: "tp=2", "sp"; none for one rank's tensors whole.
 [[nodiscard]] std::vector<std::string> modes_of(const RankLayout& parallel);
 /// What such modes say, among others. Throws ProgramError for "tp=" without a number from 1.

@@ -11,6 +11,7 @@
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/token_groups.h"
@@ -317,6 +318,28 @@ std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
   return std::nullopt;
 }
 
+bool reads_passed_on(const Program& step, const OpCall& call) {
+  return std::ranges::any_of(call.inputs, [&](ValueId id) {
+    const std::optional<int> producer = step.value(id).producer;
+    return producer && step.op(*producer).kind == send_recv_kind;
+  });
+}
+
+/// An op that reads what its rank sent on, not what it got.
+Program before_it_was_passed_on(const Program& step, int op) {
+  return edited(
+      step, {.edit = [=, &step](int index, OpCall& call) {
+        if (index != op) return true;
+        for (ValueId& id : call.inputs) {
+          const std::optional<int> producer = step.value(id).producer;
+          if (!producer || step.op(*producer).kind != send_recv_kind) continue;
+          const OpCall& pass = step.op(*producer);
+          id = pass.inputs[static_cast<std::size_t>(std::ranges::find(pass.outputs, id) - pass.outputs.begin())];
+        }
+        return true;
+      }});
+}
+
 std::vector<FaultMaker> makers() {
   const auto left_out = [](const Program& step, int op) { return std::optional(without(step, op)); };
   const auto otherwise = [](const Program& step, int op) { return std::optional(reduced_otherwise(step, op)); };
@@ -371,6 +394,18 @@ std::vector<FaultMaker> makers() {
   };
   const auto first_classes = [](const Program& step, int op) {
     return std::optional(as_on_the_first_rank<CrossEntropy>(step, op));
+  };
+  const auto in_a_ring = [](const Program& step, int op) {
+    return step.op(op).kind == attention_forward_kind && reads_passed_on(step, step.op(op)) &&
+           is_of(step, op, Of::activations);
+  };
+  const auto back_from_a_ring = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return (call.kind == copy_kind || call.kind == reorder_kind) && has_axis(step, "cp") &&
+           reads_passed_on(step, call) && is_of(step, op, Of::their_gradients);
+  };
+  const auto not_passed_on = [](const Program& step, int op) {
+    return std::optional(before_it_was_passed_on(step, op));
   };
   const auto sends = [](Of what) -> Picks {
     return [=](const Program& step, int op) {
@@ -485,6 +520,8 @@ std::vector<FaultMaker> makers() {
        reductions("cp", Of::parameters),
        otherwise},
       {{"every part of a sequence begins at the first position", "cp", loss, {other}}, {}, {}},
+      {{"keys of the step before in a ring", "cp", loss, {other}}, in_a_ring, not_passed_on},
+      {{"gradients of keys a step away from home", "cp", gradient, {other}}, back_from_a_ring, not_passed_on},
       {{"packed weight cut in one piece", "tp", loss, {other}}, {}, {}},
       {{"the same batch on all replicas", "dp", loss, {other}}, {}, {}},
       {{"a replica begins with other weights", "dp", loss, {other}}, {}, {}},

@@ -113,6 +113,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {amax_kind, plan_quantize},
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
+    {attention_merge_kind, plan_attention_merge},
     {average_pool_backward_kind, plan_average_pool_backward},
     {average_pool_forward_kind, plan_average_pool_forward},
     {batch_norm_backward_kind, plan_batch_norm_backward},

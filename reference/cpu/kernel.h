@@ -169,6 +169,8 @@ PlanFunction plan_transpose, plan_reorder;
 /// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
 /// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.
 PlanFunction plan_attention_forward, plan_attention_backward;
+/// All row-major.
+PlanFunction plan_attention_merge;
 /// copy and repeat_rows. Any type; dense in one order, or rows with a stride.
 PlanFunction plan_copy;
 /// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride.

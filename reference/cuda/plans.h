@@ -37,6 +37,7 @@ PlanFunction plan_attention_forward, plan_attention_backward;
 /// Attention without tensor cores, and so not in tf32: f32, f16, bf16; heads of up to 256 elements, any strides between
 /// them. No atomic additions.
 PlanFunction plan_tiled_attention_forward, plan_tiled_attention_backward;
+PlanFunction plan_attention_merge;
 /// On the device an own kernel (any type and strides, without blocks; at most 8 axes remain after neighbouring ones are
 /// joined); else CUDA's copy, which moves dense tensors of one layout as bytes.
 PlanFunction plan_copy;

@@ -102,6 +102,24 @@ AttentionForward attention_forward(Program& program, const Attention& attributes
   return {o, lse};
 }
 
+AttentionForward attention_merge(Program& program, const Math& math, std::string label, const AttentionForward& one,
+                                 const AttentionForward& other, const std::optional<AttentionForward>& into) {
+  constexpr OpKind op = attention_merge_kind;
+  const TensorSpec o = program.spec(one.o);
+  expect_axes(op, o, 4, "[b, s, query heads, d]");
+  expect_float(op, o);
+  const TensorSpec lse = tensor("lse", statistic_type(o.dtype), {o.shape[0], o.shape[2], o.shape[1]}, Role::statistic);
+  const AttentionForward out = into.value_or(
+      AttentionForward{reserve_output(program, one.o, label + ".o", o.dtype, o.shape, Role::activation),
+                       reserve_output(program, one.o, label + ".lse", lse.dtype, lse.shape, Role::statistic)});
+  for (const AttentionForward& each : {one, other, out}) {
+    expect_like(op, program.spec(each.o), o);
+    expect_like(op, program.spec(each.lse), lse);
+  }
+  program.append({op, {}, math, {one.o, one.lse, other.o, other.lse}, {out.o, out.lse}, std::move(label)});
+  return out;
+}
+
 AttentionBackward attention_backward(Program& program, const Attention& attributes, const Math& math, std::string label,
                                      ValueId d_o, ValueId q, ValueId k, ValueId v, ValueId o, ValueId lse,
                                      const AttentionOptions& options, const AttentionGradients& into) {

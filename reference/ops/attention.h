@@ -1,7 +1,8 @@
 // Scaled dot-product attention, multi-head and grouped-query, with its log-sum-exp.
 // Vaswani et al., arXiv 1706.03762; grouped-query: Ainslie et al., arXiv 2305.13245; backward from saved O and
 // log-sum-exp: Dao et al., arXiv 2205.14135, appendix B; sliding window: Jiang et al., arXiv 2310.06825 (Mistral 7B);
-// softcap: Gemma Team, arXiv 2408.00118 (Gemma 2); sinks: OpenAI, arXiv 2508.10925 (gpt-oss).
+// softcap: Gemma Team, arXiv 2408.00118 (Gemma 2); sinks: OpenAI, arXiv 2508.10925 (gpt-oss); joined from blocks of
+// keys: Liu et al., arXiv 2310.01889 (ring attention).
 #pragma once
 
 #include <cstdint>
@@ -81,6 +82,16 @@ storages; the last axis is contiguous.
 
 Source: Dao et al., arXiv 2205.14135, appendix B)"};
 
+inline constexpr OpKind attention_merge_kind{"attention_merge", "o1 lse1 o2 lse2", "o lse", {}, R"(
+Attention to two sets of keys, joined to attention to all of them.
+o1, o2, o: [b, s, hq, dv]
+lse1, lse2, lse: f32 [b, hq, s]
+
+lse = log(exp(lse1) + exp(lse2)), o = o1 exp(lse1 - lse) + o2 exp(lse2 - lse), whose lse may be the stored one or not
+yet rounded
+
+Source: Liu et al., Ring Attention with Blockwise Transformers, arXiv 2310.01889)"};
+
 struct AttentionExtents {
   std::int64_t b = 0, s = 0, hq = 0, hkv = 0, d = 0;
   std::int64_t t = 0;    ///< keys; s counts queries
@@ -99,6 +110,9 @@ struct AttentionForward {
 };
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
                                    ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {});
+/// `into`: reserved values for o and lse, else reserved here.
+AttentionForward attention_merge(Program& program, const Math& math, std::string label, const AttentionForward& one,
+                                 const AttentionForward& other, const std::optional<AttentionForward>& into = {});
 struct AttentionBackward {
   ValueId dq, dk, dv;
   std::optional<ValueId> dsinks;

@@ -230,18 +230,21 @@ void judge_loss(const Operands& operands, int output, std::span<const std::int64
 // One logit of each row, of the last class in the first row, is so much larger than all others that these add nothing
 // to the sum of exponentials: lse is that logit, and losses are whole numbers. Their sum is exact, and so is the mean,
 // whether it is taken before or after, of a power of two of rows.
+constexpr double largest_of_row = 8.0, others_of_row = -128.0;  // exp(-136) is 0 in f32
+constexpr std::int64_t kinds_of_others = 8;
+
 std::vector<RevealingData> far_apart(const CallSpecs& op) {
-  constexpr double largest = 8.0, others = -128.0;  // exp(-136) is 0 in f32
-  constexpr std::int64_t kinds = 8;
   const std::int64_t rows = op.inputs[0].shape[0], classes = op.inputs[0].shape[1];
   const auto logit = [classes](std::int64_t element) {
     const std::int64_t row = element / classes, from_the_end = row % classes;
     const std::int64_t column = element % classes;
-    return column == classes - 1 - from_the_end ? largest : others - static_cast<double>(column % kinds);
+    return column == classes - 1 - from_the_end ? largest_of_row
+                                                : others_of_row - static_cast<double>(column % kinds_of_others);
   };
   const bool exact = attributes_of(op.call) == CrossEntropy{} &&
                      std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
-                     static_cast<double>(rows) * (largest - others + kinds) < 1.0 / accumulator_roundoff(op.call.math);
+                     static_cast<double>(rows) * (largest_of_row - others_of_row + kinds_of_others) <
+                         1.0 / accumulator_roundoff(op.call.math);
   return {{"one class far above the others", {{0, logit}}, exact}};
 }
 
@@ -483,17 +486,16 @@ class CrossEntropyCombineDefinition : public OpDefinition {
 
   // As far_apart(): of each row one part is all there is, and what it scores is a whole number.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    constexpr double largest = 8.0, others = -128.0;
-    constexpr std::int64_t kinds = 8;
     const std::int64_t parts = op.inputs[0].shape[0], rows = op.inputs[0].shape[1];
     const auto lse = [parts, rows](std::int64_t element) {
       const std::int64_t part = element / rows, row = element % rows;
-      return part == parts - 1 - row % parts ? largest : others - static_cast<double>(part % kinds);
+      return part == parts - 1 - row % parts ? largest_of_row
+                                             : others_of_row - static_cast<double>(part % kinds_of_others);
     };
-    const auto score = [](std::int64_t element) { return -static_cast<double>(element % kinds); };
+    const auto score = [](std::int64_t element) { return -static_cast<double>(element % kinds_of_others); };
     const bool exact = attributes_of(op.call).z_loss == 0.0 && !attributes_of(op.call).ignores &&
                        std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
-                       static_cast<double>(rows) * (largest + static_cast<double>(kinds * parts)) <
+                       static_cast<double>(rows) * (largest_of_row + static_cast<double>(kinds_of_others * parts)) <
                            1.0 / accumulator_roundoff(op.call.math);
     return {{"one part far above the others", {{0, lse}, {1, score}}, exact}};
   }

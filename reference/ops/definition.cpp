@@ -10,8 +10,9 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 25> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 26> textbooks{attention_definitions,
                                                    attention_backward_definitions,
+                                                   attention_merge_definitions,
                                                    batch_norm_definitions,
                                                    bias_gradient_definitions,
                                                    collective_move_definitions,

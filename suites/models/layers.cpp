@@ -325,6 +325,7 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
   const PartitionedStep in_parts = context_parallel(staged.program,
                                                     {.ranks = parallel.cp,
                                                      .tokens = parallel.cp > 1 ? c.dim("s") : 0,
+                                                     .ring = parallel.passes_keys,
                                                      .by_position = layers.by_position(),
                                                      .reduction = reduction,
                                                      .math = r.math},

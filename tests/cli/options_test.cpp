@@ -189,13 +189,16 @@ TEST(ParseOptions, NumbersAreReadWholeOrRefused) {
   }
   EXPECT_EQ(refusal({"--batch", "0"}), "--batch: '0' is not a whole number from 1");
   EXPECT_EQ(refusal({"--batch", "9223372036854775808"}), "--batch: '9223372036854775808' is not a whole number from 1");
-  EXPECT_EQ(refusal({"--parallel", "tp"}),
-            "--parallel: 'tp' is not tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N or sp, as in --parallel dp=2,tp=4");
+  EXPECT_EQ(
+      refusal({"--parallel", "tp"}),
+      "--parallel: 'tp' is not tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N, sp or ring, as in --parallel dp=2,tp=4");
   EXPECT_EQ(refusal({"--parallel", "tp=0"}), "--parallel tp: '0' is not a whole number from 1");
   EXPECT_EQ(refusal({"--parallel", "xp=2"}),
             "--parallel: axis 'xp' is not known; known: tp (tensors), fsdp (weights), ep (experts), cp (sequences), pp "
             "(layers), vp "
             "(parts of each pp), dp (batches)");
+  EXPECT_EQ(refusal({"--parallel", "dp=2,ring"}),
+            "--parallel: ring passes keys round the ranks of cp; give cp=N as well");
   EXPECT_EQ(refusal({"--parallel", "dp=2,sp"}),
             "--parallel: sp scatters tokens over the ranks of tp; give tp=N as well");
   EXPECT_EQ(refusal({"--parallel", "dp=2,vp=2"}), "--parallel: vp cuts the stages of pp into parts; give pp=N as well");

@@ -57,7 +57,7 @@ TEST(SimulateVerb, RanksShareAStepAsTheyWouldWhereTheyAre) {
 
 // A collective of one rank's in another order than its peers' would stand in any of these.
 TEST(SimulateVerb, EveryLayoutEndsOnHundredsOfRanks) {
-  for (const char* layout : {"tp=4,sp,pp=2", "fsdp=4,tp=2", "cp=4,tp=2,sp", "pp=2,cp=2,fsdp=2"}) {
+  for (const char* layout : {"tp=4,sp,pp=2", "fsdp=4,tp=2", "cp=4,tp=2,sp", "cp=8,ring,tp=2", "pp=2,cp=2,fsdp=2"}) {
     const Simulated run =
         simulated({"transformer/llama_train_step", "--axis", "kv=4", "--parallel", layout, "--ranks", "256"});
     EXPECT_EQ(run.exit_code, 0) << layout << run.out << run.err;

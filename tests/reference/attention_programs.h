@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/tensor_checks.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench::testing {
@@ -76,6 +78,35 @@ inline void fill(ProgramRun& run, const AttentionProgram& made, const AttentionV
   std::vector<double> moved = run.get(*made.lse);
   for (double& value : moved) value += 3.0;
   run.set(*made.lse, moved);
+}
+
+/// Two parts of attention, joined: random, the second part's rows by turns far below, alike and far above the first's.
+struct MergeProgram {
+  Program program;
+  AttentionForward one, other;
+
+  MergeProgram(DType type, const Shape& shape) {
+    const auto part = [&](const std::string& name) {
+      const Shape rows{shape[0], shape[2], shape[1]};
+      return AttentionForward{program.add(tensor(name + ".o", type, shape, Role::activation)),
+                              program.add(tensor(name + ".lse", statistic_type(type), rows, Role::statistic))};
+    };
+    one = part("one");
+    other = part("other");
+    Math math;
+    if (type == DType::f64) math.accumulate = DType::f64;
+    attention_merge(program, math, "op", one, other);
+  }
+};
+
+inline void fill(ProgramRun& run, const MergeProgram& p) {
+  for (const AttentionForward& each : {p.one, p.other}) {
+    run.set_random(each.o, each.o == p.one.o ? 1 : 2);
+    run.set_random(each.lse, each.o == p.one.o ? 3 : 4);
+  }
+  std::vector<double> lse = run.get(p.other.lse);
+  for (std::size_t i = 0; i < lse.size(); ++i) lse[i] += 40.0 * (static_cast<double>(i % 3) - 1.0);
+  run.set(p.other.lse, lse);
 }
 
 }  // namespace gpubench::testing

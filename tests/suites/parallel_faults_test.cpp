@@ -48,6 +48,7 @@ std::vector<Shared> shared_steps() {
   for (const auto& [workload, dims] : {std::pair{"gpt2_train_step", gpt2}, {"llama_train_step", llama}}) {
     all.push_back({workload, dims, 2, {.cp = 2}});
     all.push_back({workload, dims, 4, {.tp = 2, .cp = 2}});
+    all.push_back({workload, dims, 4, {.cp = 4, .passes_keys = true}});
   }
   for (Dims dims : {gpt2, in_two}) {
     for (auto& [axis, extent] : dims) {
@@ -126,6 +127,7 @@ Shared random_step(std::uint64_t trial) {
     default: break;
   }
   step.layout.cp = static_cast<int>(pick({1, 1, 2, 4}));
+  step.layout.passes_keys = step.layout.cp > 1 && pick({0, 1}) == 0;
   if (step.dims[2].second == 2) step.layout.pp = static_cast<int>(pick({1, 2}));
   step.ranks = step.layout.ranks() * static_cast<int>(step.layout.ranks() == 1 ? pick({2, 3}) : pick({1, 2}));
   return step;

@@ -170,7 +170,7 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
     expect_parts_of_one_rank(model, arrangement);
   };
   expect_parts({1, {.cp = 2}});
-  expect_parts({2, {.cp = 2}});
+  expect_parts({2, {.cp = 2, .passes_keys = true}});
   for (auto& [axis, extent] : model.dims) {
     if (axis == "b") extent *= 2;
   }
@@ -180,11 +180,13 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
     model.dims.emplace_back("micro", 2);
     expect_parts({1, {.cp = 2, .pp = 2}});
   }
-  for (const RankLayout& layout :
-       {RankLayout{.cp = 4}, {.tp = 2, .scatters_tokens = true, .cp = 2}, {.fsdp = 2, .cp = 2}})
+  for (const RankLayout& layout : {RankLayout{.cp = 4},
+                                   {.cp = 4, .passes_keys = true},
+                                   {.tp = 2, .scatters_tokens = true, .cp = 2},
+                                   {.fsdp = 2, .cp = 2}})
     expect_parts({1, layout});
   if (model.dims.back().first == "k") expect_parts({1, {.ep = 2, .cp = 2}});
-  expect_parts({2, {.tp = 2, .cp = 2}});
+  expect_parts({2, {.tp = 2, .cp = 2, .passes_keys = true}});
 }
 
 class ParallelExperts : public ::testing::TestWithParam<Model> {};

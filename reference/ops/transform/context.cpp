@@ -57,6 +57,8 @@ class Exchange {
     }
     if (call.attributes.as<Attention>().documents)
       throw ProgramError("context_parallel: '" + call.label + "' is attention within documents");
+    if (options_.ring && call.attributes.as<Attention>().window > 0)
+      throw ProgramError("context_parallel: '" + call.label + "' is attention within a window, which no ring has");
     const int rank = program_.spec(call.outputs.front()).placement.rank;
     const RankGroup group = from_.mesh().group(rank, std::span(&cp_axis, 1));
     const std::string label = call.label.substr(0, call.label.rfind('@'));
@@ -64,7 +66,7 @@ class Exchange {
     members.push_back(call);  // in the order of the group, one behind the other
     if (static_cast<int>(members.size()) < options_.ranks) return;
     const std::string name = name_on_rank(label, group[0], from_.mesh().ranks() / options_.ranks);
-    append_together(members, group, name);
+    options_.ring ? append_ring(members, group, name) : append_together(members, group, name);
     waiting_.erase({label, group[0]});
   }
 
@@ -105,19 +107,25 @@ class Exchange {
     return ids[*position_of(operands, call.attributes, name)];
   }
 
-  /// An input of every rank, [b, tokens, heads, width], as all of them have it together, [b, all tokens, heads, width].
-  std::vector<ValueId> gathered(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
+  /// An input of every rank, row-major.
+  std::vector<ValueId> dense(std::span<const OpCall> calls, std::string_view name) {
     std::vector<ValueId> own;
     for (const OpCall& call : calls) own.push_back(call.input(name));
-    const auto [found, is_new] = gathered_.try_emplace(own.front());
-    if (!is_new) return found->second;
-    const TensorSpec spec = program_.spec(own.front());
-    const std::string label(spec.global_name());
     for (ValueId& id : own) {
       const TensorSpec& its = program_.spec(id);
       if (its.layout.is_row_major(its.shape)) continue;
       id = reorder(program_, Layout::row_major(its.shape), program_.unique_name(its.name + ".dense"), id);
     }
+    return own;
+  }
+
+  /// An input of every rank, [b, tokens, heads, width], as all of them have it together, [b, all tokens, heads, width].
+  std::vector<ValueId> gathered(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
+    const auto [found, is_new] = gathered_.try_emplace(calls.front().input(name));
+    if (!is_new) return found->second;
+    const std::vector<ValueId> own = dense(calls, name);
+    const TensorSpec spec = program_.spec(own.front());
+    const std::string label(program_.spec(calls.front().input(name)).global_name());
     const std::int64_t b = spec.shape[0], row = spec.shape[2] * spec.shape[3], n = options_.ranks;
     const Shape whole{b, n * options_.tokens, spec.shape[2], spec.shape[3]};
     const Shape by_rank = b == 1 ? whole : Shape{n, b, options_.tokens * row};
@@ -179,15 +187,128 @@ class Exchange {
     const std::vector<ValueId> own =
         reduce_scatter(program_, {options_.ranks, Reduction::sum}, options_.math, scattered, all, /*in_place=*/false,
                        group, Shape{b, options_.tokens, shape[2], shape[3]});
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      const ValueId there = calls[i].output(name);
-      const std::string copied = program_.unique_name(program_.spec(there).name + ".own");
-      const TensorSpec& spec = program_.spec(there);
-      if (spec.layout.is_row_major(spec.shape)) {
-        program_.append({copy_kind, {}, Math{}, {own[i]}, {there}, copied});
-      } else {
-        reorder_into(program_, copied, own[i], there);
+    for (std::size_t i = 0; i < own.size(); ++i) put(own[i], calls[i].output(name));
+  }
+
+  /// Copies to a reserved value.
+  void put(ValueId from, ValueId there) {
+    const std::string copied = program_.unique_name(program_.spec(there).name + ".own");
+    const TensorSpec& spec = program_.spec(there);
+    if (spec.layout.is_row_major(spec.shape)) {
+      program_.append({copy_kind, {}, Math{}, {from}, {there}, copied});
+    } else {
+      reorder_into(program_, copied, from, there);
+    }
+  }
+
+  // --- The ring ---
+
+  using OfRanks = std::vector<ValueId>;  // in the order of the group
+
+  /// Of one rank's call in a ring, how many blocks of keys it attends to: its own, then those of the ranks before.
+  [[nodiscard]] int blocks_of(const OpCall& call, int place) const {
+    return call.attributes.as<Attention>().causal ? place + 1 : options_.ranks;
+  }
+
+  /// What the ranks have of an input at each step: their own, then that of the rank before, and so on.
+  const std::vector<OfRanks>& passed_on(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
+    const auto [found, is_new] = passed_on_.try_emplace(calls.front().input(name));
+    std::vector<OfRanks>& steps = found->second;
+    if (!is_new) return steps;
+    const std::string label(program_.spec(calls.front().input(name)).global_name());
+    steps.push_back(dense(calls, name));
+    while (static_cast<int>(steps.size()) < options_.ranks)
+      steps.push_back(
+          send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".ring"), steps.back(), group));
+    return steps;
+  }
+
+  /// What tells a step's attention from the whole: later blocks are seen by all queries, and have no part in the sinks.
+  static Attention attributes_at(const OpCall& call, int step) {
+    Attention attributes = call.attributes.as<Attention>();
+    attributes.causal = attributes.causal && step == 0;
+    return attributes;
+  }
+  static AttentionOptions options_at(const OpCall& call, int step) {
+    if (step > 0 || !call.attributes.has("sinks")) return {};
+    return {.sinks = call.input("sinks")};
+  }
+
+  std::string step_label(const OpCall& call, int step, const char* what) {
+    const std::size_t at = call.label.rfind('@');
+    return program_.unique_name(call.label.substr(0, at) + what + std::to_string(step) + call.label.substr(at));
+  }
+
+  void append_ring(std::span<const OpCall> calls, const RankGroup& group, const std::string& label) {
+    const std::vector<OfRanks>&keys = passed_on(calls, "k", group), &values = passed_on(calls, "v", group);
+    if (calls.front().kind == attention_backward_kind) return append_ring_backward(calls, keys, values, group, label);
+    for (int place = 0; place < options_.ranks; ++place) {
+      const OpCall& call = calls[static_cast<std::size_t>(place)];
+      const AttentionForward whole{call.output("o"), call.output("lse")};
+      const int blocks = blocks_of(call, place);
+      AttentionForward so_far;
+      for (int step = 0; step < blocks; ++step) {
+        const AttentionForward block = attention_of(call, keys, values, place, step, blocks == 1 ? &whole : nullptr);
+        so_far = step == 0 ? block
+                           : attention_merge(program_, call.math, step_label(call, step, ".merge"), so_far, block,
+                                             step == blocks - 1 ? std::optional(whole) : std::nullopt);
       }
+    }
+  }
+
+  AttentionForward attention_of(const OpCall& call, const std::vector<OfRanks>& keys,
+                                const std::vector<OfRanks>& values, int place, int step,
+                                const AttentionForward* whole) {
+    const ValueId k = keys[static_cast<std::size_t>(step)][static_cast<std::size_t>(place)],
+                  v = values[static_cast<std::size_t>(step)][static_cast<std::size_t>(place)];
+    if (whole == nullptr)
+      return attention_forward(program_, attributes_at(call, step), call.math, step_label(call, step, ".block"),
+                               call.input("q"), k, v, options_at(call, step));
+    OpCall mine = call;
+    operand(mine.inputs, mine, mine.kind.inputs, "k") = k;
+    operand(mine.inputs, mine, mine.kind.inputs, "v") = v;
+    program_.append(std::move(mine));
+    return *whole;
+  }
+
+  void append_ring_backward(std::span<const OpCall> calls, const std::vector<OfRanks>& keys,
+                            const std::vector<OfRanks>& values, const RankGroup& group, const std::string& label) {
+    OfRanks dq(calls.size()), dk, dv;  // so far
+    for (int step = 0; step < options_.ranks; ++step) {
+      if (step > 0) {
+        dk = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dk.ring"), dk, group);
+        dv = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dv.ring"), dv, group);
+      }
+      for (int place = 0; place < options_.ranks; ++place) {
+        const auto at = static_cast<std::size_t>(place);
+        const OpCall& call = calls[at];
+        if (step >= blocks_of(call, place)) continue;
+        AttentionGradients into;
+        if (step == 0 && call.attributes.has("sinks")) into.dsinks = call.output("dsinks");
+        const AttentionBackward made = attention_backward(
+            program_, attributes_at(call, step), call.math, step_label(call, step, ".block"), call.input("do"),
+            call.input("q"), keys[static_cast<std::size_t>(step)][at], values[static_cast<std::size_t>(step)][at],
+            call.input("o"), call.input("lse"), options_at(call, step), into);
+        if (step == 0) {
+          dq[at] = made.dq;
+          dk.push_back(made.dk);
+          dv.push_back(made.dv);
+          continue;
+        }
+        const auto sum = [&](ValueId& so_far, ValueId more, const char* what) {
+          so_far = add(program_, options_.math, step_label(call, step, what), so_far, more);
+        };
+        sum(dq[at], made.dq, ".dq");
+        sum(dk[at], made.dk, ".dk");
+        sum(dv[at], made.dv, ".dv");
+      }
+    }
+    dk = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dk.home"), dk, group);
+    dv = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dv.home"), dv, group);
+    for (std::size_t at = 0; at < calls.size(); ++at) {
+      put(dq[at], calls[at].output("dq"));
+      put(dk[at], calls[at].output("dk"));
+      put(dv[at], calls[at].output("dv"));
     }
   }
 
@@ -197,6 +318,7 @@ class Exchange {
   std::map<std::pair<std::string, int>, std::vector<OpCall>> waiting_;  // by label and first rank: of a group so far
   std::map<ValueId, std::vector<ValueId>> gathered_;                    // by the first rank's own
   std::map<ValueId, ValueId> first_tokens_;                             // by what they are of
+  std::map<ValueId, std::vector<OfRanks>> passed_on_;                   // by the first rank's own, step by step
 };
 
 }  // namespace

@@ -60,6 +60,16 @@ TEST_P(AttentionVariants, KeepForwardAndBackwardWithinTheirBounds) {
   }
 }
 
+// Widths of a part of a block, of one, and beyond.
+TEST_P(AttentionVariants, PartsOfTheKeysAreJoinedWithinTheirBounds) {
+  for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{2, 9, 3, 40}, Shape{1, 5, 2, 300}}) {
+    const testing::MergeProgram made(GetParam(), shape);
+    ProgramRun run(shared_backend(), made.program);
+    fill(run, made);
+    EXPECT_EQ(run_and_judge(run), "") << shape.to_string();
+  }
+}
+
 // A weight of 0 times a value that is NaN is NaN: blocks of keys that a window or a document cuts must not be
 // multiplied.
 TEST_P(AttentionVariants, LetANanValueReachOnlyTheQueriesThatSeeIt) {

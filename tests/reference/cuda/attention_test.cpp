@@ -52,6 +52,16 @@ std::vector<Variant> variants() {
   };
 }
 
+TEST(CudaAttentionMerge, OddAndPackedWidthsLieWithinTheirBounds) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{2, 9, 3, 40}, Shape{1, 5, 2, 37}}) {
+      const testing::MergeProgram made(type, shape);
+      EXPECT_EQ(testing::run_in_every_order(made.program, [&](ProgramRun& run) { fill(run, made); }), "")
+          << name(type) << ' ' << shape.to_string();
+    }
+  }
+}
+
 class CudaAttention : public ::testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, CudaAttention, ::testing::Values(DType::f32, DType::f16, DType::bf16),
                          [](const auto& type) { return std::string(name(type.param)); });

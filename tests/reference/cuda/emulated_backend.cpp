@@ -41,6 +41,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {amax_kind, cuda::plan_amax},
     {attention_backward_kind, cuda::plan_tiled_attention_backward},
     {attention_forward_kind, cuda::plan_tiled_attention_forward},
+    {attention_merge_kind, cuda::plan_attention_merge},
     {average_pool_backward_kind, cuda::plan_average_pool_backward},
     {average_pool_forward_kind, cuda::plan_average_pool_forward},
     {batch_norm_backward_kind, cuda::plan_batch_norm_backward},

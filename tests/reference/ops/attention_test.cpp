@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <tuple>
+
 #include "tests/reference/ops/float_attention.h"
 #include "tests/reference/ops/textbook_run.h"
 
@@ -52,6 +55,61 @@ TEST(Attention, TwoKeysWorkedOutByHand) {
 
   expect_near(values_of(run.judge(0, 0)), {7, 6}, 1e-14);
   expect_near(values_of(run.judge(0, 1)), {std::log(4.0), std::log(2.0)}, 1e-15);
+}
+
+// Of 7 keys the first 3 and the other 4, joined, in fp64: what attention to all of them has, to rounding.
+TEST(Attention, ToTwoSetsOfKeysIsJoinedToThatToAllOfThem) {
+  constexpr std::int64_t b = 2, s = 5, heads = 3, d = 4;
+  Program p;
+  const ValueId q = source(p, "q", DType::f64, {b, s, heads, d});
+  const auto keys = [&](const char* name, std::int64_t count) { return source(p, name, DType::f64, {b, count, 1, d}); };
+  const ValueId k = keys("k", 7), v = keys("v", 7), k1 = keys("k1", 3), v1 = keys("v1", 3), k2 = keys("k2", 4),
+                v2 = keys("v2", 4);
+  const Attention full{.causal = false, .scale = 2.0};
+  const AttentionForward all = attention_forward(p, full, f64_math, "all", q, k, v);
+  const AttentionForward joined =
+      attention_merge(p, f64_math, "joined", attention_forward(p, full, f64_math, "first", q, k1, v1),
+                      attention_forward(p, full, f64_math, "second", q, k2, v2));
+  TextbookRun run(p);
+  run.set(q, spread(b * s * heads * d, 1));
+  for (const auto& [whole, first, second, seed] : {std::tuple{k, k1, k2, 2}, {v, v1, v2, 3}}) {
+    const std::vector<double> values = spread(b * 7 * d, seed);
+    std::vector<double> of_first, of_second;
+    for (std::size_t i = 0; i < values.size(); ++i) (i / d % 7 < 3 ? of_first : of_second).push_back(values[i]);
+    run.set(whole, values);
+    run.set(first, of_first);
+    run.set(second, of_second);
+  }
+  run.run();
+
+  expect_near(run.get(joined.o), run.get(all.o), 1e-14);
+  expect_near(run.get(joined.lse), run.get(all.lse), 1e-14);
+}
+
+// Weights 1/4 and 3/4 of 4 and 8, as of two keys; where one part has seen nothing, the other as it is.
+TEST(Attention, PartsAreWeighedByTheirLogSumExps) {
+  Program p;
+  const auto part = [&](const std::string& name) {
+    return AttentionForward{source(p, name + ".o", DType::f32, {1, 2, 1, 1}),
+                            source(p, name + ".lse", DType::f32, {1, 1, 2})};
+  };
+  const AttentionForward one = part("one"), other = part("other");
+  attention_merge(p, f32_math, "joined", one, other);
+  TextbookRun run(p);
+  run.set(one.o, {4, 5});
+  run.set(one.lse, {0, 100});
+  run.set(other.o, {8, 7});
+  run.set(other.lse, {std::log(3.0), -std::numeric_limits<double>::infinity()});
+
+  expect_near(values_of(run.judge(0, 0)), {7, 5}, 1e-6);
+  expect_near(values_of(run.judge(0, 1)), {std::log(4.0), 100}, 1e-6);
+  // As f32 would compute it, and a weight that is off by a thousandth.
+  EXPECT_TRUE(within(run.judge(0, 0)[0], DType::f32, 7.0000005));
+  EXPECT_FALSE(within(run.judge(0, 0)[0], DType::f32, 7.001));
+  EXPECT_EQ(program_error([&] {
+              attention_merge(p, f32_math, "odd", one, {other.o, one.o});
+            }),
+            "attention_merge: tensor 'one.o' has shape [1, 2, 1, 1]; expected [1, 1, 2]");
 }
 
 TEST(Attention, TheFirstCausalRowSeesOnlyTheFirstKey) {

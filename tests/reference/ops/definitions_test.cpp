@@ -48,6 +48,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "amax",
                                       "attention_backward",
                                       "attention_forward",
+                                      "attention_merge",
                                       "average_pool_backward",
                                       "average_pool_forward",
                                       "batch_norm_backward",
@@ -123,7 +124,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 81U);
+  EXPECT_EQ(definitions().size(), 82U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -219,6 +220,7 @@ void add_model_ops(Program& p) {
   const ValueId q = source(p, "q", DType::f32, {1, 4, 2, 3});
   const AttentionForward attention = attention_forward(p, {}, f32_math, "attention", q, q, q);
   (void)attention_backward(p, {}, f32_math, "attention.backward", q, q, q, q, attention.o, attention.lse);
+  attention_merge(p, f32_math, "attention.merge", attention, attention);
   const ValueId turned = source(p, "turned", DType::f32, {1, 3, 2, 4});
   const ValueId angles = source(p, "angles", DType::f32, {3, 2});
   (void)rotary(p, {}, f32_math, "rotary", turned, {angles, angles});

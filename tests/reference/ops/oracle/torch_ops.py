@@ -420,6 +420,13 @@ def batch_norm_relu_backward(op, dy, x, gamma, mean, rstd, y, dy2=None):
     return (*batch_norm_backward(op, dr, x, gamma, mean, rstd), *([dr] if op.dr else []))
 
 
+@computes("attention_merge")
+def attention_merge(op, o1, lse1, o2, lse2):
+    lses = torch.stack([lse1, lse2])
+    weights = lses.softmax(0).transpose(2, 3).unsqueeze(-1)
+    return weights[0] * o1 + weights[1] * o2, torch.logsumexp(lses, 0)
+
+
 def loss_of(op, logits, labels):
     """PyTorch has no z-loss: the mean over the rows that count of what PaLM adds."""
     counted = labels != op.ignore_index if op.ignores else torch.ones_like(labels, dtype=torch.bool)

@@ -4,6 +4,7 @@
 #include <string>
 #include <tuple>
 
+#include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
@@ -146,6 +147,12 @@ void add_row_programs(OraclePrograms& all) {
           (void)embedding_backward_add(p, f32_math, "added", of(p, "dz", {9, 3}), labels, of(p, "tied", {2, 3}), rows);
         });
   }
+  add_program(all, "attention_merge", [](Program& p) {
+    const auto part = [&](const std::string& name) {
+      return AttentionForward{of(p, name + ".o", {2, 5, 3, 4}), of(p, name + ".lse", {2, 3, 5}, Fill::normal(4))};
+    };
+    attention_merge(p, f32_math, "merged", part("one"), part("other"));
+  });
   add_differentiated(all, "embedding", [](Program& p) -> OracleForward {
     const ValueId table = of(p, "table", {11, 3}), ids = tokens(p, "tokens", 9, 11);
     const ValueId y = embedding_forward(p, "y", table, ids);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "harness/core/error.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/dropout.h"
@@ -33,8 +35,8 @@ std::vector<double> output(const Program& program, TextbookRun& run, const std::
 }
 
 /// What two ranks make of the values 1, 2, 3, 4 and 10, 20, 30, 40 of two sequences.
-std::vector<std::vector<double>> outputs(bool causal) {
-  const Program shared = context_parallel(attention(causal), {.ranks = 2, .tokens = 2}, {}).program;
+std::vector<std::vector<double>> outputs(bool causal, bool ring = false) {
+  const Program shared = context_parallel(attention(causal), {.ranks = 2, .tokens = 2, .ring = ring}, {}).program;
   EXPECT_EQ(shared.mesh(), Mesh({{"cp", 2}}));
   TextbookRun run(shared);
   const std::vector<double> values{1, 2, 3, 4, 10, 20, 30, 40};
@@ -57,6 +59,22 @@ TEST(ContextParallel, QueriesSeeTheKeysOfTheRanksBeforeAndTheirOwn) {
 
 TEST(ContextParallel, WithoutAMaskTheySeeThoseOfAllRanks) {
   EXPECT_EQ(outputs(false), (std::vector<std::vector<double>>{{2.5, 2.5, 25, 25}, {2.5, 2.5, 25, 25}}));
+}
+
+TEST(ContextParallel, InARingTheySeeTheSame) {
+  const std::vector<std::vector<double>> causal = outputs(true, true), full = outputs(false, true);
+  EXPECT_EQ(causal[0], (std::vector<double>{1, 1.5, 10, 15}));
+  expect_near(causal[1], {2, 2.5, 20, 25}, 1e-13);
+  for (const std::vector<double>& each : full) expect_near(each, {2.5, 2.5, 25, 25}, 1e-13);
+}
+
+TEST(ContextParallel, ARingPassesKeysAndValuesOnAndGathersNothing) {
+  std::map<std::string_view, int> count;
+  const Program shared = context_parallel(attention(true), {.ranks = 3, .tokens = 2, .ring = true}, {}).program;
+  for (const OpCall& op : shared.ops()) ++count[op.kind.name];
+  // Rank r attends to r + 1 blocks and joins them; keys and values are sent twice each.
+  EXPECT_EQ(count,
+            (std::map<std::string_view, int>{{"attention_forward", 6}, {"attention_merge", 3}, {"send_recv", 4}}));
 }
 
 std::string refusal_of(const Program& program, std::int64_t tokens) {

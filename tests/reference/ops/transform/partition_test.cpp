@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "harness/core/error.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/transform/cut_layout.h"
@@ -73,6 +75,30 @@ TEST(TensorParallel, TwoLayersTakeOneReductionBehindTheSecond) {
   EXPECT_EQ(kinds_and_labels(shared), (std::vector<std::string>{"gemm middle@0", "gemm middle@1", "gemm y@0",
                                                                 "gemm y@1", "all_reduce y.all_reduce"}));
   EXPECT_EQ(shared.mesh(), Mesh({{"tp", 2}}));
+}
+
+// A table of four tokens that is looked up and is the head as well. No rank has the logits of all tokens: two numbers a
+// row tell the others what the loss needs.
+TEST(TensorParallel, AVocabularyIsSharedFromTheTableToTheLoss) {
+  Program p;
+  const ValueId tokens = source(p, "tokens", DType::i32, {2}), labels = source(p, "labels", DType::i32, {2});
+  const ValueId table = source(p, "table", DType::f32, {4, 3}, Role::parameter);
+  const ValueId x = embedding_forward(p, "x", table, tokens);
+  const ValueId logits = gemm(p, linear, f32_math, "logits", x, table).c;
+  (void)cross_entropy_forward(p, f32_math, "loss", logits, labels);
+  const Cuts cuts{{"table", {0}}};
+  const Program shared = tensor_parallel(p, {.ranks = 2}, cuts, {}).program;
+  EXPECT_EQ(kinds_and_labels(shared),
+            (std::vector<std::string>{"embedding_forward x@0", "embedding_forward x@1", "all_reduce x.all_reduce",
+                                      "gemm logits@0", "gemm logits@1", "cross_entropy_partial loss.partial@0",
+                                      "cross_entropy_partial loss.partial@1", "all_gather loss.lse.all_gather",
+                                      "all_gather loss.score.all_gather", "cross_entropy_combine loss@0",
+                                      "cross_entropy_combine loss@1"}));
+  EXPECT_EQ(shared.op(1).attributes.as<TableRows>(), (TableRows{.first = 2, .vocabulary = 4}));
+  EXPECT_EQ(shared.op(6).attributes.as<CrossEntropy>(), (CrossEntropy{.first = 2, .classes = 4}));
+  EXPECT_EQ(shared.spec(shared.op(3).output("c")).shape, (Shape{2, 2}));
+  const Program scattered = tensor_parallel(p, {.ranks = 2, .scatters_tokens = true}, cuts, {}).program;
+  EXPECT_EQ(kinds_and_labels(scattered)[2], "reduce_scatter x.reduce_scatter");
 }
 
 // By hand: middle = (x0, x1, x0 + x1, x0 - x1), y = (sum of the four, twice the last) + (10, 20).
