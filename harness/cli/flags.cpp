@@ -207,6 +207,12 @@ std::vector<FlagSection> argument_sections() {
                converted(in_predict(&PredictOptions::per_node), whole_from<std::int64_t>(1, 1 << 20))),
        }},
       {{predict},
+       "measure",
+       {
+           row("--memory", "GB", "of a device (default: 80): sizes whose step needs more are told",
+               converted(in_predict(&PredictOptions::memory_gb), positive_of)),
+       }},
+      {{predict},
        "output",
        {
            row("--svg", "FILE", "a chart of the rate of a device", text(&Options::svg)),

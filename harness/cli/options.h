@@ -106,6 +106,7 @@ struct PredictOptions {
   std::int64_t micro_batches = 32, sequence = 8192, per_node = 8;
   std::optional<double> rate{};  ///< TFLOP/s of a device
   double network_gb_per_s = 50.0, node_gb_per_s = 450.0;
+  double memory_gb = 80.0;  ///< of a device
   std::optional<double> tokens{};
 };
 

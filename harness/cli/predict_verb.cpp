@@ -106,8 +106,20 @@ PredictionRequest request_of(const Options& options) {
   return request;
 }
 
-std::string note_of(const PredictedSize& size) {
-  return size.extrapolated.empty() ? "" : "extrapolated: " + size.extrapolated;
+/// What is to be said of a size's memory; empty where it fits.
+std::string memory_note(const DeviceMemory& memory, double gigabytes) {
+  const double has = gigabytes * giga;
+  if (memory.total() <= has) return "";
+  if (memory.least() <= has)
+    return fmt::format("fits {:.3g} GB if layers are run again ({})", gigabytes, format_quantity(memory.least(), "B"));
+  return fmt::format("does not fit {:.3g} GB: {} if layers are run again", gigabytes,
+                     format_quantity(memory.least(), "B"));
+}
+
+std::string note_of(const PredictedSize& size, double gigabytes) {
+  std::string note = memory_note(size.memory, gigabytes);
+  if (!size.extrapolated.empty()) note += (note.empty() ? "" : "; ") + ("extrapolated: " + size.extrapolated);
+  return note;
 }
 
 double days(const PredictedSize& size, double tokens) { return tokens / size.tokens_per_s / seconds_per_day; }
@@ -121,7 +133,8 @@ std::string table_of(const Prediction& prediction, const Options& options, const
   std::vector<Column> columns{{"GPUs", Align::right},   {"replicas", Align::right}, {"batch", Align::right},
                               {"step", Align::right},   {"likely", Align::right},   {"tokens/s", Align::right},
                               {"FLOP/s", Align::right}, {"kept", Align::right},     {"bubble", Align::right},
-                              {"wire", Align::right},   {"growth", Align::right},   {"limit"}};
+                              {"wire", Align::right},   {"growth", Align::right},   {"limit"},
+                              {"memory", Align::right}};
   if (tokens) columns.push_back({"days", Align::right});
   if (tokens && per_hour) columns.push_back({"price", Align::right});
   columns.push_back({""});
@@ -139,10 +152,10 @@ std::string table_of(const Prediction& prediction, const Options& options, const
         {format_count(size.terms.replicas), format_count(size.global_batch), fmt::format("{:.3g} s", size.seconds),
          fmt::format("{:.3g} to {:.3g}", size.low_s, size.high_s), format_quantity(size.tokens_per_s, ""),
          format_quantity(size.flop_per_s, ""), percent(size.efficiency), percent(size.bubble), percent(size.wire),
-         percent(size.growth), size.limit()});
+         percent(size.growth), size.limit(), format_quantity(size.memory.total(), "B")});
     if (tokens) cells.push_back(fmt::format("{:.3g}", days(size, *tokens)));
     if (tokens && per_hour) cells.push_back(format_quantity(price(size, *tokens, *per_hour), ""));
-    cells.push_back(note_of(size));
+    cells.push_back(note_of(size, options.predict.memory_gb));
     table.add(cells, size.extrapolated.empty() ? Tone::plain : Tone::doubtful);
   }
   return table.text(style);
@@ -166,6 +179,8 @@ Json json_of(const PredictedSize& size, const Options& options) {
                    {"wire", size.wire},
                    {"growth", size.growth},
                    {"limit", size.limit()},
+                   {"memory_bytes", size.memory.total()},
+                   {"memory_bytes_if_recomputed", size.memory.least()},
                    {"extrapolated", size.extrapolated}});
   if (options.predict.tokens) {
     json["days"] = days(size, *options.predict.tokens);
@@ -222,7 +237,7 @@ int predict_sizes(const Options& options, const Environment& environment) {
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
   out << fmt::format(
       "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
-      "published series ({} of them, {} on average)\n",
+      "published series ({} of them, {} on average); memory: of a device, beside buffers\n",
       published_errors().count, percent(published_errors().mean));
   Json sizes = Json::array();
   for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, options));

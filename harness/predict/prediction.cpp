@@ -71,8 +71,9 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   size.devices = devices;
   size.global_batch = batch_on(devices, request);
   try {
-    size.terms =
-        terms_of(request.model, {devices, size.global_batch, request.sequence, request.layout}, request.network);
+    const StepShape shape{devices, size.global_batch, request.sequence, request.layout};
+    size.terms = terms_of(request.model, shape, request.network);
+    size.memory = memory_of(request.model, shape, size.terms);
   } catch (const std::invalid_argument& e) {
     size.why_not = e.what();
     return size;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/predict/memory.h"
 #include "harness/predict/published.h"
 
 namespace gpubench {
@@ -32,6 +33,7 @@ struct PredictedSize {
   std::int64_t devices = 0;
   std::string why_not;  ///< set where the size doesn't fit the layout or the batch; then nothing else is
   StepTerms terms{};
+  DeviceMemory memory{};
   std::int64_t global_batch = 0;
   double seconds = 0.0, low_s = 0.0, high_s = 0.0;  ///< of a step
   double tokens_per_s = 0.0;

@@ -65,6 +65,24 @@ TEST_F(PredictVerb, DaysAndPriceAreOfTheTokens) {
   EXPECT_NEAR(size["price"].get<double>() / (seconds / 3600.0 * 16384.0 * 2.0), 1.0, 1e-12);
 }
 
+TEST_F(PredictVerb, WhatDoesNotFitIntoMemoryIsTold) {
+  EXPECT_EQ(llama({"--gpus", "2048", "--global-batch", "2048", "--memory", "100000", "--json", "p.json"}), 0);
+  EXPECT_THAT(cli_.out.str(), Not(HasSubstr("run again")));
+  std::ifstream file("p.json");
+  const Json size = parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "p.json")["sizes"][0];
+  const double total = size["memory_bytes"], least = size["memory_bytes_if_recomputed"];
+  EXPECT_GT(total, least);
+  const auto said = [&](double bytes) {
+    Captured cli;
+    EXPECT_EQ(cli.run({"predict", "--model", "llama3-405b", "--parallel", "tp=8,pp=8,cp=2,vp=8", "--rate", "400",
+                       "--gpus", "2048", "--global-batch", "2048", "--memory", std::to_string(bytes / 1e9)}),
+              0);
+    return cli.out.str();
+  };
+  EXPECT_THAT(said(0.5 * (total + least)), HasSubstr("GB if layers are run again"));
+  EXPECT_THAT(said(0.5 * least), HasSubstr("does not fit"));
+}
+
 TEST_F(PredictVerb, ASizeThatDoesNotFitIsALineAndNoneAtAllAnError) {
   EXPECT_EQ(llama({"--gpus", "2048,2100", "--global-batch", "2048"}), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("2100 devices are no whole number of replicas of 128"));
