@@ -40,7 +40,8 @@ DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, co
   const double of_layer = bytes_of_activation * tokens * kept_by_layer(model) / real(at.tensor);
   const double input_of_layer = bytes_of_activation * tokens * real(model.hidden) / real(at.tensor);
   // The logits and their gradient are the last stage's, which has one micro-batch.
-  const double logits = at.pipeline > 1 ? 0.0 : 2.0 * bytes_of_activation * tokens * real(model.vocabulary) / real(at.tensor);
+  const double logits =
+      at.pipeline > 1 ? 0.0 : 2.0 * bytes_of_activation * tokens * real(model.vocabulary) / real(at.tensor);
   memory.activations = waiting * layers * of_layer + logits;
   memory.recomputed = waiting * layers * input_of_layer + of_layer + logits;
   return memory;

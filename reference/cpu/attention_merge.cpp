@@ -39,7 +39,8 @@ struct Merge {
     const auto first = static_cast<double>(lse1[row]), second = static_cast<double>(lse2[row]);
     const double all = std::max(first, second) + std::log1p(std::exp(-std::fabs(first - second)));
     lse[row] = static_cast<float>(all);
-    const auto of_first = static_cast<float>(std::exp(first - all)), of_second = static_cast<float>(std::exp(second - all));
+    const auto of_first = static_cast<float>(std::exp(first - all)),
+               of_second = static_cast<float>(std::exp(second - all));
     BlockBuffer a, b, y;
     for (std::int64_t i = 0; i < width; i += block_elements) {
       const std::int64_t size = std::min(block_elements, width - i), at = (token * heads + head) * width + i;

@@ -26,8 +26,8 @@ Joined joined(double first, double second, double u, double rounding) {
   Joined all;
   all.lse.value = larger + logarithm;
   const double apart = exponential > 0.0 ? std::fabs(first - second) : 0.0;
-  all.lse.bound = u * (exponential / (1.0 + exponential) * (2.0 * apart + 6.0) + 2.0 * logarithm +
-                       2.0 * std::fabs(all.lse.value));
+  all.lse.bound =
+      u * (exponential / (1.0 + exponential) * (2.0 * apart + 6.0) + 2.0 * logarithm + 2.0 * std::fabs(all.lse.value));
   const double of_lse = std::expm1(all.lse.bound + rounding * std::fabs(all.lse.value));
   for (int i = 0; i < 2; ++i) {
     const double exponent = (i == 0 ? first : second) - all.lse.value;
@@ -54,8 +54,9 @@ class AttentionMerge final : public OpDefinition {
     const std::string of_lse = "u (p (2D + 6) + 2 log(1 + exp(-D)) + 2|lse|), D = |lse1 - lse2|, p the smaller weight";
     if (output == 1) return bound_text(of_lse, op.call.math);
     const std::string rounding = power_text(unit_roundoff(op.outputs[1].dtype));
-    return bound_text("sum p_i |o_i| (e^(T + " + rounding + " |lse|) (1 + u (2|lse_i - lse| + 6)) - 1 + 2u) + u |o|, T = " + of_lse,
-                      op.call.math);
+    return bound_text(
+        "sum p_i |o_i| (e^(T + " + rounding + " |lse|) (1 + u (2|lse_i - lse| + 6)) - 1 + 2u) + u |o|, T = " + of_lse,
+        op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

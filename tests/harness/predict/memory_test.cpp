@@ -58,7 +58,8 @@ TEST(DeviceMemory, OfLlama405bIsAboutWhatItWasTrainedWith) {
 // Each device has a quarter of the experts, whose optimizer is shared by as many fewer.
 TEST(DeviceMemory, OfExpertsIsSpreadOverTheirRanks) {
   const TransformerModel& mixtral = *find_model("mixtral-8x7b");
-  const DeviceMemory all = memory_on(mixtral, {8, 8, 4096, {}}), some = memory_on(mixtral, {8, 8, 4096, parse_layout("ep=4")});
+  const DeviceMemory all = memory_on(mixtral, {8, 8, 4096, {}}),
+                     some = memory_on(mixtral, {8, 8, 4096, parse_layout("ep=4")});
   EXPECT_NEAR(all.weights - some.weights, 2.0 * 0.75 * mixtral.expert_parameters(), 1.0);
   EXPECT_NEAR(all.optimizer, some.optimizer, 1.0);
 }
