@@ -1,11 +1,10 @@
 #include "harness/parity/parallel_faults.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <map>
 #include <set>
 
+#include "harness/parity/faulty_program.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/cross_entropy.h"
@@ -19,46 +18,7 @@
 namespace gpubench {
 namespace {
 
-/// The same program, each op changed or left out by `edit` (false), each spec by `place`. Values keep their ids; an
-/// update whose op is left out is read as it was before.
-struct Edits {
-  std::function<bool(int index, OpCall& call)> edit = [](int, OpCall&) { return true; };
-  std::function<void(TensorSpec& spec)> place = [](TensorSpec&) {};
-  /// Appended behind an op.
-  std::function<std::vector<OpCall>(int index, Program& program)> behind = [](int, Program&) {
-    return std::vector<OpCall>();
-  };
-  int moved = -1;  ///< an op that is not where it was, but among those appended
-};
-
-Program edited(const Program& step, const Edits& edits) {
-  Program result(step.mesh());
-  (void)copy_values(step, result, edits.place);
-  std::map<ValueId, ValueId> instead;
-  const auto now = [&](ValueId id) {
-    for (auto found = instead.find(id); found != instead.end(); found = instead.find(id)) id = found->second;
-    return id;
-  };
-  for (int index = 0; index < static_cast<int>(step.ops().size()); ++index) {
-    OpCall call = step.op(index);
-    result.begin(call.phase);
-    for (ValueId& id : call.inputs) id = now(id);
-    if (index == edits.moved) continue;
-    if (edits.edit(index, call)) {
-      result.append(std::move(call));
-      for (OpCall& more : edits.behind(index, result)) result.append(std::move(more));
-      continue;
-    }
-    for (const ValueId output : step.op(index).outputs) instead[output] = *step.value(output).updates;
-  }
-  result.begin(Phase::timed);
-  return result;
-}
-
-std::string_view axis_of(const Program& step, const OpCall& call) {
-  const std::optional<int> axis = step.mesh().axis_of(call.group);
-  return axis ? std::string_view(step.mesh().axes()[static_cast<std::size_t>(*axis)].name) : std::string_view();
-}
+using namespace faulty;
 
 bool has_axis(const Program& step, std::string_view name) {
   return std::ranges::any_of(step.mesh().axes(),
@@ -131,213 +91,11 @@ struct FaultMaker {
   std::function<std::optional<Program>(const Program& step, int op)> make;
 };
 
-Program without(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall&) { return index != op; }});
-}
-
-/// With other attributes.
-template <class T, class Change>
-Program with(const Program& step, int op, const Change& change) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  T attributes = call.attributes.as<T>();
-                  change(attributes);
-                  call.attributes = attributes;
-                  return true;
-                }});
-}
-
-/// With another reduction: a sum for an average, or the other way.
-Program reduced_otherwise(const Program& step, int op) {
-  return with<AllReduce>(step, op, [](AllReduce& all) {
-    all.reduction = all.reduction == Reduction::sum ? Reduction::average : Reduction::sum;
-  });
-}
-
-/// A rank that takes its experts, rows or classes for the first rank's.
-template <class T>
-Program as_on_the_first_rank(const Program& step, int op) {
-  return with<T>(step, op, [](T& attributes) { attributes.first = 0; });
-}
-
-/// Gradients of a softmax over the classes that the rank has.
-std::optional<Program> softmax_of_own_classes(const Program& step, int op) {
-  const ValueId logits = step.op(op).input("logits");
-  for (const OpCall& partial : step.ops()) {
-    if (partial.kind != cross_entropy_partial_kind || partial.input("logits") != logits) continue;
-    const ValueId own = partial.output("lse");
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                    if (index == op) call.inputs[2] = own;
-                    return true;
-                  }});
-  }
-  return std::nullopt;
-}
-
-/// A bias that one rank adds, on another rank as well.
-std::optional<Program> bias_twice(const Program& step, int op) {
-  const OpCall& first = step.op(op);
-  const auto bias = position_of(gemm_kind.inputs, first.attributes, "bias");
-  const std::string_view name = step.spec(first.inputs[*bias]).global_name();
-  const int rank = step.spec(first.outputs.front()).placement.rank;
-  for (int other = op + 1; other < static_cast<int>(step.ops().size()); ++other) {
-    const OpCall& product = step.op(other);
-    const int its = step.spec(product.outputs.front()).placement.rank;
-    if (product.kind != gemm_kind || product.attributes.as<Gemm>().bias || its == rank ||
-        step.spec(product.outputs.front()).global_name() != step.spec(first.outputs.front()).global_name())
-      continue;
-    for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
-      const TensorSpec& spec = step.spec({index});
-      if (spec.global_name() != name || spec.placement.rank != its) continue;
-      return edited(step, {.edit = [=, &first](int at, OpCall& call) {
-                      if (at != other) return true;
-                      call.attributes = first.attributes;
-                      call.inputs.insert(call.inputs.begin() + static_cast<std::ptrdiff_t>(*bias), ValueId{index});
-                      return true;
-                    }});
-    }
-  }
-  return std::nullopt;
-}
-
-/// A reduction, and the same once more.
-Program reduced_twice(const Program& step, int op) {
-  return edited(step, {.behind = [=, &step](int index, Program& program) {
-                  if (index != op) return std::vector<OpCall>();
-                  OpCall again = step.op(op);
-                  again.label += ".again";
-                  again.inputs = again.outputs;
-                  for (ValueId& id : again.outputs) id = program.update(id, program.spec(id).name + ".again");
-                  return std::vector{again};
-                }});
-}
-
-/// A norm of what this rank has: of the gathered norms of all ranks' parts only its own.
-std::optional<Program> norm_of_own_parts(const Program& step, int op) {
-  const OpCall& norm = step.op(op);
-  const int rank = step.spec(norm.outputs.front()).placement.rank;
-  for (const OpCall& parts : step.ops()) {
-    if (parts.kind != gradient_norm_kind || parts.label == norm.label ||
-        step.spec(parts.outputs.front()).placement.rank != rank)
-      continue;
-    const ValueId own = parts.outputs.front();
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                    if (index == op) call.inputs.front() = own;
-                    return true;
-                  }});
-  }
-  return std::nullopt;
-}
-
-/// A norm into which every rank counts what all of them have.
-std::optional<Program> norm_counts_all_ranks(const Program& step, int op) {
-  if (step.op(op).inputs.size() < 2) return std::nullopt;
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index == op) call.inputs.insert(call.inputs.end(), call.inputs.begin() + 1, call.inputs.end());
-                  return true;
-                }});
-}
-
-/// A collective whose members are in the opposite order: parts end up in each other's places.
-Program in_opposite_order(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  std::vector<int> members(call.group.members().begin(), call.group.members().end());
-                  std::ranges::reverse(members);
-                  call.group = call.held = RankGroup(std::move(members));
-                  std::ranges::reverse(call.inputs);
-                  std::ranges::reverse(call.outputs);
-                  return true;
-                }});
-}
-
-/// What is sent to another stage, of the micro-batch before.
-std::optional<Program> of_the_last_micro_batch(const Program& step, int op) {
-  const std::string_view mark = ".micro1";
-  std::string before = step.op(op).label;
-  const std::size_t found = before.find(mark);
-  if (found == before.npos) return std::nullopt;
-  before.replace(found, mark.size(), ".micro0");
-  for (const OpCall& sent : step.ops()) {
-    if (sent.label != before) continue;
-    const ValueId stale = sent.inputs.front();
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                    if (index == op) call.inputs.front() = stale;
-                    return true;
-                  }});
-  }
-  return std::nullopt;
-}
-
-/// Of a sum of gradients only one addend.
-Program of_one_use(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  call.kind = scale_kind;
-                  call.attributes = Scale{};
-                  call.inputs.resize(1);
-                  return true;
-                }});
-}
-
-/// Two reductions over pairs of replicas as two over pairs that share the tensors: {0, 2} and {1, 3} as {0, 1} and {2,
-/// 3}.
-std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
-  const OpCall& first = step.op(op);
-  const std::size_t each = first.inputs.size() / 2;
-  for (int other = op + 1; other < static_cast<int>(step.ops().size()); ++other) {
-    const OpCall& second = step.op(other);
-    if (second.kind != first.kind || first.group.size() != 2 || second.group.size() != 2 ||
-        second.inputs.size() != first.inputs.size() || axis_of(step, second) != axis_of(step, first) ||
-        second.group[0] != first.group[0] + 1)
-      continue;
-    const auto pair = [&](std::size_t place, const char* suffix) {
-      OpCall crossed = first;
-      crossed.label += suffix;
-      crossed.group = crossed.held =
-          RankGroup({first.group[static_cast<int>(place)], second.group[static_cast<int>(place)]});
-      for (std::vector<ValueId> OpCall::*list : {&OpCall::inputs, &OpCall::outputs}) {
-        for (std::size_t i = 0; i < each; ++i) {
-          (crossed.*list)[i] = (first.*list)[place * each + i];
-          (crossed.*list)[each + i] = (second.*list)[place * each + i];
-        }
-      }
-      return crossed;
-    };
-    const OpCall lower = pair(0, ".crossed"), upper = pair(1, ".crossed.too");
-    return edited(
-        step,
-        {.edit =
-             [=](int index, OpCall& call) {
-               if (index == other) call = lower;
-               return true;
-             },
-         .behind = [=](int index, Program&) { return index == other ? std::vector{upper} : std::vector<OpCall>(); },
-         .moved = op});
-  }
-  return std::nullopt;
-}
-
 bool reads_passed_on(const Program& step, const OpCall& call) {
   return std::ranges::any_of(call.inputs, [&](ValueId id) {
     const std::optional<int> producer = step.value(id).producer;
     return producer && step.op(*producer).kind == send_recv_kind;
   });
-}
-
-/// An op that reads what its rank sent on, not what it got.
-Program before_it_was_passed_on(const Program& step, int op) {
-  return edited(
-      step, {.edit = [=, &step](int index, OpCall& call) {
-        if (index != op) return true;
-        for (ValueId& id : call.inputs) {
-          const std::optional<int> producer = step.value(id).producer;
-          if (!producer || step.op(*producer).kind != send_recv_kind) continue;
-          const OpCall& pass = step.op(*producer);
-          id = pass.inputs[static_cast<std::size_t>(std::ranges::find(pass.outputs, id) - pass.outputs.begin())];
-        }
-        return true;
-      }});
 }
 
 std::vector<FaultMaker> makers() {
