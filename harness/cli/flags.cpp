@@ -209,7 +209,7 @@ std::vector<FlagSection> argument_sections() {
       {{predict},
        "measure",
        {
-           row("--memory", "GB", "of a device (default: 80): sizes whose step needs more are told",
+           row("--memory-size", "GB", "of a device (default: 80): what a step needs beyond it is told",
                converted(in_predict(&PredictOptions::memory_gb), positive_of)),
        }},
       {{predict},

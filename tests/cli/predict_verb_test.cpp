@@ -66,7 +66,7 @@ TEST_F(PredictVerb, DaysAndPriceAreOfTheTokens) {
 }
 
 TEST_F(PredictVerb, WhatDoesNotFitIntoMemoryIsTold) {
-  EXPECT_EQ(llama({"--gpus", "2048", "--global-batch", "2048", "--memory", "100000", "--json", "p.json"}), 0);
+  EXPECT_EQ(llama({"--gpus", "2048", "--global-batch", "2048", "--memory-size", "100000", "--json", "p.json"}), 0);
   EXPECT_THAT(cli_.out.str(), Not(HasSubstr("run again")));
   std::ifstream file("p.json");
   const Json size = parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "p.json")["sizes"][0];
@@ -75,7 +75,7 @@ TEST_F(PredictVerb, WhatDoesNotFitIntoMemoryIsTold) {
   const auto said = [&](double bytes) {
     Captured cli;
     EXPECT_EQ(cli.run({"predict", "--model", "llama3-405b", "--parallel", "tp=8,pp=8,cp=2,vp=8", "--rate", "400",
-                       "--gpus", "2048", "--global-batch", "2048", "--memory", std::to_string(bytes / 1e9)}),
+                       "--gpus", "2048", "--global-batch", "2048", "--memory-size", std::to_string(bytes / 1e9)}),
               0);
     return cli.out.str();
   };
