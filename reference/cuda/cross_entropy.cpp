@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "reference/cuda/kernels/cross_entropy.h"
@@ -35,9 +36,15 @@ CrossEntropyTerms terms_of(const OpCall& call, const Named<TensorSpec>& operand)
   terms.ignore_index = attributes.ignore_index;
   terms.label_smoothing = attributes.label_smoothing;
   terms.z_loss = attributes.z_loss;
-  terms.first = attributes.first;
-  if (const TensorSpec* logits = operand.find("logits")) terms.classes = attributes.all_classes(logits->shape[1]);
   return terms;
+}
+
+/// Which of the classes the logits are of. A label is of 32 bits: there is none beyond.
+ClassPart part_of(const OpCall& call, std::int64_t here) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  const auto& attributes = call.attributes.as<CrossEntropy>();
+  return {static_cast<int>(std::min(attributes.first, most)),
+          static_cast<int>(std::min(attributes.all_classes(here), most))};
 }
 
 /// For {"dloss", ...} of args that have terms.
@@ -58,6 +65,7 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   using Args = CrossEntropyForwardArgs;
   Args args;
   args.terms = terms_of(call, operand);
+  args.part = part_of(call, rows.columns);
   args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
@@ -129,6 +137,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
   using Args = CrossEntropyBackwardArgs;
   Args args;
   args.terms = terms_of(call, operand);
+  args.part = part_of(call, rows.columns);
   args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;

@@ -1,5 +1,5 @@
-// A thread per pack of 16 bytes of a head, or per element where these don't fit. Each computes the weights of its row:
-// two exponentials beside the loads.
+// A thread has two packs of 16 bytes of a head, or elements where these don't fit, of each part on their way, and
+// computes the weights of their rows: exponentials beside the loads.
 #include "reference/cuda/kernels/attention_merge.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -9,34 +9,52 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads = 256;
+constexpr int in_flight = 2;  // packs of each part
+
+__device__ __forceinline__ float log_of_one_and(float x) { return log1pf(x); }
+__device__ __forceinline__ double log_of_one_and(double x) { return log1p(x); }
+
+/// Where the log-sum-exp of a pack's row is.
+__device__ __forceinline__ std::int64_t row_of(const AttentionMergeArgs& args, std::int64_t head_of_token) {
+  const std::int64_t token = head_of_token / args.heads, batch = token / args.tokens;
+  return (batch * args.heads + (head_of_token - token * args.heads)) * args.tokens + (token - batch * args.tokens);
+}
 
 template <class T, int N>
 __global__ void __launch_bounds__(threads) merge_kernel(AttentionMergeArgs args) {
   using W = Wide<T>;
   const std::int64_t packs = args.width / N, items = args.batches * args.tokens * args.heads * packs;
-  for (std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; item < items;
-       item += static_cast<std::int64_t>(gridDim.x) * threads) {
-    const std::int64_t head_of_token = item / packs, token = head_of_token / args.heads;
-    const std::int64_t row =
-        (token / args.tokens * args.heads + head_of_token % args.heads) * args.tokens + token % args.tokens;
-    const Loaded<T, N> a = load_pack<N>(static_cast<const T*>(args.o1) + item * N);
-    const Loaded<T, N> b = load_pack<N>(static_cast<const T*>(args.o2) + item * N);
-    const auto first = static_cast<double>(load(static_cast<const W*>(args.lse1) + row));
-    const auto second = static_cast<double>(load(static_cast<const W*>(args.lse2) + row));
-    const double lse = (first > second ? first : second) + log1p(full_exp(-fabs(first - second)));
-    if (item % packs == 0) store(static_cast<W*>(args.lse) + row, static_cast<W>(lse));
-    const auto of_a = static_cast<W>(full_exp(first - lse)), of_b = static_cast<W>(full_exp(second - lse));
-    Pack<T, N> y;
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads * in_flight + threadIdx.x; first < items;
+       first += static_cast<std::int64_t>(gridDim.x) * threads * in_flight) {
+    Loaded<T, N> a[in_flight], b[in_flight];
 #pragma unroll
-    for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(widen(a[i]) * of_a + widen(b[i]) * of_b);
-    store_pack(static_cast<T*>(args.o) + item * N, y);
+    for (int k = 0; k < in_flight; ++k) {
+      const std::int64_t item = first + k * threads;
+      if (item >= items) break;
+      a[k] = load_pack<N>(static_cast<const T*>(args.o1) + item * N);
+      b[k] = load_pack<N>(static_cast<const T*>(args.o2) + item * N);
+    }
+#pragma unroll
+    for (int k = 0; k < in_flight; ++k) {
+      const std::int64_t item = first + k * threads, head_of_token = item / packs;
+      if (item >= items) break;
+      const std::int64_t row = row_of(args, head_of_token);
+      const W one = load(static_cast<const W*>(args.lse1) + row), other = load(static_cast<const W*>(args.lse2) + row);
+      const W lse = (one > other ? one : other) + log_of_one_and(full_exp(one > other ? other - one : one - other));
+      if (item == head_of_token * packs) store(static_cast<W*>(args.lse) + row, lse);
+      const W of_a = full_exp(one - lse), of_b = full_exp(other - lse);
+      Pack<T, N> y;
+#pragma unroll
+      for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(widen(a[k][i]) * of_a + widen(b[k][i]) * of_b);
+      store_pack(static_cast<T*>(args.o) + item * N, y);
+    }
   }
 }
 
 template <class T, int N>
 void launch_packs(const AttentionMergeArgs& args, cudaStream_t stream) {
   const std::int64_t items = args.batches * args.tokens * args.heads * (args.width / N);
-  launch(merge_kernel<T, N>, Grid{blocks_for(items, threads), threads}, stream, args);
+  launch(merge_kernel<T, N>, Grid{blocks_for(items, threads * in_flight), threads}, stream, args);
 }
 
 }  // namespace

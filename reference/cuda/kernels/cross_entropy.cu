@@ -33,11 +33,11 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
     if (rank != 0) continue;
     const double lse = static_cast<double>(shift_of(all.largest)) + log(static_cast<double>(all.sum));
     const int label = load(args.labels + row);
-    const std::int64_t here = label - args.terms.first;
+    const int here = label - args.part.first;
     store(static_cast<Wide<T>*>(args.lse) + row, static_cast<Wide<T>>(lse));
-    double of_label = is_class(args.terms, label) ? 0.0 : static_cast<double>(NAN);
+    double of_label = label >= 0 && label < args.part.all ? 0.0 : static_cast<double>(NAN);
     if (here >= 0 && here < args.classes) of_label = static_cast<double>(widen(load(logits + here)));
-    const double score = counts(args.terms, label) ? score_of(args.terms, of_label, logit_sum) : 0.0;
+    const double score = counts(args.terms, label) ? score_of(args.terms, args.part.all, of_label, logit_sum) : 0.0;
     if (args.score != nullptr) {
       store(static_cast<Wide<T>*>(args.score) + row, static_cast<Wide<T>>(score));
     } else {
@@ -97,7 +97,8 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     T* dlogits = static_cast<T*>(args.dlogits) + index * args.dlogits_stride;
     using W = Wide<T>;
     const W lse = load(static_cast<const W*>(args.lse) + index);
-    const GradientRow<W> row = gradient_row(args.terms, args.rows, load(args.labels + index), lse, lse, W(1));
+    const GradientRow<W> row =
+        gradient_row(args.terms, args.rows, args.part.first, args.part.all, load(args.labels + index), lse, lse, W(1));
     // Shares are counted from the first boundary; the first one takes what lies before it as well.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);

@@ -10,15 +10,20 @@ struct CrossEntropyTerms {
   bool ignores = false;
   int ignore_index = 0;
   double label_smoothing = 0.0, z_loss = 0.0;
-  std::int64_t first = 0, classes = 0;  ///< of the logits' classes the first, and how many there are in all
-  const void* dloss = nullptr;          ///< [1], as the loss; null: 1
-  double* counted = nullptr;            ///< scratch where rows are ignored: [1], how many are not
+  const void* dloss = nullptr;  ///< [1], as the loss; null: 1
+  double* counted = nullptr;    ///< scratch where rows are ignored: [1], how many are not
+};
+
+/// Of the logits' classes the first, and how many there are on all ranks.
+struct ClassPart {
+  int first = 0, all = 0;
 };
 
 /// logits [rows, classes], labels [rows], loss [1], lse [rows]: loss and lse are f64 for f64 logits, else f32. A label
 /// outside the classes makes the loss NaN. Of a part of the classes there is a score [rows] in place of the loss.
 struct CrossEntropyForwardArgs {
   CrossEntropyTerms terms;
+  ClassPart part;
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
@@ -52,6 +57,7 @@ void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStrea
 /// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
 struct CrossEntropyBackwardArgs {
   CrossEntropyTerms terms;
+  ClassPart part;
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;

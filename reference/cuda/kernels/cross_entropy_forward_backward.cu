@@ -83,7 +83,7 @@ __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForward
     if (tells_loss) {
       const double of_label = known ? static_cast<double>(widen(load(share.logits + label))) : static_cast<double>(NAN);
       store(args.row_loss + row,
-            counts(terms, label) ? row_loss_of(terms, lse, score_of(terms, of_label, logit_sum)) : 0.0);
+            counts(terms, label) ? row_loss_of(terms, lse, score_of(terms, share.classes, of_label, logit_sum)) : 0.0);
     }
   }
   if constexpr (plain) {  // what follows, in fewer registers
@@ -91,7 +91,7 @@ __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForward
     return {shift, (known ? W(1) / all.sum : W(NAN)) * scale, W(0), scale, label};
   }
   const W lse = terms.z_loss == 0.0 ? W(0) : shift + static_cast<W>(log(static_cast<double>(all.sum)));
-  return gradient_row(terms, args.rows, label, lse, shift, W(1) / all.sum);
+  return gradient_row(terms, args.rows, 0, share.classes, label, lse, shift, W(1) / all.sum);
 }
 
 template <class T, int N>

@@ -145,15 +145,12 @@ __device__ __forceinline__ Wide<T> logit_sum_of(const T* row, std::int64_t class
   return sum;
 }
 
-__device__ __forceinline__ bool is_class(const CrossEntropyTerms& terms, int label) {
-  return label >= 0 && label < terms.classes;
-}
-
 /// What the loss of a row is less than its lse, where its label has the logit `of_label`; logit_sum: of the logits,
-/// where labels are smoothed.
-__device__ __forceinline__ double score_of(const CrossEntropyTerms& terms, double of_label, double logit_sum) {
+/// where labels are smoothed. `classes`, here and below: of all ranks.
+__device__ __forceinline__ double score_of(const CrossEntropyTerms& terms, int classes, double of_label,
+                                           double logit_sum) {
   double score = (1.0 - terms.label_smoothing) * of_label;
-  if (terms.label_smoothing != 0.0) score += terms.label_smoothing / static_cast<double>(terms.classes) * logit_sum;
+  if (terms.label_smoothing != 0.0) score += terms.label_smoothing / static_cast<double>(classes) * logit_sum;
   return score;
 }
 
@@ -170,16 +167,16 @@ struct GradientRow {
 
 /// p = exp(x - shift) p_factor. All 0 in a row that does not count, NaN where the label is outside the classes.
 template <class W>
-__device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& terms, std::int64_t rows, int label,
-                                                       W lse, W shift, W p_factor) {
-  const auto here = static_cast<int>(label - terms.first);
+__device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& terms, std::int64_t rows, int first,
+                                                       int classes, int label, W lse, W shift, W p_factor) {
+  const int here = label - first;
   if (!counts(terms, label)) return {shift, W(0), W(0), W(0), here};
   W scale = W(1) / static_cast<W>(counted_rows(terms, rows));
   if (terms.dloss != nullptr) scale *= load(static_cast<const W*>(terms.dloss));
-  if (!is_class(terms, label)) p_factor = W(NAN);
+  if (label < 0 || label >= classes) p_factor = W(NAN);
   const W slope = terms.z_loss == 0.0 ? W(1) : W(1) + static_cast<W>(2.0 * terms.z_loss) * lse;
   const bool smooths = terms.label_smoothing != 0.0;
-  const double share = smooths ? terms.label_smoothing / static_cast<double>(terms.classes) : 0.0;
+  const double share = smooths ? terms.label_smoothing / static_cast<double>(classes) : 0.0;
   return {shift, p_factor * scale * slope, smooths ? static_cast<W>(share) * scale : W(0),
           static_cast<W>(1.0 - terms.label_smoothing + share) * scale, here};
 }

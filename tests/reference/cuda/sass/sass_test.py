@@ -57,6 +57,7 @@ table = [
     Expected(rf"quantize_kernel<{either}, .*, 16>", 256, 4),
     Expected(r"rows_kernel<Pack<unsigned int, 4> ?>", 256, 4),
     Expected(r"tile_scales_kernel<4>", 256, 4),
+    Expected(rf"merge_kernel<{either}, [48]>", 256, 4),
     Expected(rf"rotary_kernel<{either}, (Halves|Neighbours)<.*> ?>", 256, 4),
     Expected(rf"warp_backward_kernel<{sixteen}, {either}, 8, (true|false)>", 384, 6),
     # Row and sums take 212 registers a thread, 241 with a residual; more warps would spill.
