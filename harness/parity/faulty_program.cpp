@@ -41,6 +41,13 @@ std::string_view axis_of(const Program& step, const OpCall& call) {
   return axis ? std::string_view(step.mesh().axes()[static_cast<std::size_t>(*axis)].name) : std::string_view();
 }
 
+Program changed(const Program& step, int op, const std::function<void(OpCall& call)>& change) {
+  return edited(step, {.edit = [&](int index, OpCall& call) {
+                  if (index == op) change(call);
+                  return true;
+                }});
+}
+
 Program without(const Program& step, int op) {
   return edited(step, {.edit = [=](int index, OpCall&) { return index != op; }});
 }
@@ -56,10 +63,7 @@ std::optional<Program> softmax_of_own_classes(const Program& step, int op) {
   for (const OpCall& partial : step.ops()) {
     if (partial.kind != cross_entropy_partial_kind || partial.input("logits") != logits) continue;
     const ValueId own = partial.output("lse");
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                    if (index == op) call.inputs[2] = own;
-                    return true;
-                  }});
+    return changed(step, op, [&](OpCall& call) { call.inputs[2] = own; });
   }
   return std::nullopt;
 }
@@ -78,12 +82,10 @@ std::optional<Program> bias_twice(const Program& step, int op) {
     for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
       const TensorSpec& spec = step.spec({index});
       if (spec.global_name() != name || spec.placement.rank != its) continue;
-      return edited(step, {.edit = [=, &first](int at, OpCall& call) {
-                      if (at != other) return true;
-                      call.attributes = first.attributes;
-                      call.inputs.insert(call.inputs.begin() + static_cast<std::ptrdiff_t>(*bias), ValueId{index});
-                      return true;
-                    }});
+      return changed(step, other, [&](OpCall& call) {
+        call.attributes = first.attributes;
+        call.inputs.insert(call.inputs.begin() + static_cast<std::ptrdiff_t>(*bias), ValueId{index});
+      });
     }
   }
   return std::nullopt;
@@ -108,32 +110,26 @@ std::optional<Program> norm_of_own_parts(const Program& step, int op) {
         step.spec(parts.outputs.front()).placement.rank != rank)
       continue;
     const ValueId own = parts.outputs.front();
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                    if (index == op) call.inputs.front() = own;
-                    return true;
-                  }});
+    return changed(step, op, [&](OpCall& call) { call.inputs.front() = own; });
   }
   return std::nullopt;
 }
 
 std::optional<Program> norm_counts_all_ranks(const Program& step, int op) {
   if (step.op(op).inputs.size() < 2) return std::nullopt;
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index == op) call.inputs.insert(call.inputs.end(), call.inputs.begin() + 1, call.inputs.end());
-                  return true;
-                }});
+  return changed(step, op, [&](OpCall& call) {
+    call.inputs.insert(call.inputs.end(), call.inputs.begin() + 1, call.inputs.end());
+  });
 }
 
 Program in_opposite_order(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  std::vector<int> members(call.group.members().begin(), call.group.members().end());
-                  std::ranges::reverse(members);
-                  call.group = call.held = RankGroup(std::move(members));
-                  std::ranges::reverse(call.inputs);
-                  std::ranges::reverse(call.outputs);
-                  return true;
-                }});
+  return changed(step, op, [&](OpCall& call) {
+    std::vector<int> members(call.group.members().begin(), call.group.members().end());
+    std::ranges::reverse(members);
+    call.group = call.held = RankGroup(std::move(members));
+    std::ranges::reverse(call.inputs);
+    std::ranges::reverse(call.outputs);
+  });
 }
 
 std::optional<Program> of_the_last_micro_batch(const Program& step, int op) {
@@ -145,22 +141,17 @@ std::optional<Program> of_the_last_micro_batch(const Program& step, int op) {
   for (const OpCall& sent : step.ops()) {
     if (sent.label != before) continue;
     const ValueId stale = sent.inputs.front();
-    return edited(step, {.edit = [=](int index, OpCall& call) {
-                    if (index == op) call.inputs.front() = stale;
-                    return true;
-                  }});
+    return changed(step, op, [&](OpCall& call) { call.inputs.front() = stale; });
   }
   return std::nullopt;
 }
 
 Program of_one_use(const Program& step, int op) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  call.kind = scale_kind;
-                  call.attributes = Scale{};
-                  call.inputs.resize(1);
-                  return true;
-                }});
+  return changed(step, op, [&](OpCall& call) {
+    call.kind = scale_kind;
+    call.attributes = Scale{};
+    call.inputs.resize(1);
+  });
 }
 
 std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
@@ -200,17 +191,14 @@ std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
 }
 
 Program before_it_was_passed_on(const Program& step, int op) {
-  return edited(
-      step, {.edit = [=, &step](int index, OpCall& call) {
-        if (index != op) return true;
-        for (ValueId& id : call.inputs) {
-          const std::optional<int> producer = step.value(id).producer;
-          if (!producer || step.op(*producer).kind != send_recv_kind) continue;
-          const OpCall& pass = step.op(*producer);
-          id = pass.inputs[static_cast<std::size_t>(std::ranges::find(pass.outputs, id) - pass.outputs.begin())];
-        }
-        return true;
-      }});
+  return changed(step, op, [&](OpCall& call) {
+    for (ValueId& id : call.inputs) {
+      const std::optional<int> producer = step.value(id).producer;
+      if (!producer || step.op(*producer).kind != send_recv_kind) continue;
+      const OpCall& pass = step.op(*producer);
+      id = pass.inputs[static_cast<std::size_t>(std::ranges::find(pass.outputs, id) - pass.outputs.begin())];
+    }
+  });
 }
 
 }  // namespace gpubench::faulty

@@ -26,16 +26,17 @@ struct Edits {
 /// The axis of the mesh that a collective's group is along; empty where it is along none.
 [[nodiscard]] std::string_view axis_of(const Program& step, const OpCall& call);
 
-/// With other attributes.
+/// With one op changed.
+[[nodiscard]] Program changed(const Program& step, int op, const std::function<void(OpCall& call)>& change);
+
+/// With other attributes of one.
 template <class T, class Change>
 Program with(const Program& step, int op, const Change& change) {
-  return edited(step, {.edit = [=](int index, OpCall& call) {
-                  if (index != op) return true;
-                  T attributes = call.attributes.as<T>();
-                  change(attributes);
-                  call.attributes = attributes;
-                  return true;
-                }});
+  return changed(step, op, [&](OpCall& call) {
+    T attributes = call.attributes.as<T>();
+    change(attributes);
+    call.attributes = attributes;
+  });
 }
 
 /// A rank that takes its experts, rows or classes for the first rank's.

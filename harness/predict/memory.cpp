@@ -27,7 +27,7 @@ DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, co
   const double of_layers = model.parameters() - experts - tables;
   const double dense = (share * of_layers + (at.pipeline > 1 ? table : tables)) / real(at.tensor);
   const double own_experts = share * experts / real(at.tensor * at.expert);
-  const double sharing = real(terms.replicas * at.context);  // devices with the same weights
+  const double sharing = real(terms.sharing);
 
   DeviceMemory memory;
   memory.weights = bytes_of_weight * (dense + own_experts);

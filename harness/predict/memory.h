@@ -20,7 +20,7 @@ struct DeviceMemory {
 
 /// Mixed precision with a distributed optimizer (Megatron-LM: 6 + 12 / d bytes for each parameter), attention that
 /// keeps no scores, and activations in parts on the ranks of tp and cp (Korthikanti et al., arXiv 2205.05198). Buffers
-/// of libraries and what an allocator leaves over come on top. Throws std::invalid_argument as terms_of().
+/// of libraries and what an allocator leaves over come on top. `terms`: of the same shape.
 [[nodiscard]] DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, const StepTerms& terms);
 
 }  // namespace gpubench

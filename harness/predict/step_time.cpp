@@ -90,11 +90,11 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
                     "a multiple of {}",
                     shape.global_batch, at.micro_batch, terms.replicas, round));
   }
-  const std::int64_t sharing = terms.replicas * at.context;  // devices with the same weights
-  if (at.expert > 1 && (model.experts % at.expert != 0 || sharing % at.expert != 0)) {
+  terms.sharing = terms.replicas * at.context;
+  if (at.expert > 1 && (model.experts % at.expert != 0 || terms.sharing % at.expert != 0)) {
     throw std::invalid_argument(
         fmt::format("ep={} divides not both the {} experts of {} and the {} devices that share the other weights",
-                    at.expert, model.experts, model.name, sharing));
+                    at.expert, model.experts, model.name, terms.sharing));
   }
   terms.micro_batches = shape.global_batch / round;
   const double idle = static_cast<double>(at.pipeline - 1) / static_cast<double>(at.virtual_parts);
@@ -107,11 +107,11 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
   const double of_experts = model.expert_parameters();
   const double dense = (model.parameters() - of_experts) / split;
   const std::int64_t in_node = std::max<std::int64_t>(1, network.devices_per_node / at.tensor);
-  terms.wire_s = reduce_s(bytes_on_the_wire * dense, sharing, in_node, network);
+  terms.wire_s = reduce_s(bytes_on_the_wire * dense, terms.sharing, in_node, network);
   if (of_experts > 0.0) {
     const double own = of_experts / split / static_cast<double>(at.expert);
-    terms.wire_s +=
-        reduce_s(bytes_on_the_wire * own, sharing / at.expert, std::max<std::int64_t>(1, in_node / at.expert), network);
+    terms.wire_s += reduce_s(bytes_on_the_wire * own, terms.sharing / at.expert,
+                             std::max<std::int64_t>(1, in_node / at.expert), network);
   }
   return terms;
 }

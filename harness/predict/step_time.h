@@ -57,6 +57,7 @@ struct StepShape {
 /// What a step is made of, by arithmetic alone.
 struct StepTerms {
   std::int64_t replicas = 0;       ///< data-parallel
+  std::int64_t sharing = 0;        ///< devices with the same weights, but for experts
   std::int64_t micro_batches = 0;  ///< of each
   double flop = 0.0;    ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
   double bubble = 0.0;  ///< share of that

@@ -38,8 +38,7 @@ double counted_rows(const CrossEntropy& terms, const std::int32_t* labels, std::
 struct RowGradient {
   double slope = 0.0, scale = 0.0, base = 0.0, target = 0.0;
 
-  /// `scale`: dloss / n.
-  /// `here`: of how many classes the logits are.
+  /// `here`: of how many classes the logits are; `of_mean`: dloss / n.
   RowGradient(const CrossEntropy& terms, std::int64_t label, std::int64_t here, double lse, double of_mean) {
     if (!terms.counts(label)) return;
     const double share = terms.label_smoothing / static_cast<double>(terms.all_classes(here));
@@ -56,6 +55,11 @@ void store_mean(const CrossEntropy& terms, const std::int32_t* labels, std::int6
   double sum = 0.0;
   for (std::int64_t row = 0; row < rows; ++row) sum += row_loss[row];
   *loss = static_cast<float>(sum / counted_rows(terms, labels, rows));
+}
+
+/// Of a row that counts.
+double row_loss_of(const CrossEntropy& terms, double lse, double score) {
+  return terms.z_loss == 0.0 ? lse - score : lse - score + terms.z_loss * lse * lse;
 }
 
 /// Of all classes, or of a part of them, which has no loss but scores.
@@ -119,7 +123,7 @@ struct LossForward {
     if (score != nullptr) {
       score[row] = static_cast<float>(of_row);
     } else {
-      row_loss[row] = terms.counts(labels[row]) ? row_lse - of_row + terms.z_loss * row_lse * row_lse : 0.0;
+      row_loss[row] = terms.counts(labels[row]) ? row_loss_of(terms, row_lse, of_row) : 0.0;
     }
   }
 
@@ -262,7 +266,7 @@ struct LossCombine {
     }
     const double all = largest + std::log(sum);
     lse[row] = static_cast<float>(all);
-    row_loss[row] = terms.counts(labels[row]) ? all - score + terms.z_loss * all * all : 0.0;
+    row_loss[row] = terms.counts(labels[row]) ? row_loss_of(terms, all, score) : 0.0;
   }
 };
 

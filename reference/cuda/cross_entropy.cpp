@@ -91,7 +91,7 @@ Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> 
   using Args = CrossEntropyCombineArgs;
   Args args;
   args.terms = terms_of(call, operand);
-  args.wide = lses.dtype == DType::f64;
+  args.data = any_element(call, lses);
   args.parts = lses.shape[0];
   args.rows = lses.shape[1];
   return own_plan(call, context, args, launch_cross_entropy_combine,

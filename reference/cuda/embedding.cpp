@@ -28,9 +28,8 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   EmbeddingForwardArgs args;
   args.element_bytes = static_cast<int>(size_of(tensors[0].dtype));
   args.rows = tensors[0].shape[0];
-  const auto& [first, vocabulary] = call.attributes.as<TableRows>();
-  args.first = first;
-  args.vocabulary = vocabulary == 0 ? args.rows : vocabulary;
+  args.first = call.attributes.as<TableRows>().first;
+  args.vocabulary = call.attributes.as<TableRows>().all_rows(args.rows);
   args.tokens_count = tensors[1].shape[0];
   args.columns = table.columns;
   args.table_stride = table.stride;

@@ -69,6 +69,19 @@ void append_options(std::vector<ValueId>& inputs, const AttentionOptions& option
   if (options.documents) inputs.push_back(*options.documents);
 }
 
+/// o [b, s, hq, dv] in `type` and its lse: where they are to be, or reserved as `like` is.
+AttentionForward place_forward(OpKind op, Program& program, ValueId like, const std::string& label, DType type,
+                               const Shape& shape, const std::optional<AttentionForward>& into) {
+  const Shape rows{shape[0], shape[2], shape[1]};
+  if (!into) {
+    const ValueId o = reserve_output(program, like, label + ".o", type, shape, Role::activation);
+    return {o, reserve_output(program, like, label + ".lse", statistic_type(type), rows, Role::statistic)};
+  }
+  expect_like(op, program.spec(into->o), tensor("o", type, shape, Role::activation));
+  expect_like(op, program.spec(into->lse), tensor("lse", statistic_type(type), rows, Role::statistic));
+  return *into;
+}
+
 }  // namespace
 
 AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
@@ -88,18 +101,17 @@ AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
 }
 
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
-                                   ValueId q, ValueId k, ValueId v, const AttentionOptions& options) {
+                                   ValueId q, ValueId k, ValueId v, const AttentionOptions& options,
+                                   const std::optional<AttentionForward>& into) {
   const OpKind op = attention_forward_kind;
   const AttentionExtents e = check_operands(op, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
   const Attention checked = check_options(op, program, attributes, options, program.spec(k), e, type);
-  const ValueId o = reserve_output(program, q, label + ".o", type, {e.b, e.s, e.hq, e.d_v}, Role::activation);
-  const ValueId lse =
-      reserve_output(program, q, label + ".lse", statistic_type(type), {e.b, e.hq, e.s}, Role::statistic);
+  const AttentionForward out = place_forward(op, program, q, label, type, {e.b, e.s, e.hq, e.d_v}, into);
   std::vector<ValueId> inputs{q, k, v};
   append_options(inputs, options);
-  program.append({op, checked, math, std::move(inputs), {o, lse}, std::move(label)});
-  return {o, lse};
+  program.append({op, checked, math, std::move(inputs), {out.o, out.lse}, std::move(label)});
+  return out;
 }
 
 AttentionForward attention_merge(Program& program, const Math& math, std::string label, const AttentionForward& one,
@@ -109,13 +121,11 @@ AttentionForward attention_merge(Program& program, const Math& math, std::string
   expect_axes(op, o, 4, "[b, s, query heads, d]");
   expect_float(op, o);
   const TensorSpec lse = tensor("lse", statistic_type(o.dtype), {o.shape[0], o.shape[2], o.shape[1]}, Role::statistic);
-  const AttentionForward out = into.value_or(
-      AttentionForward{reserve_output(program, one.o, label + ".o", o.dtype, o.shape, Role::activation),
-                       reserve_output(program, one.o, label + ".lse", lse.dtype, lse.shape, Role::statistic)});
-  for (const AttentionForward& each : {one, other, out}) {
+  for (const AttentionForward& each : {one, other}) {
     expect_like(op, program.spec(each.o), o);
     expect_like(op, program.spec(each.lse), lse);
   }
+  const AttentionForward out = place_forward(op, program, one.o, label, o.dtype, o.shape, into);
   program.append({op, {}, math, {one.o, one.lse, other.o, other.lse}, {out.o, out.lse}, std::move(label)});
   return out;
 }

@@ -108,9 +108,10 @@ struct AttentionOptions {
 struct AttentionForward {
   ValueId o, lse;
 };
+/// `into`, here and below: reserved values for o and lse, else reserved here.
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
-                                   ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {});
-/// `into`: reserved values for o and lse, else reserved here.
+                                   ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {},
+                                   const std::optional<AttentionForward>& into = {});
 AttentionForward attention_merge(Program& program, const Math& math, std::string label, const AttentionForward& one,
                                  const AttentionForward& other, const std::optional<AttentionForward>& into = {});
 struct AttentionBackward {

@@ -66,6 +66,7 @@ Expected judge_log_sum_exp(std::span<const double> x, double u) {
 
 // z lse^2, which the loss has beside -log p.
 Expected judge_z_loss(double z, const Expected& lse, double u) {
+  if (z == 0.0) return {0.0, 0.0};
   const double square = z * lse.value * lse.value;
   return {square, 2.0 * std::fabs(z * lse.value) * lse.bound + u * (4.0 * std::fabs(square) + std::fabs(lse.value))};
 }
@@ -76,12 +77,8 @@ Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> 
   const Expected lse = judge_log_sum_exp(x, u);
   const bool valid = label >= 0 && label < static_cast<std::int64_t>(x.size());
   const double target = (1.0 - s) * (valid ? x[static_cast<std::size_t>(label)] : nan);
-  Expected loss{lse.value - target, lse.bound + 2.0 * u * std::fabs(target)};
-  if (z != 0.0) {
-    const Expected square = judge_z_loss(z, lse, u);
-    loss.value += square.value;
-    loss.bound += square.bound;
-  }
+  const Expected square = judge_z_loss(z, lse, u);
+  Expected loss{lse.value - target + square.value, lse.bound + 2.0 * u * std::fabs(target) + square.bound};
   if (s != 0.0) {
     ProductSum logits;
     for (const double logit : x) logits.add(logit);
@@ -469,11 +466,13 @@ class CrossEntropyCombineDefinition : public OpDefinition {
   std::string bound(const CallSpecs& op, int output) const override {
     const Shape rows = turned(op.inputs[0].shape);
     if (output == 1) return log_sum_exp_bound(rows, op.call.math);
-    const std::string z = number_text(attributes_of(op.call).z_loss);
+    const double z_loss = attributes_of(op.call).z_loss;
+    const std::string z = number_text(z_loss);
+    const std::string of_z = z_loss == 0.0 ? "" : " + 2|" + z + " lse| T(lse) + u (4|" + z + " lse^2| + |lse|)";
     return bound_text("(sum T + " + sum_error_text(rows[0]) + ") / " + counted_text(op.call, rows) +
-                          " + u |loss|, T = T(lse) (1 + 2|" + z + " lse|) + " + sum_error_text(rows[1]) +
-                          " of scores + u (2|lse| + 2|sum of scores| + 4|" + z +
-                          " lse^2|), T(lse) = " + log_sum_exp_rule(rows[1]),
+                          " + u |loss|, T = T(lse) + " + sum_error_text(rows[1]) +
+                          " of scores + 2 u (|lse| + |sum of scores|)" + of_z +
+                          ", T(lse) = " + log_sum_exp_rule(rows[1]),
                       op.call.math);
   }
 

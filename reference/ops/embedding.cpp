@@ -24,10 +24,10 @@ void expect_gradient(const Program& program, OpKind op, ValueId dy, ValueId toke
 
 /// Throws ProgramError for a table of `rows` rows that are no part of the vocabulary.
 void expect_rows(OpKind op, const TableRows& attributes, std::int64_t rows) {
-  const auto [first, vocabulary] = attributes;
-  if (vocabulary == 0 ? first == 0 : first >= 0 && first <= vocabulary - rows) return;
+  const std::int64_t first = attributes.first, vocabulary = attributes.all_rows(rows);
+  if (first >= 0 && first <= vocabulary - rows) return;
   throw ProgramError(std::string(op.name) + ": rows " + std::to_string(first) + " to " + std::to_string(first + rows) +
-                     " are not in a vocabulary of " + std::to_string(vocabulary == 0 ? rows : vocabulary));
+                     " are not in a vocabulary of " + std::to_string(vocabulary));
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ struct TableRows {
     attribute("first", &TableRows::first);
     attribute("vocabulary", &TableRows::vocabulary);
   }
-  /// Of a table of so many rows: whether the token has one on any rank.
-  [[nodiscard]] bool knows(std::int64_t token, std::int64_t rows) const {
-    return token >= 0 && token < (vocabulary == 0 ? rows : vocabulary);
-  }
+  /// `here`: of a table of so many rows.
+  [[nodiscard]] std::int64_t all_rows(std::int64_t here) const { return vocabulary == 0 ? here : vocabulary; }
+  /// Whether the token has a row on any rank.
+  [[nodiscard]] bool knows(std::int64_t token, std::int64_t here) const { return token >= 0 && token < all_rows(here); }
 };
 
 inline constexpr OpKind embedding_forward_kind{"embedding_forward", "table tokens", "y", defaults_of<TableRows>, R"(

@@ -150,10 +150,9 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
 
 void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStream_t stream) {
   launch_count_rows({args.terms, args.labels, args.rows}, stream);
-  const Grid grid{blocks_for(args.rows, 256), 256};
-  args.wide ? launch(combine_kernel<double>, grid, stream, args) : launch(combine_kernel<float>, grid, stream, args);
-  const Element data = args.wide ? Element::f64 : Element::f32;
-  launch_mean_loss({args.terms, data, args.row_loss, args.rows, args.loss}, stream);
+  const auto kernel = args.data == Element::f64 ? combine_kernel<double> : combine_kernel<float>;
+  launch(kernel, Grid{blocks_for(args.rows, 256), 256}, stream, args);
+  launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
 }
 
 void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream) {

@@ -38,10 +38,10 @@ struct CrossEntropyForwardArgs {
 /// counted first.
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
 
-/// lses and scores [parts, rows], of each part of the classes; all of them f64 where they are `wide`, else f32.
+/// lses and scores [parts, rows], of each part of the classes; all of them in `data`, f32 or f64.
 struct CrossEntropyCombineArgs {
   CrossEntropyTerms terms;
-  bool wide = false;
+  Element data = Element::f32;
   const void* lses = nullptr;
   const void* scores = nullptr;
   const int* labels = nullptr;

@@ -77,7 +77,7 @@ class Exchange {
     const bool is_backward = calls.front().kind == attention_backward_kind;
     for (int place = 0; place < options_.ranks; ++place) {
       OpCall& call = mine[static_cast<std::size_t>(place)];
-      const std::int64_t seen = (call.attributes.as<Attention>().causal ? place + 1 : options_.ranks) * options_.tokens;
+      const std::int64_t seen = blocks_of(call, place) * options_.tokens;
       const ValueId all_keys = keys[static_cast<std::size_t>(place)],
                     all_values = values[static_cast<std::size_t>(place)];
       operand(call.inputs, call, call.kind.inputs, "k") = first_tokens(all_keys, seen);
@@ -100,6 +100,11 @@ class Exchange {
     if (!is_backward) return;
     scatter(calls, "dk", gradients[0], group, label);
     scatter(calls, "dv", gradients[1], group, label);
+  }
+
+  /// Of how many ranks one of them sees the tokens: its own, and of those before, or of all.
+  [[nodiscard]] int blocks_of(const OpCall& call, int place) const {
+    return call.attributes.as<Attention>().causal ? place + 1 : options_.ranks;
   }
 
   static ValueId& operand(std::vector<ValueId>& ids, const OpCall& call, std::string_view operands,
@@ -205,11 +210,6 @@ class Exchange {
 
   using OfRanks = std::vector<ValueId>;  // in the order of the group
 
-  /// Of one rank's call in a ring, how many blocks of keys it attends to: its own, then those of the ranks before.
-  [[nodiscard]] int blocks_of(const OpCall& call, int place) const {
-    return call.attributes.as<Attention>().causal ? place + 1 : options_.ranks;
-  }
-
   /// What the ranks have of an input at each step: their own, then that of the rank before, and so on.
   const std::vector<OfRanks>& passed_on(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
     const auto [found, is_new] = passed_on_.try_emplace(calls.front().input(name));
@@ -244,31 +244,23 @@ class Exchange {
     if (calls.front().kind == attention_backward_kind) return append_ring_backward(calls, keys, values, group, label);
     for (int place = 0; place < options_.ranks; ++place) {
       const OpCall& call = calls[static_cast<std::size_t>(place)];
-      const AttentionForward whole{call.output("o"), call.output("lse")};
-      const int blocks = blocks_of(call, place);
-      AttentionForward so_far;
-      for (int step = 0; step < blocks; ++step) {
-        const AttentionForward block = attention_of(call, keys, values, place, step, blocks == 1 ? &whole : nullptr);
-        so_far = step == 0 ? block
-                           : attention_merge(program_, call.math, step_label(call, step, ".merge"), so_far, block,
-                                             step == blocks - 1 ? std::optional(whole) : std::nullopt);
-      }
+      const std::optional whole = AttentionForward{call.output("o"), call.output("lse")};
+      const std::optional<AttentionForward> apart;
+      const int last = blocks_of(call, place) - 1;
+      const auto block = [&](int step, const std::optional<AttentionForward>& into) {
+        return attention_forward(program_, attributes_at(call, step), call.math, step_label(call, step, ".block"),
+                                 call.input("q"), at(keys, step, place), at(values, step, place),
+                                 options_at(call, step), into);
+      };
+      AttentionForward so_far = block(0, last == 0 ? whole : apart);
+      for (int step = 1; step <= last; ++step)
+        so_far = attention_merge(program_, call.math, step_label(call, step, ".merge"), so_far, block(step, apart),
+                                 step == last ? whole : apart);
     }
   }
 
-  AttentionForward attention_of(const OpCall& call, const std::vector<OfRanks>& keys,
-                                const std::vector<OfRanks>& values, int place, int step,
-                                const AttentionForward* whole) {
-    const ValueId k = keys[static_cast<std::size_t>(step)][static_cast<std::size_t>(place)],
-                  v = values[static_cast<std::size_t>(step)][static_cast<std::size_t>(place)];
-    if (whole == nullptr)
-      return attention_forward(program_, attributes_at(call, step), call.math, step_label(call, step, ".block"),
-                               call.input("q"), k, v, options_at(call, step));
-    OpCall mine = call;
-    operand(mine.inputs, mine, mine.kind.inputs, "k") = k;
-    operand(mine.inputs, mine, mine.kind.inputs, "v") = v;
-    program_.append(std::move(mine));
-    return *whole;
+  static ValueId at(const std::vector<OfRanks>& steps, int step, int place) {
+    return steps[static_cast<std::size_t>(step)][static_cast<std::size_t>(place)];
   }
 
   void append_ring_backward(std::span<const OpCall> calls, const std::vector<OfRanks>& keys,
@@ -280,17 +272,17 @@ class Exchange {
         dv = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dv.ring"), dv, group);
       }
       for (int place = 0; place < options_.ranks; ++place) {
-        const auto at = static_cast<std::size_t>(place);
-        const OpCall& call = calls[at];
+        const auto mine = static_cast<std::size_t>(place);
+        const OpCall& call = calls[mine];
         if (step >= blocks_of(call, place)) continue;
         AttentionGradients into;
         if (step == 0 && call.attributes.has("sinks")) into.dsinks = call.output("dsinks");
-        const AttentionBackward made = attention_backward(
-            program_, attributes_at(call, step), call.math, step_label(call, step, ".block"), call.input("do"),
-            call.input("q"), keys[static_cast<std::size_t>(step)][at], values[static_cast<std::size_t>(step)][at],
-            call.input("o"), call.input("lse"), options_at(call, step), into);
+        const AttentionBackward made =
+            attention_backward(program_, attributes_at(call, step), call.math, step_label(call, step, ".block"),
+                               call.input("do"), call.input("q"), at(keys, step, place), at(values, step, place),
+                               call.input("o"), call.input("lse"), options_at(call, step), into);
         if (step == 0) {
-          dq[at] = made.dq;
+          dq[mine] = made.dq;
           dk.push_back(made.dk);
           dv.push_back(made.dv);
           continue;
@@ -298,9 +290,9 @@ class Exchange {
         const auto sum = [&](ValueId& so_far, ValueId more, const char* what) {
           so_far = add(program_, options_.math, step_label(call, step, what), so_far, more);
         };
-        sum(dq[at], made.dq, ".dq");
-        sum(dk[at], made.dk, ".dk");
-        sum(dv[at], made.dv, ".dv");
+        sum(dq[mine], made.dq, ".dq");
+        sum(dk[mine], made.dk, ".dk");
+        sum(dv[mine], made.dv, ".dv");
       }
     }
     dk = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dk.home"), dk, group);

@@ -131,7 +131,7 @@ class Shares {
       if (options_.spreads_experts && call.kind == group_tokens_kind) keep_own_experts(mine, rank);
       if (call.kind == embedding_forward_kind && sharding.inputs[0]) keep_own_rows(mine, call.inputs[0], rank);
       if (call.kind == embedding_backward_kind && sharding.outputs[0]) keep_own_rows(mine, call.outputs[0], rank);
-      if (call.kind == cross_entropy_backward_kind && sharding.inputs[0]) keep_own_classes(mine, call, rank);
+      if (call.kind == cross_entropy_backward_kind && sharding.inputs[0]) mine.attributes = own_classes(call, rank);
       if (const std::optional<int> of_step = rank_of(step_, call)) {
         mine.label = axis_.label(call.label, *of_step, rank);
       } else {
@@ -173,11 +173,11 @@ class Shares {
     embedding.attributes = TableRows{.first = rank * (rows / options_.ranks), .vocabulary = rows};
   }
 
-  void keep_own_classes(OpCall& mine, const OpCall& call, int rank) const {
+  [[nodiscard]] CrossEntropy own_classes(const OpCall& call, int rank) const {
     CrossEntropy own = call.attributes.as<CrossEntropy>();
     own.classes = step_.spec(call.inputs[0]).shape[1];
     own.first = rank * (own.classes / options_.ranks);
-    mine.attributes = own;
+    return own;
   }
 
   /// Gradients of experts, which are sums over the batches of all ranks.
@@ -321,12 +321,10 @@ class Shares {
     const int of_step = step_.spec(call.outputs[0]).placement.rank;
     std::vector<ValueId> lses, scores;
     for (int rank = 0; rank < options_.ranks; ++rank) {
-      OpCall mine = call;
-      keep_own_classes(mine, call, rank);
       const auto at_rank = static_cast<std::size_t>(rank);
       const CrossEntropyPartial part = cross_entropy_partial(
           program_, call.math, program_.unique_name(axis_.label(call.label, of_step, rank, ".partial")),
-          logits[at_rank], labels[at_rank], mine.attributes.as<CrossEntropy>());
+          logits[at_rank], labels[at_rank], own_classes(call, rank));
       lses.push_back(part.lse);
       scores.push_back(part.score);
     }
