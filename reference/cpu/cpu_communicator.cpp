@@ -17,6 +17,7 @@
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench::cpu {
 
@@ -123,6 +124,17 @@ std::vector<RankWork> work_of(const OpCall& call, std::span<const Tensor> tensor
   return work;
 }
 
+void run_exchange(const ExchangeTasks& tasks, int threads) {
+  std::int64_t bytes = 0;
+  for (const CopyTask& copy : tasks.copies) bytes += copy.bytes;
+  const bool streaming = worth_streaming(bytes);
+  for (const CopyTask& copy : tasks.copies) run_copy(copy, streaming, threads);
+  parallel_chunks(threads, static_cast<std::int64_t>(tasks.cleared.size()), copy_grain_bytes,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    std::memset(tasks.cleared.data() + begin, 0, static_cast<std::size_t>(end - begin));
+                  });
+}
+
 void run_work(const RankWork& work, int threads) {
   for (const ReduceTask& task : work.tasks.reductions) run_reduction(task, work.streaming, threads);
   for (const CopyTask& task : work.tasks.copies) run_copy(task, work.streaming, threads);
@@ -144,6 +156,12 @@ class CollectivePlan : public PlanImpl {
 
  private:
   OpCall call_;
+};
+
+/// Rows of tokens, which go where the sizes say that are there when it runs.
+struct Exchange {
+  OpCall call;
+  std::vector<Tensor> tensors;
 };
 
 /// The barrier and the places of one group.
@@ -174,6 +192,7 @@ class CollectiveLaunch : public LaunchImpl {
     MeetingPoint* where = nullptr;  ///< with those whose tensors it reads, and who read its own
     cpu::RankWork work;
     std::optional<SmallSum> small = {};
+    std::shared_ptr<const Exchange> exchange = {};
   };
   CollectiveLaunch(RankGroup group, std::vector<Member> members)
       : group_(std::move(group)), members_(std::move(members)) {}
@@ -203,6 +222,10 @@ class CpuCommunicator final : public Communicator {
     for (cpu::RankWork& work : cpu::work_of(call, tensors))
       members.push_back({&points_.of(who_meet(call, static_cast<int>(members.size())), spins_), std::move(work)});
     add_small_sums(members, call, tensors);
+    if (exchanges_tokens(call.kind)) {
+      const auto exchange = std::make_shared<const Exchange>(Exchange{call, {tensors.begin(), tensors.end()}});
+      for (CollectiveLaunch::Member& member : members) member.exchange = exchange;
+    }
     return std::make_shared<CollectiveLaunch>(call.group, std::move(members));
   }
 
@@ -211,7 +234,11 @@ class CpuCommunicator final : public Communicator {
     const int place = own.where->members.position(rank).value();
     if (own.small) return run_small(*own.small, *own.where, place);
     own.where->barrier.arrive(place);
-    cpu::run_work(own.work, threads_);
+    if (own.exchange) {
+      cpu::run_exchange(exchange_tasks(own.exchange->call, own.exchange->tensors, place), threads_);
+    } else {
+      cpu::run_work(own.work, threads_);
+    }
     own.where->barrier.arrive(place);
   }
 

@@ -5,7 +5,9 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"
+#include "reference/cuda/runtime.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -148,6 +150,8 @@ Steps send_recv_steps(const Operands& o, int rank) {
           recv_step(o.nccl, y.data, y.spec.bytes(), attributes.sender(rank))};
 }
 
+std::size_t bytes_of(const std::vector<std::int32_t>& numbers) { return numbers.size() * sizeof numbers[0]; }
+
 }  // namespace
 
 const NcclCalls& nccl_calls() {
@@ -179,6 +183,54 @@ NcclSteps nccl_steps(const NcclOperands& o, int rank) {
   if (o.call.kind == broadcast_kind) return broadcast_steps(o, rank);
   if (o.call.kind == all_to_all_kind) return all_to_all_steps(o, rank);
   return send_recv_steps(o, rank);
+}
+
+NcclTokenExchange nccl_token_exchange(const NcclOperands& o, int rank) {
+  const bool dispatches = o.call.kind == dispatch_tokens_kind;
+  const std::size_t at = as_size(rank);
+  NcclTokenExchange exchange{o.nccl, dispatches, rank, o.ranks};
+  exchange.rows = o.x[2 * at];
+  exchange.sizes = o.x[2 * at + 1];
+  exchange.result = o.y[dispatches ? 2 * at : at];
+  if (dispatches) exchange.own_sizes = o.y[2 * at + 1];
+  exchange.own_rows = (dispatches ? exchange.rows : exchange.result).spec.shape[0];
+  exchange.counted.resize(as_size(exchange.sizes.spec.shape[0] * o.ranks));
+  exchange.table = allocate(bytes_of(exchange.counted));
+  return exchange;
+}
+
+NcclStep NcclTokenExchange::gather() const {
+  return [this](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.all_gather(sizes.data, table.get(), as_size(sizes.spec.bytes()), ncclUint8, comm, stream);
+  };
+}
+
+// In the order of the experts on both sides: between two ranks the k-th message sent is the k-th received.
+NcclSteps NcclTokenExchange::moves() const {
+  const TokenRoutes routes(counted, ranks, own_rows);
+  const std::int64_t row = result.spec.bytes() / result.spec.shape[0];
+  NcclSteps steps;
+  for (const RowRun& run : routes.sent(rank)) {
+    steps.push_back(dispatches ? send_step(nccl, rows.data + run.own * row, run.rows * row, run.member)
+                               : recv_step(nccl, result.data + run.own * row, run.rows * row, run.member));
+  }
+  for (const RowRun& run : routes.received(rank)) {
+    steps.push_back(dispatches ? recv_step(nccl, result.data + run.there * row, run.rows * row, run.member)
+                               : send_step(nccl, rows.data + run.there * row, run.rows * row, run.member));
+  }
+  return steps;
+}
+
+void NcclTokenExchange::finish(cudaStream_t stream) {
+  const TokenRoutes routes(counted, ranks, own_rows);
+  std::int64_t filled = 0;
+  for (const RowRun& run : dispatches ? routes.received(rank) : routes.sent(rank)) filled += run.rows;
+  const std::int64_t row = result.spec.bytes() / result.spec.shape[0];
+  check(cudaMemsetAsync(result.data + filled * row, 0, as_size(result.spec.bytes() - filled * row), stream),
+        "clearing rows");
+  if (!dispatches) return;
+  own = routes.own_sizes(rank);
+  check(cudaMemcpyAsync(own_sizes.data, own.data(), bytes_of(own), cudaMemcpyHostToDevice, stream), "copying sizes");
 }
 
 }  // namespace gpubench::cuda

@@ -23,6 +23,7 @@
 #include "harness/core/error.h"
 #include "reference/cuda/nccl.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -89,16 +90,24 @@ class EachRank {
 
 class NcclLaunch final : public LaunchImpl {
  public:
-  NcclLaunch(RankGroup members, std::size_t group, std::vector<NcclSteps> steps)
-      : members_(std::move(members)), group_(group), steps_(std::move(steps)) {}
+  NcclLaunch(RankGroup members, std::size_t group, std::vector<NcclSteps> steps,
+             std::vector<NcclTokenExchange> exchanges)
+      : members_(std::move(members)), group_(group), steps_(std::move(steps)), exchanges_(std::move(exchanges)) {}
   /// The index of its members' communicators.
   [[nodiscard]] std::size_t group() const { return group_; }
-  [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(size(members_.position(rank).value())); }
+  [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(place(rank)); }
+  /// Null where the launch is of another collective.
+  [[nodiscard]] NcclTokenExchange* exchange_of(int rank) const {
+    return exchanges_.empty() ? nullptr : &exchanges_.at(place(rank));
+  }
 
  private:
+  [[nodiscard]] std::size_t place(int rank) const { return size(members_.position(rank).value()); }
+
   RankGroup members_;
   std::size_t group_;
-  std::vector<NcclSteps> steps_;  // by member
+  std::vector<NcclSteps> steps_;                      // by member
+  mutable std::vector<NcclTokenExchange> exchanges_;  // by member, which alone uses its own
 };
 
 class NcclCommunicator final : public CudaCommunicator {
@@ -142,12 +151,22 @@ class NcclCommunicator final : public CudaCommunicator {
     const int members = call.group.size();
     const NcclOperands operands{nccl_, call, tensors.first(inputs), tensors.subspan(inputs), members};
     std::vector<NcclSteps> steps;
-    for (int member = 0; member < members; ++member) steps.push_back(nccl_steps(operands, member));
-    return std::make_shared<NcclLaunch>(call.group, group_of(call.group), std::move(steps));
+    std::vector<NcclTokenExchange> exchanges;
+    for (int member = 0; member < members; ++member) {
+      if (exchanges_tokens(call.kind)) {
+        use_device_of(call.group[member]);
+        exchanges.push_back(nccl_token_exchange(operands, member));
+      } else {
+        steps.push_back(nccl_steps(operands, member));
+      }
+    }
+    return std::make_shared<NcclLaunch>(call.group, group_of(call.group), std::move(steps), std::move(exchanges));
   }
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
     const auto& collective = dynamic_cast<const NcclLaunch&>(*launch);
+    if (NcclTokenExchange* const exchange = collective.exchange_of(rank))
+      return enqueue_exchange(*exchange, collective.group(), rank, stream);
     grouped(collective.of(rank), collective.group(), rank, stream);
   }
 
@@ -280,6 +299,19 @@ class NcclCommunicator final : public CudaCommunicator {
       }
     });
     (void)all.ended_within(patience_s);  // what hangs is left to the end of the process
+  }
+
+  // NCCL wants to know how many rows go where, so the host waits for the sizes: as implementations for training do. No
+  // gate may hold the device back then.
+  void enqueue_exchange(NcclTokenExchange& exchange, std::size_t group, int rank, cudaStream_t stream) {
+    gate().arrive(rank);
+    grouped({exchange.gather()}, group, rank, stream);
+    check(cudaMemcpyAsync(exchange.counted.data(), exchange.table.get(),
+                          exchange.counted.size() * sizeof exchange.counted[0], cudaMemcpyDeviceToHost, stream),
+          "copying sizes");
+    wait(rank, stream);
+    grouped(exchange.moves(), group, rank, stream);
+    exchange.finish(stream);
   }
 
   void grouped(const NcclSteps& steps, std::size_t group, int rank, cudaStream_t stream) {

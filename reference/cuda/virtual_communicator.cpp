@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "harness/core/communicator.h"
@@ -14,7 +16,9 @@
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/reduce_ranks.h"
+#include "reference/cuda/kernels/token_exchange.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -34,6 +38,7 @@ RankReduction reduction_of(Reduction reduction) {
 struct RankLaunches {
   std::vector<ReduceRanksArgs> reductions;
   std::vector<MoveArgs> moves;
+  std::optional<TokenExchangeArgs> exchange;
 };
 
 RankLaunches launches_of(const RankTasks& tasks) {
@@ -59,6 +64,30 @@ RankLaunches launches_of(const RankTasks& tasks) {
     launches.moves.push_back(args);
   }
   return launches;
+}
+
+/// What each member of a dispatch_tokens or return_tokens launches.
+std::vector<RankLaunches> launches_of_exchange(const OpCall& call, std::span<const Tensor> tensors) {
+  const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
+  TokenExchangeArgs args;
+  args.dispatches = call.kind == dispatch_tokens_kind;
+  args.ranks = ranks_of(call);
+  args.experts = static_cast<int>(tensors[1].spec.shape[0]);
+  const TensorSpec& own = args.dispatches ? tensors[0].spec : outputs[0].spec;
+  args.rows = static_cast<int>(own.shape[0]);
+  args.row_bytes = own.bytes() / own.shape[0];
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(args.ranks); ++rank) {
+    args.from[rank] = tensors[2 * rank].data;
+    args.sizes[rank] = reinterpret_cast<const int*>(tensors[2 * rank + 1].data);
+  }
+  std::vector<RankLaunches> members;
+  for (; args.member < args.ranks; ++args.member) {
+    const auto member = static_cast<std::size_t>(args.member);
+    args.to = outputs[args.dispatches ? 2 * member : member].data;
+    if (args.dispatches) args.own_sizes = reinterpret_cast<int*>(outputs[2 * member + 1].data);
+    members.push_back({{}, {}, args});
+  }
+  return members;
 }
 
 /// Where the members of a group meet. Each group has events of its own: one may be recorded anew only once all that
@@ -99,13 +128,19 @@ class VirtualCommunicator final : public CudaCommunicator {
     for (const TensorSpec& tensor : tensors) {
       if (reduces(call.kind)) (void)any_element(call, tensor);
     }
+    if (exchanges_tokens(call.kind)) expect_countable(call, tensors);
     return std::make_shared<CollectivePlan>(call, "gpubench:virtual");
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
+    const OpCall& call = collective_of(plan);
     std::vector<RankLaunches> members;
-    for (const RankTasks& tasks : tasks_of(collective_of(plan), tensors)) members.push_back(launches_of(tasks));
-    return std::make_shared<VirtualLaunch>(points_.of(collective_of(plan).group), std::move(members));
+    if (exchanges_tokens(call.kind)) {
+      members = launches_of_exchange(call, tensors);
+    } else {
+      for (const RankTasks& tasks : tasks_of(call, tensors)) members.push_back(launches_of(tasks));
+    }
+    return std::make_shared<VirtualLaunch>(points_.of(call.group), std::move(members));
   }
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
@@ -116,6 +151,7 @@ class VirtualCommunicator final : public CudaCommunicator {
     meet(where, where.ready, member, stream);
     for (const ReduceRanksArgs& args : own.reductions) launch_reduce_ranks(args, stream);
     for (const MoveArgs& args : own.moves) launch_move(args, stream);
+    if (own.exchange) launch_token_exchange(*own.exchange, stream);
     check_launch("a collective of virtual ranks");
     meet(where, where.read, member, stream);
   }
@@ -145,6 +181,11 @@ class VirtualCommunicator final : public CudaCommunicator {
   void give_up(int /*rank*/) override {}
 
  private:
+  static void expect_countable(const OpCall& call, std::span<const TensorSpec> tensors) {
+    const std::int64_t rows = tensors[0].shape[0], experts = tensors[1].shape[0];
+    if (rows > std::numeric_limits<int>::max() || (experts + 1) * ranks_of(call) > most_exchange_counts)
+      refuse(call, fmt::format("{} rows for {} experts; expected less", rows, experts));
+  }
   /// What is enqueued from now on waits for what every member's stream has on it when its thread comes here.
   static void meet(MeetingPoint& where, const std::vector<Event>& events, int member, cudaStream_t stream) {
     check(cudaEventRecord(events[static_cast<std::size_t>(member)].get(), stream), "recording an event");

@@ -14,16 +14,14 @@
 #include "harness/core/error.h"
 #include "reference/mpi/mpi_processes.h"
 #include "reference/mpi/reduce.h"
+#include "reference/mpi/token_exchange.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench::mpi {
 namespace {
 
 constexpr std::int64_t small_bytes = 64 << 10;  // of all ranks together: less than two messages' latency to copy
-
-void run_check(int code, const char* what) {
-  if (code != MPI_SUCCESS) throw DeviceLost(complaint(code, what));
-}
 
 /// Bytes or elements as MPI counts them. `implementation` refuses more.
 int as_count(std::int64_t count) { return static_cast<int>(count); }
@@ -242,14 +240,18 @@ class MpiCollectives final : public RankCollectives {
     const Group group = group_of(call.group);
     const std::span<const Tensor> inputs = tensors.first(call.inputs.size());
     const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
+    auto launch = std::make_shared<MpiLaunch>();
+    launch->comm = group.comm;
+    if (exchanges_tokens(call.kind)) {
+      launch->steps.push_back(exchange_of(group.comm, group.member, call, tensors));
+      return launch;
+    }
     const bool has_input = call.kind != broadcast_kind || group.member == call.attributes.as<Broadcast>().root;
     const auto members = static_cast<std::size_t>(group.members);
     const std::size_t each = outputs.size() / members;  // several tensors of one all_reduce
     if (outputs.size() != each * members || (call.kind != broadcast_kind && inputs.size() != outputs.size()))
       throw BackendError(
           fmt::format("mpi: {} '{}' has tensors of other ranks than its members", call.kind.name, call.label));
-    auto launch = std::make_shared<MpiLaunch>();
-    launch->comm = group.comm;
     for (std::size_t t = 0; t < each; ++t) {
       const std::size_t at = static_cast<std::size_t>(group.member) * each + t;
       const Tensor& y = outputs[at];
@@ -277,6 +279,7 @@ class MpiCollectives final : public RankCollectives {
     if (call.kind == all_gather_kind) return "allgather";
     if (call.kind == broadcast_kind) return "bcast";
     if (call.kind == all_to_all_kind) return call.attributes.as<AllToAll>().is_even() ? "alltoall" : "alltoallv";
+    if (exchanges_tokens(call.kind)) return "allgather,alltoallw";
     return "sendrecv";
   }
 

@@ -124,6 +124,10 @@ void check(int code, const char* what) {
   if (code != MPI_SUCCESS) throw BackendError(complaint(code, what));
 }
 
+void run_check(int code, const char* what) {
+  if (code != MPI_SUCCESS) throw DeviceLost(complaint(code, what));
+}
+
 HeldComm::HeldComm(MPI_Comm held) : held_(held) {
   check(MPI_Comm_set_errhandler(held_, MPI_ERRORS_RETURN), "setting how errors are told");
 }

@@ -17,6 +17,8 @@ namespace gpubench::mpi {
 [[nodiscard]] std::string complaint(int code, const char* what);
 /// Throws BackendError with it.
 void check(int code, const char* what);
+/// Throws DeviceLost with it: of what a collective does.
+void run_check(int code, const char* what);
 
 /// A communicator, freed with this; errors of its calls are returned, not fatal. Freeing is no collective here: all
 /// members do it, and none waits.

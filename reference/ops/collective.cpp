@@ -4,68 +4,12 @@
 #include <array>
 #include <utility>
 
+#include "reference/ops/collective_members.h"
 #include "reference/ops/tensor_checks.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench {
 namespace {
-
-/// Who takes part in a collective, and whose tensors the program has.
-struct Members {
-  RankGroup group;
-  std::vector<int> held;    ///< their places in the group
-  std::vector<int> across;  ///< the axes of the mesh that members differ along
-};
-
-Members members_of(const Program& program, OpKind kind, int ranks, const RankGroup& given) {
-  Members members{given.empty() && ranks > 0 ? RankGroup::first(ranks) : given, {}, {}};
-  const RankGroup& group = members.group;
-  if (group.size() != ranks) {
-    throw ProgramError(std::string(kind.name) + ": a group of " + std::to_string(group.size()) + " ranks; expected " +
-                       std::to_string(ranks));
-  }
-  for (int place = 0; place < group.size(); ++place) {
-    if (program.holds(group[place])) members.held.push_back(place);
-  }
-  if (members.held.empty())
-    throw ProgramError(std::string(kind.name) + ": the program holds none of the ranks " + group.to_string());
-  const Mesh& mesh = program.mesh();
-  for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
-    const auto differs = [&](int rank) { return mesh.place(rank, axis) != mesh.place(group[0], axis); };
-    if (std::any_of(group.members().begin(), group.members().end(), differs)) members.across.push_back(axis);
-  }
-  return members;
-}
-
-void expect_held(OpKind kind, const Members& members, std::size_t tensors) {
-  if (tensors > 0 && tensors % members.held.size() == 0) return;
-  throw ProgramError(std::string(kind.name) + ": " + std::to_string(tensors) + " tensors for " +
-                     std::to_string(members.held.size()) + " ranks; expected as many of each rank");
-}
-
-/// A dense tensor on this rank.
-void expect_on_rank(OpKind kind, const TensorSpec& tensor, int rank) {
-  if (tensor.placement.rank != rank) {
-    throw ProgramError(std::string(kind.name) + ": tensor '" + tensor.name + "' lies on rank " +
-                       std::to_string(tensor.placement.rank) + "; expected rank " + std::to_string(rank));
-  }
-  if (!tensor.layout.is_row_major(tensor.shape)) {
-    throw ProgramError(std::string(kind.name) + ": tensor '" + tensor.name + "' has layout " +
-                       tensor.layout.to_string(tensor.shape) + "; expected dense rows");
-  }
-}
-
-/// As many tensors of each member that is held, all of one shape and type.
-void expect_alike(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x) {
-  expect_held(kind, members, x.size());
-  const std::size_t each = x.size() / members.held.size();
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const TensorSpec& tensor = program.spec(x[i]);
-    const TensorSpec& model = program.spec(x[i % each]);
-    expect_on_rank(kind, tensor, members.group[members.held[i / each]]);
-    expect_shape(kind, tensor, model.shape);
-    expect_dtype(kind, tensor, model.dtype);
-  }
-}
 
 void expect_one_each(OpKind kind, const Members& members, std::span<const ValueId> x) {
   if (x.size() == members.held.size()) return;
@@ -73,35 +17,11 @@ void expect_one_each(OpKind kind, const Members& members, std::span<const ValueI
                      std::to_string(members.held.size()) + " ranks");
 }
 
-bool is_across(const AxisSpread& spread, const Members& members) {
-  const std::vector<int>& axes = members.across;
-  return axes.empty() || std::find(axes.begin(), axes.end(), spread.mesh_axis) != axes.end();
-}
-
 bool is_addend(const TensorSpec& spec, const Members& members) {
   const std::vector<AxisSpread>& spreads = spec.placement.spread;
   return std::any_of(spreads.begin(), spreads.end(), [&](const AxisSpread& spread) {
-    return spread.kind == AxisSpread::Kind::partial && is_across(spread, members);
+    return spread.kind == AxisSpread::Kind::partial && members.is_across(spread);
   });
-}
-
-/// How a result is spread that all members have alike: as its operand, but no longer over them.
-std::vector<AxisSpread> alike_on(const Members& members, const TensorSpec& operand) {
-  std::vector<AxisSpread> left;
-  for (const AxisSpread& spread : operand.placement.spread) {
-    if (!is_across(spread, members)) left.push_back(spread);
-  }
-  return left;
-}
-
-/// A new tensor with the type and role of another.
-ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& like, int rank, const Shape& shape,
-                   std::vector<AxisSpread> spread) {
-  const int ranks = like.placement.ranks;
-  TensorSpec spec = tensor(program.unique_name(name_on_rank(label, rank, ranks)), like.dtype, shape, like.role);
-  spec.placement = Placement::on(rank, ranks);
-  spec.placement.spread = std::move(spread);
-  return program.reserve(std::move(spec));
 }
 
 /// `wanted`, or flat.
@@ -112,29 +32,16 @@ Shape shape_of_result(OpKind kind, std::int64_t elements, const std::optional<Sh
   return wanted.value_or(Shape{elements});
 }
 
-/// A new tensor beside another, on its rank; what all members have alike there.
-ValueId reserve_beside(Program& program, std::string_view label, const Members& members, ValueId x,
-                       const Shape& shape) {
-  const TensorSpec& like = program.spec(x);
-  return reserve_on(program, label, like, like.placement.rank, shape, alike_on(members, like));
-}
-
 /// The next version of a value; "x'@1", so that it has its rank at the end as x has. Addends of the members have become
 /// their sum.
 ValueId update_on(Program& program, ValueId old, const Members& members) {
   const TensorSpec& spec = program.spec(old);
   std::vector<AxisSpread> spread = spec.placement.spread;
-  std::erase_if(
-      spread, [&](const AxisSpread& one) { return one.kind == AxisSpread::Kind::partial && is_across(one, members); });
+  std::erase_if(spread,
+                [&](const AxisSpread& one) { return one.kind == AxisSpread::Kind::partial && members.is_across(one); });
   const std::string name = std::string(spec.global_name()) + "'";
   return program.update(old, program.unique_name(name_on_rank(name, spec.placement.rank, spec.placement.ranks)),
                         std::move(spread));
-}
-
-std::vector<ValueId> appended(Program& program, OpCall call) {
-  std::vector<ValueId> results = call.outputs;
-  program.append(std::move(call));
-  return results;
 }
 
 /// A member's part of a tensor that has room for all of them, as one axis.
@@ -147,20 +54,6 @@ ValueId part_of_member(Program& program, ValueId whole, const Members& members, 
   return program.part(whole, std::move(view), place * part);
 }
 
-/// A call that its outputs are still to be added to.
-OpCall call_of(OpKind kind, Attributes attributes, const Math& math, std::string label, const Members& members,
-               std::span<const ValueId> inputs) {
-  OpCall call{kind, std::move(attributes), math, {inputs.begin(), inputs.end()}, {}, std::move(label)};
-  call.group = members.group;
-  call.held = members.group;
-  if (members.held.size() < static_cast<std::size_t>(members.group.size())) {
-    std::vector<int> held;
-    for (const int place : members.held) held.push_back(members.group[place]);
-    call.held = RankGroup(std::move(held));
-  }
-  return call;
-}
-
 void expect_divisible(OpKind kind, const TensorSpec& tensor, int ranks) {
   if (tensor.shape.elements() % ranks == 0) return;
   refuse_shape(kind, tensor.name, tensor.shape, "", "a multiple of " + std::to_string(ranks) + " elements");
@@ -169,8 +62,8 @@ void expect_divisible(OpKind kind, const TensorSpec& tensor, int ranks) {
 }  // namespace
 
 bool is_collective(OpKind kind) {
-  constexpr std::array kinds{all_reduce_kind, all_gather_kind, reduce_scatter_kind,
-                             broadcast_kind,  all_to_all_kind, send_recv_kind};
+  constexpr std::array kinds{all_reduce_kind, all_gather_kind, reduce_scatter_kind,  broadcast_kind,
+                             all_to_all_kind, send_recv_kind,  dispatch_tokens_kind, return_tokens_kind};
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
@@ -181,6 +74,7 @@ int ranks_of(const OpCall& call) {
   if (call.kind == broadcast_kind) return call.attributes.as<Broadcast>().ranks;
   if (call.kind == all_to_all_kind) return call.attributes.as<AllToAll>().ranks;
   if (call.kind == send_recv_kind) return call.attributes.as<SendRecv>().ranks;
+  if (exchanges_tokens(call.kind)) return call.attributes.as<TokenExchange>().ranks;
   throw ProgramError(std::string(call.kind.name) + " is no collective: one rank runs it");
 }
 

@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 26> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 27> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    attention_merge_definitions,
                                                    batch_norm_definitions,
@@ -35,6 +35,7 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    rotary_definitions,
                                                    routing_definitions,
                                                    softmax_definitions,
+                                                   token_exchange_definitions,
                                                    token_group_definitions};
   std::vector<const OpDefinition*> all;
   for (Definitions* textbook : textbooks) {

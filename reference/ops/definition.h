@@ -205,7 +205,7 @@ Definitions attention_definitions, attention_backward_definitions, attention_mer
     conv2d_batch_norm_definitions, cross_entropy_definitions, dropout_definitions, embedding_definitions,
     gemm_definitions, grouped_gemm_definitions, loss_scaling_definitions, move_definitions, norm_definitions,
     norm_backward_definitions, optimizer_definitions, pointwise_definitions, pool_definitions, quantize_definitions,
-    rotary_definitions, routing_definitions, softmax_definitions, token_group_definitions;
+    rotary_definitions, routing_definitions, softmax_definitions, token_exchange_definitions, token_group_definitions;
 
 /// What a derivative rule sees of differentiate(): which gradients are wanted, where they go, and how they add up.
 class GradientTape {

@@ -1,6 +1,9 @@
 #include "reference/ops/collective.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench {
 namespace {
@@ -109,6 +112,36 @@ std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tens
   if (call.kind == broadcast_kind) broadcast_tasks(o, tasks);
   if (call.kind == all_to_all_kind) all_to_all_tasks(call, o, tasks);
   if (call.kind == send_recv_kind) send_recv_tasks(call, o, tasks);
+  return tasks;
+}
+
+ExchangeTasks exchange_tasks(const OpCall& call, std::span<const Tensor> tensors, int member) {
+  const int ranks = ranks_of(call);
+  const bool dispatches = call.kind == dispatch_tokens_kind;
+  const auto input = [&](int of, int operand) { return tensors[static_cast<std::size_t>(2 * of + operand)]; };
+  const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
+  const Tensor& result = outputs[static_cast<std::size_t>(dispatches ? 2 * member : member)];
+  std::vector<std::int32_t> sizes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Tensor of_rank = input(rank, 1);
+    const auto* const first = reinterpret_cast<const std::int32_t*>(of_rank.data);
+    sizes.insert(sizes.end(), first, first + of_rank.spec.shape[0]);
+  }
+  const std::int64_t own_rows = dispatches ? input(0, 0).spec.shape[0] : result.spec.shape[0];
+  const TokenRoutes routes(sizes, ranks, own_rows);
+  const std::int64_t row = result.spec.bytes() / result.spec.shape[0];
+  ExchangeTasks tasks;
+  std::int64_t filled = 0;
+  for (const RowRun& run : dispatches ? routes.received(member) : routes.sent(member)) {
+    const std::int64_t from = dispatches ? run.own : run.there, to = dispatches ? run.there : run.own;
+    tasks.copies.push_back({input(run.member, 0).data + from * row, result.data + to * row, run.rows * row});
+    filled = to + run.rows;
+  }
+  tasks.cleared = {result.data + filled * row, result.data + result.spec.bytes()};
+  if (dispatches) {
+    const std::vector<std::int32_t> own = routes.own_sizes(member);
+    std::memcpy(outputs[static_cast<std::size_t>(2 * member + 1)].data, own.data(), own.size() * sizeof own[0]);
+  }
   return tasks;
 }
 

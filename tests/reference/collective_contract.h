@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "harness/core/hash.h"
 #include "harness/run/rank_group.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 #include "tests/reference/cpu/textbook_judge.h"
 #include "tests/reference/ops/rank_tensors.h"
 
@@ -173,6 +175,71 @@ TEST_P(Collectives, ExchangeBlocksOfDifferentSizesSomeOfThemEmpty) {
   const std::vector<ValueId> x = on_ranks(p, DType::f32, sent);
   (void)all_to_all(p, exchange, "y", x);
   EXPECT_EQ(judged(*ranks_, p, x), "");
+}
+
+/// How many of a rank's rows are for each expert: all for one, or few for some and none for the others, with rows left.
+inline std::vector<double> uneven_sizes(std::int64_t experts, std::int64_t rows, std::size_t rank) {
+  std::vector<double> sizes(static_cast<std::size_t>(experts));
+  if (rank % 3 == 2) {
+    sizes[rank % sizes.size()] = static_cast<double>(rows);
+    return sizes;
+  }
+  std::int64_t left = rows - 1;
+  for (std::size_t expert = 0; expert < sizes.size(); ++expert) {
+    const std::int64_t size = std::min<std::int64_t>(left, static_cast<std::int64_t>(hash_at(rank + 11, expert) % 4));
+    sizes[expert] = static_cast<double>(size);
+    left -= size;
+  }
+  return sizes;
+}
+
+TEST_P(Collectives, BringTokensToTheirExpertsAndBack) {
+  for (const DType type : {DType::f32, DType::bf16, DType::u8}) {
+    for (const std::int64_t h : {1, 16, 37}) {
+      for (const std::int64_t experts_each : {1, 3}) {
+        const std::int64_t n = 23, experts = experts_each * ranks();
+        Program p;
+        const std::vector<ValueId> x = testing::on_ranks(p, ranks(), type, {n, h});
+        const std::vector<ValueId> sizes = testing::on_ranks(p, ranks(), DType::i32, {experts}, "sizes");
+        const DispatchedTokens sent = dispatch_tokens(p, {ranks()}, "y", x, sizes);
+        const std::vector<ValueId> back = return_tokens(p, {ranks()}, "back", sent.y, sizes);
+        ProgramRun run(*ranks_, p);
+        for (std::size_t rank = 0; rank < x.size(); ++rank) {
+          run.set(x[rank], whole_numbers(n * h, rank));
+          run.set(sizes[rank], uneven_sizes(experts, n, rank));
+        }
+        EXPECT_EQ(run_and_judge(run), "") << name(type) << " " << h << " " << experts;
+        EXPECT_TRUE(run.canaries_intact());
+        for (std::size_t rank = 0; rank < x.size(); ++rank) {
+          std::vector<double> expected = run.get(x[rank]);
+          double used = 0.0;
+          for (const double size : uneven_sizes(experts, n, rank)) used += size;
+          std::fill(expected.begin() + static_cast<std::ptrdiff_t>(used) * h, expected.end(), 0.0);
+          EXPECT_EQ(run.get(back[rank]), expected) << name(type) << " " << rank;
+        }
+      }
+    }
+  }
+}
+
+// No size is believed: whatever they are, ranks stay within their tensors.
+TEST_P(Collectives, WriteNowhereElseForSizesThatMakeNoSense) {
+  for (const double size : {-5.0, 1000.0, 2147483647.0}) {
+    Program p;
+    const std::vector<ValueId> x = testing::on_ranks(p, ranks(), DType::f32, {5, 4});
+    const std::vector<ValueId> sizes = testing::on_ranks(p, ranks(), DType::i32, {2 * ranks()}, "sizes");
+    const DispatchedTokens sent = dispatch_tokens(p, {ranks()}, "y", x, sizes);
+    (void)return_tokens(p, {ranks()}, "back", sent.y, sizes);
+    ProgramRun run(*ranks_, p);
+    for (std::size_t rank = 0; rank < x.size(); ++rank) {
+      run.set(x[rank], whole_numbers(20, rank));
+      std::vector<double> of_rank(static_cast<std::size_t>(2 * ranks()), 1.0);
+      of_rank[rank] = size;
+      run.set(sizes[rank], of_rank);
+    }
+    run.run();
+    EXPECT_TRUE(run.canaries_intact()) << size;
+  }
 }
 
 /// The last rank first; of more than two, every other one.

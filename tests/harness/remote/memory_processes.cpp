@@ -11,6 +11,7 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench::testing {
 namespace {
@@ -82,14 +83,27 @@ class MemoryCollectives final : public RankCollectives {
   void run(const Launch& launch, bool /*its barriers sleep*/) override {
     const auto& own = dynamic_cast<const MeetingLaunch&>(*launch);
     own.meeting->barrier.arrive(own.member);
-    const RankTasks tasks = tasks_of(own.call, own.meeting->tensors)[static_cast<std::size_t>(own.member)];
-    for (const ReduceTask& task : tasks.reductions) reduce(task);
-    for (const CopyTask& task : tasks.copies) std::memcpy(task.to, task.from, static_cast<std::size_t>(task.bytes));
+    run_tasks(own);
     own.meeting->barrier.arrive(own.member);
   }
   void align() override { set_->together.arrive(rank_); }
 
  private:
+  static void copy(std::span<const CopyTask> copies) {
+    for (const CopyTask& task : copies) std::memcpy(task.to, task.from, static_cast<std::size_t>(task.bytes));
+  }
+  static void run_tasks(const MeetingLaunch& own) {
+    if (exchanges_tokens(own.call.kind)) {
+      const ExchangeTasks tasks = exchange_tasks(own.call, own.meeting->tensors, own.member);
+      copy(tasks.copies);
+      std::ranges::fill(tasks.cleared, std::byte{0});
+      return;
+    }
+    const RankTasks tasks = tasks_of(own.call, own.meeting->tensors)[static_cast<std::size_t>(own.member)];
+    for (const ReduceTask& task : tasks.reductions) reduce(task);
+    copy(tasks.copies);
+  }
+
   std::shared_ptr<SharedSet> set_;
   int rank_;
 };

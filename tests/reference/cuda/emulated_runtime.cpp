@@ -83,7 +83,12 @@ std::vector<cuda::emulation::Region> uploaded_tables() {
 
 }  // namespace gpubench::testing
 
-// CUDA's own name.
+// CUDA's own names.
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  gpubench::cuda::emulation::on_stream(stream, [=] { std::memset(memory, value, bytes); });
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
                             cudaStream_t stream) {
   gpubench::cuda::emulation::on_stream(stream, [=] { std::memcpy(to, from, bytes); });

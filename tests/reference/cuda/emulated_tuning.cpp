@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cmath>
-#include <cstring>
 #include <thread>
 
 #include "harness/core/dtype.h"
@@ -48,11 +47,6 @@ void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint
 // CUDA's own names.
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   *free_bytes = *total_bytes = std::size_t{1} << 30U;
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
-  gpubench::cuda::emulation::on_stream(stream, [=] { std::memset(memory, value, bytes); });
   return cudaSuccess;
 }
 

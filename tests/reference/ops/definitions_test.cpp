@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
@@ -27,6 +28,7 @@
 #include "reference/ops/rotary.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/softmax.h"
+#include "reference/ops/token_exchange.h"
 #include "reference/ops/token_groups.h"
 #include "tests/reference/ops/textbook_run.h"
 
@@ -70,6 +72,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "cross_entropy_forward",
                                       "cross_entropy_forward_backward",
                                       "cross_entropy_partial",
+                                      "dispatch_tokens",
                                       "dropout",
                                       "embedding_backward",
                                       "embedding_backward_add",
@@ -101,6 +104,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "repeat_rows",
                                       "residual_norm_backward",
                                       "residual_norm_forward",
+                                      "return_tokens",
                                       "rms_norm_backward",
                                       "rms_norm_forward",
                                       "rotary",
@@ -124,7 +128,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 82U);
+  EXPECT_EQ(definitions().size(), 84U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -286,6 +290,16 @@ void add_collectives(Program& p) {
   (void)broadcast(p, {2, 0}, "broadcast", x[0]);
   (void)reduce_scatter(p, {2}, f32_math, "reduce_scatter", x);
   (void)send_recv(p, {2, 1}, "send_recv", x);
+  std::vector<ValueId> rows, sizes;
+  for (int rank = 0; rank < 2; ++rank) {
+    for (const auto& [name, type, shape, ids] :
+         {std::tuple{"rows", DType::f32, Shape{4, 3}, &rows}, {"sizes", DType::i32, Shape{2}, &sizes}}) {
+      TensorSpec spec = tensor(name_on_rank(name, rank, 2), type, shape, Role::input);
+      spec.placement = Placement::shard(0, rank, 2);
+      ids->push_back(p.add(std::move(spec)));
+    }
+  }
+  (void)return_tokens(p, {2}, "return_tokens", dispatch_tokens(p, {2}, "dispatch_tokens", rows, sizes).y, sizes);
 }
 
 Program every_op() {

@@ -767,6 +767,36 @@ def all_to_all(op, x):
     return [torch.cat([blocks[sender][rank] for sender in range(op.ranks)]) for rank in range(op.ranks)],
 
 
+def expert_blocks(op, rows, sizes):
+    """Of each rank its rows by expert, and the rest."""
+    counts = [one.long().tolist() for one in sizes]
+    return [one.split([*of_rank, one.shape[0] - sum(of_rank)]) for one, of_rank in zip(rows, counts)]
+
+
+@computes("dispatch_tokens")
+def dispatch_tokens(op, x, sizes):
+    each = sizes[0].numel() // op.ranks
+    blocks = expert_blocks(op, x, sizes)
+    y = []
+    for rank in range(op.ranks):
+        mine = torch.cat([block[expert] for expert in range(rank * each, (rank + 1) * each) for block in blocks])
+        y.append(torch.cat([mine, mine.new_zeros(op.ranks * x[0].shape[0] - mine.shape[0], mine.shape[1])]))
+    total = torch.stack(list(sizes)).sum(0)
+    return y, list(total.chunk(op.ranks))
+
+
+@computes("return_tokens")
+def return_tokens(op, y, sizes):
+    """Every row says where it comes from: a dispatch of numbers, undone."""
+    n, h = y[0].shape[0] // op.ranks, y[0].shape[1]
+    numbers = [torch.arange(1, n + 1).double()[:, None] + rank * n for rank in range(op.ranks)]
+    x = y[0].new_zeros(op.ranks * n, h)
+    for rows, where in zip(y, dispatch_tokens(op, numbers, sizes)[0]):
+        there = where[:, 0].long() - 1
+        x = x.index_put((there[there >= 0],), rows[there >= 0])
+    return list(x.chunk(op.ranks)),
+
+
 @computes("send_recv")
 def send_recv(op, x):
     if op.round == 0:

@@ -16,6 +16,8 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/token_exchange.h"
+#include "reference/ops/token_groups.h"
 #include "tests/reference/ops/oracle/programs.h"
 #include "tests/reference/ops/rank_tensors.h"
 #include "tests/reference/ops/textbook_run.h"
@@ -388,6 +390,27 @@ void add_collective_programs(OraclePrograms& all) {
   differentiated("all_to_all, uneven", 2, {4}, [](Program& p, const auto& x) {
     return all_to_all(p, {2, {4, 0, 1, 3}}, "y", x);
   });
+  for (const int ranks : {2, 3}) {
+    constexpr std::int64_t tokens = 7, h = 3;
+    const std::int64_t experts = 2 * ranks;
+    const auto sizes_of = [&](Program& p) {
+      std::vector<ValueId> sizes;
+      for (int rank = 0; rank < ranks; ++rank) {
+        TensorSpec indices = tensor(name_on_rank("indices", rank, ranks), DType::i32, {tokens, 2}, Role::input,
+                                    Fill::integers(0, experts));
+        indices.placement = Placement::shard(0, rank, ranks);
+        sizes.push_back(
+            group_tokens(p, {.experts = experts}, name_on_rank("groups", rank, ranks), p.add(std::move(indices)))
+                .sizes);
+      }
+      return sizes;
+    };
+    const std::string text = " x" + std::to_string(ranks);
+    differentiated("dispatch_tokens" + text, ranks, {2 * tokens + 1, h},
+                   [&](Program& p, const auto& x) { return dispatch_tokens(p, {ranks}, "y", x, sizes_of(p)).y; });
+    differentiated("return_tokens" + text, ranks, {2 * tokens * ranks, h},
+                   [&](Program& p, const auto& y) { return return_tokens(p, {ranks}, "x", y, sizes_of(p)); });
+  }
   for (const int shift : {1, 2}) {
     const int ranks = 2 + shift;
     differentiated("send_recv " + std::to_string(shift), ranks, {4}, [&](Program& p, const auto& x) {

@@ -1,0 +1,116 @@
+// All ranks' sizes come first, then the rows, each straight to its place: what a rank has for its experts lies expert by
+// expert, so that what it exchanges with one rank is in as many places as it has experts.
+#include "reference/mpi/token_exchange.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "reference/ops/token_exchange.h"
+
+namespace gpubench::mpi {
+namespace {
+
+/// A type of MPI's, freed with this.
+class HeldType {
+ public:
+  HeldType() = default;
+  HeldType(const HeldType&) = delete;
+  HeldType& operator=(const HeldType&) = delete;
+  ~HeldType() {
+    if (type_ != MPI_DATATYPE_NULL) (void)MPI_Type_free(&type_);
+  }
+  [[nodiscard]] MPI_Datatype* made() { return &type_; }
+  [[nodiscard]] MPI_Datatype get() const { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+struct Exchange {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int member = 0, members = 1;
+  bool dispatches = false;
+  std::int64_t own_rows = 0, row_bytes = 0;
+  Tensor rows, sizes, result, own_sizes;
+  HeldType row;
+
+  [[nodiscard]] TokenRoutes routes() const {
+    const auto experts = static_cast<int>(sizes.spec.shape[0]);
+    std::vector<std::int32_t> all(static_cast<std::size_t>(experts * members));
+    run_check(MPI_Allgather(sizes.data, experts, MPI_INT32_T, all.data(), experts, MPI_INT32_T, comm), "MPI_Allgather");
+    return {all, members, own_rows};
+  }
+
+  void run() const {
+    const TokenRoutes all = routes();
+    // Own rows are in one piece for each rank, those for experts in several.
+    std::vector<int> counts(static_cast<std::size_t>(members)), one(counts.size(), 1);
+    std::vector<int> firsts(counts.size()), nowhere(counts.size());
+    std::vector<std::vector<int>> lengths(counts.size()), places(counts.size());
+    for (const RowRun& run : all.sent(member)) {
+      const auto peer = static_cast<std::size_t>(run.member);
+      if (counts[peer] == 0) firsts[peer] = static_cast<int>(run.own * row_bytes);
+      counts[peer] += static_cast<int>(run.rows);
+    }
+    std::int64_t received = 0;
+    for (const RowRun& run : all.received(member)) {
+      lengths[static_cast<std::size_t>(run.member)].push_back(static_cast<int>(run.rows));
+      places[static_cast<std::size_t>(run.member)].push_back(static_cast<int>(run.there));
+      received += run.rows;
+    }
+    std::vector<HeldType> held(counts.size());
+    std::vector<MPI_Datatype> pieces, plain(counts.size(), row.get());
+    for (std::size_t peer = 0; peer < counts.size(); ++peer) {
+      run_check(MPI_Type_indexed(static_cast<int>(lengths[peer].size()), lengths[peer].data(), places[peer].data(),
+                                 row.get(), held[peer].made()),
+                "MPI_Type_indexed");
+      run_check(MPI_Type_commit(held[peer].made()), "MPI_Type_commit");
+      pieces.push_back(held[peer].get());
+    }
+    if (dispatches) {
+      run_check(MPI_Alltoallw(rows.data, counts.data(), firsts.data(), plain.data(), result.data, one.data(),
+                              nowhere.data(), pieces.data(), comm),
+                "MPI_Alltoallw");
+      const std::vector<std::int32_t> own = all.own_sizes(member);
+      std::memcpy(own_sizes.data, own.data(), own.size() * sizeof own[0]);
+      clear_from(received);
+    } else {
+      run_check(MPI_Alltoallw(rows.data, one.data(), nowhere.data(), pieces.data(), result.data, counts.data(),
+                              firsts.data(), plain.data(), comm),
+                "MPI_Alltoallw");
+      std::int64_t returned = 0;
+      for (const int count : counts) returned += count;
+      clear_from(returned);
+    }
+  }
+
+  void clear_from(std::int64_t first) const {
+    std::memset(result.data + first * row_bytes, 0, static_cast<std::size_t>(result.spec.bytes() - first * row_bytes));
+  }
+};
+
+}  // namespace
+
+std::function<void()> exchange_of(MPI_Comm comm, int member, const OpCall& call, std::span<const Tensor> tensors) {
+  const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
+  const auto at = static_cast<std::size_t>(member);
+  auto exchange = std::make_shared<Exchange>();
+  exchange->comm = comm;
+  exchange->member = member;
+  exchange->members = ranks_of(call);
+  exchange->dispatches = call.kind == dispatch_tokens_kind;
+  exchange->rows = tensors[2 * at];
+  exchange->sizes = tensors[2 * at + 1];
+  exchange->result = outputs[exchange->dispatches ? 2 * at : at];
+  if (exchange->dispatches) exchange->own_sizes = outputs[2 * at + 1];
+  const TensorSpec& own = exchange->dispatches ? exchange->rows.spec : exchange->result.spec;
+  exchange->own_rows = own.shape[0];
+  exchange->row_bytes = own.bytes() / own.shape[0];
+  check(MPI_Type_contiguous(static_cast<int>(exchange->row_bytes), MPI_BYTE, exchange->row.made()),
+        "making a type of a row");
+  check(MPI_Type_commit(exchange->row.made()), "making a type of a row");
+  return [exchange] { exchange->run(); };
+}
+
+}  // namespace gpubench::mpi
