@@ -1,5 +1,5 @@
 // Suite collectives: what several ranks do together, from one element to a gibibyte. Sizes as in nccl-tests: those of
-// the message (reference/ops/collective.h says which), in bytes.
+// the message (reference/ops/collective.h says which), in bytes; of tokens that go to experts, their number and width.
 //
 // Sums are of whole numbers so small that adding 64 of them never rounds, in any order: they are judged bitwise. Mode
 // "normal" has data as in training, which rounds. Every rank has its own data: its part of one tensor over all ranks.
@@ -7,6 +7,9 @@
 
 #include <algorithm>
 
+#include "reference/ops/routing.h"
+#include "reference/ops/token_exchange.h"
+#include "reference/ops/token_groups.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -130,6 +133,49 @@ Program passed_in_pairs(const Case& c, const Recipe& r) {
   return p;
 }
 
+/// How many of each rank's rows are for each expert: routed from random logits, in ops that are set-up.
+std::vector<ValueId> routed_sizes(Program& p, const Case& c, const Recipe& r) {
+  p.begin(Phase::setup);
+  std::vector<ValueId> sizes;
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    const auto named = [&](const char* what) { return name_on_rank(what, rank, c.ranks); };
+    TensorSpec logits =
+        tensor(named("logits"), r.tensor, {c.dim("t"), c.dim("experts")}, Role::activation, Fill::normal(1.0));
+    logits.placement = Placement::shard(0, rank, c.ranks);
+    const RoutingForward routed =
+        routing_forward(p, {.k = c.dim("k")}, r.math, named("routing"), p.add(std::move(logits)));
+    sizes.push_back(group_tokens(p, {.experts = c.dim("experts")}, named("groups"), routed.indices).sizes);
+  }
+  p.begin(Phase::timed);
+  return sizes;
+}
+
+/// Rows in order of their experts, `times` as many as a rank's tokens have.
+std::vector<ValueId> expert_rows(Program& p, const Case& c, const Recipe& r, int times) {
+  std::vector<ValueId> rows;
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    TensorSpec spec = tensor(name_on_rank("x", rank, c.ranks), r.tensor, {times * c.dim("t") * c.dim("k"), c.dim("h")},
+                             Role::activation, Fill::normal(1.0));
+    spec.placement = Placement::shard(0, rank, c.ranks);
+    rows.push_back(p.add(std::move(spec)));
+  }
+  return rows;
+}
+
+Program dispatched(const Case& c, const Recipe& r) {
+  Program p;
+  const std::vector<ValueId> sizes = routed_sizes(p, c, r);
+  dispatch_tokens(p, {c.ranks}, "y", expert_rows(p, c, r, 1), sizes);
+  return p;
+}
+
+Program returned(const Case& c, const Recipe& r) {
+  Program p;
+  const std::vector<ValueId> sizes = routed_sizes(p, c, r);
+  return_tokens(p, {c.ranks}, "y", expert_rows(p, c, r, c.ranks), sizes);
+  return p;
+}
+
 constexpr std::int64_t kib = 1024;
 constexpr std::int64_t mib = kib * kib;
 
@@ -207,6 +253,24 @@ Grid rounds_of_all_pairs() {
   return grid;
 }
 
+/// t tokens on each rank, to k of all ranks' experts each. DeepSeek-V3 (arXiv 2412.19437) with the batches that
+/// DeepEP's README measures, Mixtral 8x7B (arXiv 2401.04088), Qwen3-30B-A3B (arXiv 2505.09388).
+Grid tokens_of_experts() {
+  const auto tokens = [](std::int64_t t, std::int64_t experts, std::int64_t k, std::int64_t h, std::string label,
+                         Tier tier, std::vector<std::string> recipes = {}) {
+    return Point{{{"t", t}, {"experts", experts}, {"k", k}, {"h", h}}, std::move(label), tier, std::move(recipes)};
+  };
+  Grid grid;
+  grid.recipes = {"f32", "bf16"};
+  grid.points = {tokens(64, 8, 2, 1024, "mixtral-8x7b, a quarter of its width", Tier::smoke, {"f32"}),
+                 tokens(512, 128, 8, 2048, "qwen3-30b-a3b", Tier::quick),
+                 tokens(33, 16, 3, 77, "edge: rows that fill no pack", Tier::standard),
+                 tokens(4096, 8, 2, 4096, "mixtral-8x7b", Tier::standard),
+                 tokens(128, 256, 8, 7168, "deepseek-v3, one token of each sequence", Tier::standard),
+                 tokens(4096, 256, 8, 7168, "deepseek-v3", Tier::large)};
+  return grid;
+}
+
 WorkloadInfo of_ranks(std::string name, std::string description) {
   WorkloadInfo info{std::move(name), std::move(description), "", PrimaryMetric::bytes_per_s,
                     "messages",      CacheMode::cold};
@@ -227,6 +291,13 @@ std::shared_ptr<const Workload> pairs(std::string name, std::string description)
   return declare({std::move(info), rounds_of_all_pairs(), passed_in_pairs, [](const Case&) { return 1.0; }});
 }
 
+std::shared_ptr<const Workload> exchange(std::string name, std::string description,
+                                         Program (*build)(const Case&, const Recipe&)) {
+  WorkloadInfo info = of_ranks(std::move(name), std::move(description));
+  info.fits = [](const Dims& dims, int ranks) { return dims[1].second % ranks == 0; };
+  return declare({std::move(info), tokens_of_experts(), build, [](const Case&) { return 1.0; }});
+}
+
 }  // namespace
 
 Suite collectives() {
@@ -245,6 +316,8 @@ Suite collectives() {
               collective("broadcast", "one rank's tensor, on every rank", sizes(), sent_to_all),
               collective("all_to_all", "a block from each rank to each", sizes(), exchanged<even>),
               collective("all_to_all_uneven", "blocks of different sizes, some empty", sizes(), exchanged<uneven>),
+              exchange("dispatch_tokens", "rows of tokens to the ranks that have their experts", dispatched),
+              exchange("return_tokens", "and back", returned),
               collective("send_recv", "from each rank to the next, round the ring", sizes(), passed_round),
               pairs("send_recv_pairs", "each two ranks exchange, all pairs of a round at once"),
           }};

@@ -9,6 +9,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/token_groups.h"
 
 namespace gpubench::faulty {
 
@@ -127,8 +128,30 @@ Program in_opposite_order(const Program& step, int op) {
     std::vector<int> members(call.group.members().begin(), call.group.members().end());
     std::ranges::reverse(members);
     call.group = call.held = RankGroup(std::move(members));
-    std::ranges::reverse(call.inputs);
-    std::ranges::reverse(call.outputs);
+    const auto reverse_members = [&](std::vector<ValueId>& tensors) {
+      const auto each = static_cast<std::ptrdiff_t>(tensors.size()) / call.group.size();
+      std::ranges::reverse(tensors);
+      for (auto first = tensors.begin(); first != tensors.end(); first += each) std::reverse(first, first + each);
+    };
+    reverse_members(call.inputs);
+    reverse_members(call.outputs);
+  });
+}
+
+std::optional<Program> by_counts_of_another_layer(const Program& step, int op) {
+  std::map<ValueId, ValueId> others;  // by what the op reads
+  for (std::size_t i = 1; i < step.op(op).inputs.size(); i += 2) {
+    const ValueId sizes = step.op(op).inputs[i];
+    for (int before = 0; before < op && !others.contains(sizes); ++before) {
+      const OpCall& call = step.op(before);
+      if (call.kind == group_tokens_kind && call.output("sizes") != sizes &&
+          step.spec(call.output("sizes")).placement.rank == step.spec(sizes).placement.rank)
+        others.emplace(sizes, call.output("sizes"));
+    }
+    if (!others.contains(sizes)) return std::nullopt;
+  }
+  return changed(step, op, [&](OpCall& call) {
+    for (std::size_t i = 1; i < call.inputs.size(); i += 2) call.inputs[i] = others.at(call.inputs[i]);
   });
 }
 

@@ -39,7 +39,7 @@ Program with(const Program& step, int op, const Change& change) {
   });
 }
 
-/// A rank that takes its experts, rows or classes for the first rank's.
+/// A rank that takes its rows or classes for the first rank's.
 template <class T>
 Program as_on_the_first_rank(const Program& step, int op) {
   return with<T>(step, op, [](T& attributes) { attributes.first = 0; });
@@ -61,6 +61,8 @@ Program as_on_the_first_rank(const Program& step, int op) {
 [[nodiscard]] std::optional<Program> norm_counts_all_ranks(const Program& step, int op);
 /// A collective whose members are in the opposite order: parts end up in each other's places.
 [[nodiscard]] Program in_opposite_order(const Program& step, int op);
+/// Rows of tokens that go where those of another layer went. None where no other was grouped before.
+[[nodiscard]] std::optional<Program> by_counts_of_another_layer(const Program& step, int op);
 /// What is sent to another stage, of the micro-batch before.
 [[nodiscard]] std::optional<Program> of_the_last_micro_batch(const Program& step, int op);
 /// Of a sum of gradients only one addend.

@@ -13,7 +13,7 @@
 #include "reference/ops/move.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/token_groups.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench {
 namespace {
@@ -128,14 +128,6 @@ std::vector<FaultMaker> makers() {
   const auto no_zeros = [](const Program& step, int op) {
     return std::optional(with<Scale>(step, op, [](Scale& scale) { scale = {}; }));
   };
-  const auto groupings = [](const Program& step, int op) {
-    const OpCall& call = step.op(op);
-    return call.kind == group_tokens_kind && call.attributes.as<TokenGrouping>().first > 0 &&
-           is_of(step, op, Of::activations);
-  };
-  const auto first_experts = [](const Program& step, int op) {
-    return std::optional(as_on_the_first_rank<TokenGrouping>(step, op));
-  };
   const auto look_ups = [](const Program& step, int op) {
     const OpCall& call = step.op(op);
     return call.kind == embedding_forward_kind && call.attributes.as<TableRows>().first > 0;
@@ -242,16 +234,21 @@ std::vector<FaultMaker> makers() {
        over_the_wrong_ranks},
       {{"a micro-batch left out on one rank", "dp, micro-batches", gradient, {other, unalike}}, sums, left_out},
       {{"optimizer left out on one rank", "dp, tp", weight, {unalike, other}}, optimizers, left_out},
-      {{"tokens sent to experts in another order", "ep", loss, {other}},
-       moves(all_gather_kind, "ep", Of::activations),
+      {{"tokens sent to the experts of another rank", "ep", loss, {other}},
+       moves(dispatch_tokens_kind, "ep", Of::activations),
        opposite},
-      {{"tokens back from experts in another order", "ep", loss, {other}},
-       moves(reduce_scatter_kind, "ep", Of::activations),
+      {{"tokens back from the experts of another rank", "ep", loss, {other}},
+       moves(return_tokens_kind, "ep", Of::activations),
        opposite},
-      {{"gradients of experts' tokens in another order", "ep", gradient, {other, unalike}},
-       moves(reduce_scatter_kind, "ep", Of::their_gradients),
+      {{"tokens back by the counts of another layer", "ep", loss, {other}},
+       moves(return_tokens_kind, "ep", Of::activations),
+       by_counts_of_another_layer},
+      {{"gradients sent to the experts of another rank", "ep", gradient, {other, unalike}},
+       moves(dispatch_tokens_kind, "ep", Of::their_gradients),
        opposite},
-      {{"tokens grouped for the experts of another rank", "ep", loss, {other}}, groupings, first_experts},
+      {{"gradients back from the experts of another rank", "ep", gradient, {other, unalike}},
+       moves(return_tokens_kind, "ep", Of::their_gradients),
+       opposite},
       {{"gradients of experts summed, not averaged", "ep", gradient, {times, other}}, averages, left_out},
       {{"gradients of what all ranks have not reduced", "ep", gradient, {addend}},
        reductions("ep", Of::parameters),

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench {
 namespace {
@@ -61,7 +62,7 @@ double collective_s(const Cluster& cluster, OpKind kind, const Cost& cost, const
   double best = HUGE_VAL;
   for (const Protocol& way : protocols) {
     // Direct sends go side by side: one step of a ring.
-    const bool direct = kind == send_recv_kind || kind == all_to_all_kind;
+    const bool direct = kind == send_recv_kind || kind == all_to_all_kind || exchanges_tokens(kind);
     const double latency = direct ? (at.nodes > 1.0 ? way.ring_between : way.ring_in_node)
                                   : (steps - between) * way.ring_in_node + between * way.ring_between;
     best = std::min(best, micro * (way.ring_base + latency) + wire / way.bandwidth);

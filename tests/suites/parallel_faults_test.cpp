@@ -41,7 +41,7 @@ std::vector<Shared> shared_steps() {
     all.push_back({workload, dims, 4, {2, true}});
     all.push_back({workload, dims, 2, {.fsdp = 2}});
   }
-  const Dims mixtral{{"b", 1},  {"s", 8},  {"layers", 1},  {"h", 16}, {"heads", 2},
+  const Dims mixtral{{"b", 1},  {"s", 8},  {"layers", 2},  {"h", 16}, {"heads", 2},
                      {"kv", 2}, {"f", 12}, {"experts", 4}, {"k", 2},  {"vocab", 24}};
   all.push_back({"mixtral_train_step", mixtral, 2, {.ep = 2}});
   all.push_back({"mixtral_train_step", mixtral, 4, {.ep = 2}});

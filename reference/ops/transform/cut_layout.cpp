@@ -61,7 +61,9 @@ Cut cut_in(int axis, std::vector<std::int64_t> sections) {
 }
 
 /// To what one rank has of it.
-void resize(std::int64_t& extent, const Cut& cut, int parts) { extent = cut.joined ? extent * parts : extent / parts; }
+void resize(std::int64_t& extent, const Cut& cut, int parts) {
+  extent = cut.of_experts ? extent * parts : extent / parts;
+}
 
 /// The index along an axis of the whole of a view's first element.
 std::int64_t start_of(const TensorSpec& whole, std::int64_t first, int axis) {
@@ -101,7 +103,7 @@ std::optional<Cut> cut_of_view(const TensorSpec& whole, const Cut& cut, const Vi
   for (int axis = 0; axis < view.spec.shape.rank(); ++axis) {
     const std::optional<AxisPlace> place = place_of(whole, view.spec, axis);
     if (!place || place->outermost != cut.axis || !is_outermost_within(whole, view.spec, axis, *place)) continue;
-    if (cut.joined) return axis == 0 ? std::optional(cut) : std::nullopt;
+    if (cut.of_experts) return axis == 0 ? std::optional(cut) : std::nullopt;
     if (place->outermost != place->axis) return sections.size() == 1 ? std::optional(Cut{axis, {}}) : std::nullopt;
     const std::int64_t start = start_of(whole, view.first, cut.axis);
     const std::int64_t length = extent(view.spec, axis) * place->multiple;
@@ -118,7 +120,7 @@ std::optional<Cut> cut_of_view(const TensorSpec& whole, const Cut& cut, const Vi
 }
 
 bool divides(const TensorSpec& spec, const Cut& cut, int parts) {
-  return cut.joined ||
+  return cut.of_experts ||
          std::ranges::all_of(sections_of(spec, cut), [parts](std::int64_t section) { return section % parts == 0; });
 }
 
@@ -145,7 +147,7 @@ std::int64_t shrink_view(const TensorSpec& whole, const Cut& cut, int parts, con
   std::int64_t there = 0;
   for (int axis = 0; axis < whole.shape.rank(); ++axis) {
     std::int64_t index = start_of(whole, first, axis);
-    if (axis == cut.axis && !cut.joined) {
+    if (axis == cut.axis && !cut.of_experts) {
       std::int64_t before = 0;  // elements of the sections before the one that it is in
       for (const std::int64_t section : sections_of(whole, cut)) {
         if (before + section > index) break;

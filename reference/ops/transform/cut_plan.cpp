@@ -7,7 +7,6 @@
 #include "harness/core/error.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/token_groups.h"
 
 namespace gpubench {
 
@@ -43,10 +42,7 @@ const MaybeCut& CutPlan::cut(ValueId id) {
   return cuts_[at(id)];
 }
 
-MaybeCut CutPlan::as_made(ValueId id) {
-  if (!is_scattered(id)) return cut(id);
-  return options_.spreads_experts ? MaybeCut{joined_rows} : MaybeCut{};
-}
+MaybeCut CutPlan::as_made(ValueId id) { return is_scattered(id) ? MaybeCut{} : cut(id); }
 
 void CutPlan::set(ValueId id, MaybeCut cut) {
   if (cut && !divides(step_.spec(id), *cut, options_.ranks)) {
@@ -67,7 +63,7 @@ void CutPlan::share(const OpCall& call) {
     const bool scatters = sharding.addends[i] && (is_gradient(id) ? scatters_gradient(id) : scatters_well(call, id));
     if (sharding.addends[i]) addends_.insert(id);
     if (scatters) scattered_.insert(id);
-    set(id, scatters && !options_.spreads_experts ? MaybeCut{Cut{0}} : sharding.outputs[i]);
+    set(id, scatters ? MaybeCut{Cut{0}} : sharding.outputs[i]);
     const std::optional<ValueId> older = step_.value(id).updates;
     if (older && cut(*older) != cut(id))
       throw ProgramError("partition: op '" + call.label + "' updates '" + step_.spec(*older).name +
@@ -126,10 +122,6 @@ bool CutPlan::scatters_gradient(ValueId id) const {
 // Rows of tokens, not of a weight's gradient, that nothing sees under another name.
 bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
   const Value& value = step_.value(id);
-  if (call.kind == unpermute_tokens_kind || call.kind == unpermute_backward_weights_kind) {  // of tokens of all ranks
-    if (step_.values_in(value.storage).size() != 1) refuse(id);
-    return true;
-  }
   const bool has_rows_of_tokens =
       call.kind == gemm_kind ? !call.attributes.as<Gemm>().transpose_a : call.kind == embedding_forward_kind;
   return options_.scatters_tokens && has_rows_of_tokens && step_.values_in(value.storage).size() == 1 &&
@@ -154,7 +146,7 @@ MaybeCut CutPlan::derived(ValueId id) {
     const MaybeCut& of_part = cuts_[at(part)];
     any_whole = any_whole || !of_part;
     if (!of_part) continue;
-    if (of_part->joined) return of_part;
+    if (of_part->of_experts) return of_part;
     const std::optional<CutRange> range = range_of(step_.spec(whole), view_of(step_, part), *of_part);
     if (!range) refuse(part);
     ranges.push_back(*range);

@@ -19,7 +19,7 @@ struct Partition {
   int ranks = 1;
   bool scatters_tokens = false;
   bool has_own_batches = false;              ///< ranks have a batch each; only what follows gradients is shared
-  bool spreads_experts = false;              ///< and experts, which see the tokens of all ranks
+  bool spreads_experts = false;              ///< and experts, to which the tokens of all ranks come
   Reduction reduction = Reduction::average;  ///< of gradients, over the batches
   Math math = {};
 };

@@ -11,6 +11,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/token_exchange.h"
 #include "reference/ops/token_groups.h"
 #include "reference/ops/transform/cut_plan.h"
 #include "reference/ops/transform/outer_axis.h"
@@ -46,6 +47,12 @@ class Shares {
   }
 
  private:
+  /// A value, and the axis that it is cut along then; -1: it is whole, -2: of the ranks' experts.
+  using Conversion = std::pair<ValueId, int>;
+  static Conversion conversion(ValueId id, const MaybeCut& wanted) {
+    return {id, !wanted ? -1 : wanted->of_experts ? -2 : wanted->axis};
+  }
+
   [[nodiscard]] std::vector<ValueId>& of_rank(int rank) { return now_[static_cast<std::size_t>(rank)]; }
   /// The label of what is done with a value of the step: unique among its ranks.
   [[nodiscard]] std::string label_of(ValueId id, const char* suffix) {
@@ -72,7 +79,7 @@ class Shares {
     spec.name = program_.unique_name(spec.name);
     const ValueId whole = whole_of(step_, id);
     const MaybeCut cut = plan_.as_made(id);
-    if (cut && !cut->joined) spec.placement.spread.push_back(part(rank, *cut));
+    if (cut && !cut->of_experts) spec.placement.spread.push_back(part(rank, *cut));
     if (plan_.is_addend(id))
       spec.placement.spread.push_back({AxisSpread::Kind::partial, 0, -1, rank, options_.ranks, {}});
     const auto replicas = std::ranges::find(spec.placement.spread, AxisSpread::no_axis_yet, &AxisSpread::mesh_axis);
@@ -118,6 +125,7 @@ class Shares {
     if (call.kind == gradient_norm_kind) return append_norm(call);
     if (call.kind == cross_entropy_forward_kind && sharding.inputs[0]) return append_cross_entropy(call, sharding);
     std::vector<std::vector<ValueId>> inputs;  // by input, by rank
+    if (options_.spreads_experts) exchange_tokens(call, sharding);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(as(call.inputs[i], sharding.inputs[i]));
     for (int rank = 0; rank < options_.ranks; ++rank) {
       OpCall mine = call;
@@ -128,7 +136,6 @@ class Shares {
         id = there;
       }
       if (sharding.bias_on_first && rank > 0) leave_out_bias(mine);
-      if (options_.spreads_experts && call.kind == group_tokens_kind) keep_own_experts(mine, rank);
       if (call.kind == embedding_forward_kind && sharding.inputs[0]) keep_own_rows(mine, call.inputs[0], rank);
       if (call.kind == embedding_backward_kind && sharding.outputs[0]) keep_own_rows(mine, call.outputs[0], rank);
       if (call.kind == cross_entropy_backward_kind && sharding.inputs[0]) mine.attributes = own_classes(call, rank);
@@ -159,13 +166,6 @@ class Shares {
     product.inputs.erase(product.inputs.begin() + static_cast<std::ptrdiff_t>(*bias));
     gemm.bias = false;
     product.attributes = gemm;
-  }
-
-  void keep_own_experts(OpCall& grouping, int rank) const {
-    TokenGrouping own = grouping.attributes.as<TokenGrouping>();
-    own.experts /= options_.ranks;
-    own.first += rank * own.experts;
-    grouping.attributes = own;
   }
 
   void keep_own_rows(OpCall& embedding, ValueId table, int rank) const {
@@ -234,19 +234,17 @@ class Shares {
     const MaybeCut& cut = plan_.cut(id);
     if (plan_.is_gathered_view(id) && of_rank(0)[at(id)].index < 0) view_gathered(id);
     if (cut == wanted) return on_all(id);
-    const int key = !wanted ? -1 : wanted->joined ? -2 : wanted->axis;
-    const auto [made, is_new] = converted_.try_emplace({id, key});
+    const auto [made, is_new] = converted_.try_emplace(conversion(id, wanted));
     if (!is_new) return made->second;
-    if (!cut && wanted->joined) return made->second = gathered(id, *wanted);
-    if (!cut && wanted->sections.empty()) return made->second = sliced(id, *wanted);
-    if (!wanted && *cut == Cut{0}) return made->second = gathered(id, wanted);
+    if (!cut && !wanted->of_experts && wanted->sections.empty()) return made->second = sliced(id, *wanted);
+    if (!wanted && *cut == Cut{0}) return made->second = gathered(id);
     throw ProgramError("partition: '" + step_.spec(id).name + "' is " + text(cut) + " where an op needs it " +
                        text(wanted));
   }
 
   static std::string text(const MaybeCut& cut) {
     if (!cut) return "whole";
-    if (cut->joined) return "of all ranks";
+    if (cut->of_experts) return "of the ranks' experts";
     std::string in = cut->sections.empty() ? "" : " in " + std::to_string(cut->sections.size()) + " sections";
     return "cut along axis " + std::to_string(cut->axis) + in;
   }
@@ -282,10 +280,38 @@ class Shares {
     }
   }
 
-  std::vector<ValueId> gathered(ValueId id, const MaybeCut& wanted) {
-    TensorSpec whole = step_.spec(id);
-    if (wanted) shrink(whole, *wanted, options_.ranks);
-    return all_gather(program_, {options_.ranks}, label_of(id, ".all_gather"), on_all(id), group_of(id), whole.shape);
+  std::vector<ValueId> gathered(ValueId id) {
+    return all_gather(program_, {options_.ranks}, label_of(id, ".all_gather"), on_all(id), group_of(id),
+                      step_.spec(id).shape);
+  }
+
+  // Rows between the grouping of tokens and their return: those that an op needs for the ranks' experts are dispatched,
+  // and with them come sizes; those that it needs for a rank's own tokens come back.
+  void exchange_tokens(const OpCall& call, const OpSharding& sharding) {
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const ValueId id = call.inputs[i];
+      const MaybeCut &cut = plan_.cut(id), &wanted = sharding.inputs[i];
+      if (wanted == cut || converted_.contains(conversion(id, wanted))) continue;
+      if (!cut && wanted->of_experts) {
+        const ValueId sizes = call.input("sizes");
+        DispatchedTokens made = dispatch_tokens(program_, {options_.ranks}, label_of(id, ".dispatch"), on_all(id),
+                                                on_all(sizes), group_of(id));
+        converted_[conversion(id, wanted)] = std::move(made.y);
+        converted_.emplace(conversion(sizes, rows_of_experts), std::move(made.own_sizes));
+      } else if (cut && cut->of_experts && !wanted && position_of(call.kind.inputs, call.attributes, "places")) {
+        converted_[conversion(id, wanted)] = return_tokens(program_, {options_.ranks}, label_of(id, ".return"),
+                                                           on_all(id), on_all(sizes_of(call)), group_of(id));
+      }
+    }
+  }
+
+  /// Of the groups whose places the call reads.
+  [[nodiscard]] ValueId sizes_of(const OpCall& call) const {
+    const std::optional<int> grouping = step_.value(call.input("places")).producer;
+    if (!grouping || step_.op(*grouping).kind != group_tokens_kind)
+      throw ProgramError("partition: '" + step_.spec(call.input("places")).name + "' of op '" + call.label +
+                         "' is not made by group_tokens, so that nothing tells where rows belong");
+    return step_.op(*grouping).output("sizes");
   }
 
   // Each rank's norm of the gradients that are cut, gathered, counts as one more gradient: the norm of norms is that of
@@ -352,7 +378,7 @@ class Shares {
   CutPlan plan_;
   Program program_;
   std::vector<std::vector<ValueId>> now_;  // by rank: the latest version of each value of the step
-  std::map<std::pair<ValueId, int>, std::vector<ValueId>> converted_;  // by value and axis, -1: whole, -2: joined
+  std::map<Conversion, std::vector<ValueId>> converted_;
 };
 
 PartitionedStep partitioned(const Program& step, const Partition& options, const Cuts& cuts,

@@ -8,9 +8,8 @@
 // optimizer's state. Rajbhandari et al., "ZeRO", arXiv 1910.02054 (stage 3); Zhao et al., "PyTorch FSDP", arXiv
 // 2304.11277.
 //
-// Expert parallel: each rank has a batch of its own and some of the experts, to which the tokens of all ranks come, as
-// in Lepikhin et al., "GShard", arXiv 2006.16668; by an all_gather and a reduce_scatter, since how many go where is
-// data.
+// Expert parallel: each rank has a batch of its own and some of the experts, to which the tokens of all ranks come and
+// from which they return, as in Lepikhin et al., "GShard", arXiv 2006.16668.
 #pragma once
 
 #include <functional>
@@ -74,11 +73,11 @@ struct ExpertParallel {
 };
 
 /// `step` on the ranks of a mesh with the axis "ep" in front, each with a batch of its own, as fully_sharded();
-/// `cuts` names the weights of experts, by expert. Tokens and where they go are gathered from all ranks, each rank
-/// groups them by its own experts, and what these add to every token is summed up and scattered. Groups have room for
-/// all tokens of all ranks: none is dropped. Gradients of experts are of all batches already; the others are reduced.
-/// For one rank the result is the step itself. Throws ProgramError as fully_sharded(), and where another op than those
-/// of a mixture and pointwise ones reads tokens of all ranks.
+/// `cuts` names the weights of experts, by expert. Each rank groups its own tokens by all experts; their rows are
+/// dispatched to the ranks that have these (dispatch_tokens), and what comes of them returns. There is room for all
+/// rows of all ranks: none is dropped. Gradients of experts are of all batches already; the others are reduced. For one
+/// rank the result is the step itself. Throws ProgramError as fully_sharded(), and where another op than those of a
+/// mixture and pointwise ones reads rows of experts.
 [[nodiscard]] PartitionedStep expert_parallel(const Program& step, const ExpertParallel& options, const Cuts& cuts,
                                               std::span<const ValueId> gradients);
 

@@ -18,7 +18,6 @@
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/rotary.h"
-#include "reference/ops/token_groups.h"
 
 namespace gpubench {
 namespace {
@@ -136,8 +135,8 @@ void share_pointwise(Sharing& op) {
     if (op.input(i).shape != op.output(0).shape && !last) return;
   }
   for (std::size_t i = 0; i < op.call().inputs.size(); ++i) {
-    op.set_input(i,
-                 Cut{op.input(i).shape.rank() - (op.output(0).shape.rank() - cut->axis), cut->sections, cut->joined});
+    op.set_input(
+        i, Cut{op.input(i).shape.rank() - (op.output(0).shape.rank() - cut->axis), cut->sections, cut->of_experts});
   }
   for (std::size_t i = 0; i < op.call().outputs.size(); ++i) op.set_output(i, cut);
 }
@@ -227,23 +226,12 @@ OpSharding sharding_of(const Program& program, const OpCall& call, std::span<con
 
 OpSharding expert_sharding_of(const Program& program, const OpCall& call, std::span<const MaybeCut> inputs) {
   Sharing op(program, call, inputs);
-  if (call.kind == group_tokens_kind) {
-    op.set({"indices", "order", "places"}, joined_rows);
-    op.set({"sizes"}, Cut{0});
-  } else if (call.kind == permute_tokens_kind) {
-    op.set({"x", "order", "weights", "y"}, joined_rows);
-  } else if (call.kind == unpermute_tokens_kind) {
-    op.set({"x", "places", "weights"}, joined_rows);
-    op.adds_up("y");
-  } else if (call.kind == unpermute_backward_weights_kind) {
-    op.set({"x", "places", "dy"}, joined_rows);
-    op.adds_up("dweights");
-  } else if (call.kind == grouped_gemm_kind) {
-    op.set({"a", "c"}, joined_rows);
-    op.set({"b", "sizes"}, Cut{0});
+  if (call.kind == grouped_gemm_kind) {
+    op.set({"a", "sizes", "c"}, rows_of_experts);
+    op.set({"b"}, Cut{0});
   } else if (call.kind == grouped_gemm_backward_weight_kind) {
-    op.set({"a", "b"}, joined_rows);
-    op.set({"sizes", "c"}, Cut{0});
+    op.set({"a", "b", "sizes"}, rows_of_experts);
+    op.set({"c"}, Cut{0});
   } else if (is_pointwise(call.kind) || call.kind == copy_kind || call.kind == reorder_kind) {
     share_pointwise(op);
   }

@@ -18,11 +18,12 @@ namespace gpubench {
 struct Cut {
   int axis = 0;
   std::vector<std::int64_t> sections{};  ///< as AxisSpread::sections; empty: one
-  /// The opposite, where ranks have batches of their own: the rows of all of them, one rank's behind the other's.
-  bool joined = false;
+  /// The opposite, where ranks have batches of their own: room for the rows of all, of which a rank has those for its
+  /// experts.
+  bool of_experts = false;
   friend bool operator==(const Cut&, const Cut&) = default;
 };
-inline const Cut joined_rows{0, {}, true};
+inline const Cut rows_of_experts{0, {}, true};
 /// None: every rank has what a step of one rank has.
 using MaybeCut = std::optional<Cut>;
 
@@ -44,8 +45,8 @@ struct OpSharding {
 /// Of a call of a program of one rank whose inputs are cut as `inputs` says.
 [[nodiscard]] OpSharding sharding_of(const Program& program, const OpCall& call, std::span<const MaybeCut> inputs);
 
-/// Of ranks that have batches of their own, and the experts of a mixture in equal parts: each groups the tokens of all
-/// ranks by its own experts, and has an addend of what comes back to every token.
+/// Of ranks that have batches of their own, and the experts of a mixture in equal parts: what is between the grouping
+/// of tokens and the return of their rows is of a rank's experts, not of its tokens.
 [[nodiscard]] OpSharding expert_sharding_of(const Program& program, const OpCall& call,
                                             std::span<const MaybeCut> inputs);
 
