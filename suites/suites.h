@@ -50,6 +50,10 @@ struct Declaration {
 /// did not.
 inline constexpr const char* loss_scaling_mode = "loss_scaling";
 
+/// The mode of training steps of language models of which 15% of the labels count, as in masked language models and
+/// where prompts are left out: no two parts of a batch have equally many.
+inline constexpr const char* masked_mode = "masked";
+
 /// Dimension "micro" of training steps that add up the gradients of so many micro-batches, each of the case's own
 /// batch; 1 without it. Items are those of all of them.
 [[nodiscard]] std::int64_t micro_batches(const Case& c);

@@ -51,6 +51,12 @@ Grid gpt2_models() {
     }
     return step;
   };
+  const auto masked = [](Point step) {
+    step.recipes = {"f32", "bf16"};
+    step.modes.emplace_back(masked_mode);
+    step.label += ", 15% of the labels";
+    return step;
+  };
   Grid grid;
   grid.recipes = linear_recipes();
   grid.points = {
@@ -58,6 +64,7 @@ Grid gpt2_models() {
       in_micro_batches(point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke), 2, true),
       point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
       in_micro_batches(point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false),
+      masked(in_micro_batches(point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false)),
       point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
       point(16, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::large),
       point(4, 1024, 24, 1024, 16, 50304, "gpt2-350m", Tier::large),

@@ -155,6 +155,15 @@ std::optional<Program> by_counts_of_another_layer(const Program& step, int op) {
   });
 }
 
+Program mean_of_own_labels(const Program& step, int op) {
+  return changed(step, op, [](OpCall& call) {
+    CrossEntropy attributes = call.attributes.as<CrossEntropy>();
+    attributes.given_count = false;
+    call.attributes = attributes;
+    call.inputs.pop_back();
+  });
+}
+
 std::optional<Program> of_the_last_micro_batch(const Program& step, int op) {
   const std::string_view mark = ".micro1";
   std::string before = step.op(op).label;

@@ -51,6 +51,8 @@ Program as_on_the_first_rank(const Program& step, int op) {
 [[nodiscard]] Program reduced_otherwise(const Program& step, int op);
 /// Gradients of a softmax over the classes that the rank has.
 [[nodiscard]] std::optional<Program> softmax_of_own_classes(const Program& step, int op);
+/// Gradients of the mean over the labels that count in this part of the batch.
+[[nodiscard]] Program mean_of_own_labels(const Program& step, int op);
 /// A bias that one rank adds, on another rank as well.
 [[nodiscard]] std::optional<Program> bias_twice(const Program& step, int op);
 /// A reduction, and the same once more.

@@ -192,6 +192,11 @@ std::vector<FaultMaker> makers() {
     const OpCall& call = step.op(op);
     return call.kind == triad_kind && is_in_place(step, call);
   };
+  const auto losses = [](const Program& step, int op) {
+    const OpCall& call = step.op(op);
+    return call.kind == cross_entropy_backward_kind && call.attributes.as<CrossEntropy>().given_count;
+  };
+  const auto by_own_count = [](const Program& step, int op) { return std::optional(mean_of_own_labels(step, op)); };
   using enum StepStage;
   using enum DivergenceKind;
   // Beside what a fault in all replicas is, what one in a single of them is: the average with the right ones.
@@ -232,6 +237,7 @@ std::vector<FaultMaker> makers() {
       {{"gradients reduced over the ranks of another axis", "dp, tp", gradient, {addend, other, unalike}},
        reductions("dp", Of::parameters),
        over_the_wrong_ranks},
+      {{"mean over the labels that a part has", "dp, micro-batches", gradient, {other, unalike}}, losses, by_own_count},
       {{"a micro-batch left out on one rank", "dp, micro-batches", gradient, {other, unalike}}, sums, left_out},
       {{"optimizer left out on one rank", "dp, tp", weight, {unalike, other}}, optimizers, left_out},
       {{"tokens sent to the experts of another rank", "ep", loss, {other}},

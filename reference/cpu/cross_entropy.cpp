@@ -26,8 +26,9 @@ void subtract_from_block(float base, std::int64_t count, float* y) {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Of how many of the rows the loss is the mean.
-double counted_rows(const CrossEntropy& terms, const std::int32_t* labels, std::int64_t rows) {
+/// Of how many rows the loss is the mean; `given`: that number, or null.
+double counted_rows(const CrossEntropy& terms, const std::int32_t* labels, std::int64_t rows, const float* given) {
+  if (given != nullptr) return static_cast<double>(*given);
   if (!terms.ignores) return static_cast<double>(rows);
   return static_cast<double>(
       std::count_if(labels, labels + rows, [&](std::int32_t label) { return terms.counts(label); }));
@@ -50,11 +51,10 @@ struct RowGradient {
   [[nodiscard]] float at_label(double p) const { return static_cast<float>((p * slope - target) * scale); }
 };
 
-void store_mean(const CrossEntropy& terms, const std::int32_t* labels, std::int64_t rows, const double* row_loss,
-                float* loss) {
+void store_mean(double count, std::int64_t rows, const double* row_loss, float* loss) {
   double sum = 0.0;
   for (std::int64_t row = 0; row < rows; ++row) sum += row_loss[row];
-  *loss = static_cast<float>(sum / counted_rows(terms, labels, rows));
+  *loss = static_cast<float>(sum / count);
 }
 
 /// Of a row that counts.
@@ -71,15 +71,18 @@ struct LossForward {
   const std::int32_t* labels = nullptr;
   float* loss = nullptr;
   float* lse = nullptr;
-  float* score = nullptr;      ///< [rows]
-  double* row_loss = nullptr;  ///< [rows]
+  float* score = nullptr;        ///< [rows]
+  double* row_loss = nullptr;    ///< [rows]
+  const float* count = nullptr;  ///< null: of its own rows
 
   void operator()() const {
     parallel_chunks(threads, view.rows, row_grain(view.columns), [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) run_row(row);
     });
-    if (score == nullptr) store_mean(terms, labels, view.rows, row_loss, loss);
+    if (score == nullptr) store_loss();
   }
+  [[nodiscard]] double rows_of_mean() const { return counted_rows(terms, labels, view.rows, count); }
+  void store_loss() const { store_mean(rows_of_mean(), view.rows, row_loss, loss); }
 
   [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_columns; }
 
@@ -148,11 +151,12 @@ struct LossBackward {
   const std::int32_t* labels = nullptr;
   const float* lse = nullptr;
   const float* dloss = nullptr;  ///< null: 1
+  const float* count = nullptr;  ///< null: of its own rows
   Sink dlogits;
 
   void operator()() const {
     const double of_mean =
-        (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / counted_rows(terms, labels, logits_view.rows);
+        (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / counted_rows(terms, labels, logits_view.rows, count);
     parallel_chunks(threads, logits_view.rows, row_grain(logits_view.columns),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean);
@@ -195,14 +199,13 @@ struct LossForwardBackward {
 
   void operator()() const {
     const RowView& view = forward.view;
-    const double of_mean =
-        (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / counted_rows(forward.terms, forward.labels, view.rows);
+    const double of_mean = (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / forward.rows_of_mean();
     parallel_chunks(forward.threads, view.rows, row_grain(view.columns), [&](std::int64_t begin, std::int64_t end) {
       float* own = scratch + omp_get_thread_num() * scratch_row(view.columns);
       for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean, own);
       stream_fence();
     });
-    store_mean(forward.terms, forward.labels, view.rows, forward.row_loss, forward.loss);
+    forward.store_loss();
   }
 
   void run_row(std::int64_t row, double of_mean, float* e) const {
@@ -244,13 +247,14 @@ struct LossCombine {
   const std::int32_t* labels = nullptr;
   float* loss = nullptr;
   float* lse = nullptr;
-  double* row_loss = nullptr;  ///< [rows]
+  double* row_loss = nullptr;    ///< [rows]
+  const float* count = nullptr;  ///< null: of its own rows
 
   void operator()() const {
     parallel_chunks(threads, rows, row_grain(parts), [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) run_row(row);
     });
-    store_mean(terms, labels, rows, row_loss, loss);
+    store_mean(counted_rows(terms, labels, rows, count), rows, row_loss, loss);
   }
 
   void run_row(std::int64_t row) const {
@@ -274,7 +278,7 @@ struct LossCombine {
 RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
   expect_type(call, operand, {"labels"}, DType::i32);
-  expect_type(call, operand, {"loss", "lse", "score", "dloss"}, DType::f32);
+  expect_type(call, operand, {"loss", "lse", "score", "dloss", "count"}, DType::f32);
   expect_row_major(call, operand, {"labels", "lse"});
   return rows_of(call, operand["logits"]);
 }
@@ -293,13 +297,14 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
                    {"loss?", to<&LossForward::loss>},
                    {"lse", to<&LossForward::lse>},
                    {"score?", to<&LossForward::score>},
+                   {"count?", to<&LossForward::count>},
                    {workspace_operand, to<&LossForward::row_loss>}},
                   static_cast<std::size_t>(work.view.rows) * sizeof(double));
 }
 
 Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
-  expect_type(call, operand, {"lses", "scores", "loss", "lse"}, DType::f32);
+  expect_type(call, operand, {"lses", "scores", "loss", "lse", "count"}, DType::f32);
   expect_type(call, operand, {"labels"}, DType::i32);
   expect_row_major(call, operand, {"lses", "scores", "labels", "lse"});
   LossCombine work;
@@ -313,6 +318,7 @@ Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> 
                    {"labels", to<&LossCombine::labels>},
                    {"loss", to<&LossCombine::loss>},
                    {"lse", to<&LossCombine::lse>},
+                   {"count", to<&LossCombine::count>},
                    {workspace_operand, to<&LossCombine::row_loss>}},
                   static_cast<std::size_t>(work.rows) * sizeof(double));
 }
@@ -337,6 +343,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
     result.forward.loss = elements_of<float>(at["loss"]);
     result.forward.lse = elements_of<float>(at["lse"]);
     if (const Tensor* dloss = at.find("dloss")) result.dloss = elements_of<const float>(*dloss);
+    if (const Tensor* count = at.find("count")) result.forward.count = elements_of<const float>(*count);
     result.forward.row_loss = reinterpret_cast<double*>(space.data);
     result.scratch = reinterpret_cast<float*>(space.data + loss_bytes);
     result.dlogits = Sink(at["dlogits"], streaming && at["dlogits"].data != at["logits"].data);
@@ -356,6 +363,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
                    {"labels", to<&LossBackward::labels>},
                    {"lse", to<&LossBackward::lse>},
                    {"dloss", to<&LossBackward::dloss>},
+                   {"count", to<&LossBackward::count>},
                    {"dlogits", to<&LossBackward::dlogits>}});
 }
 

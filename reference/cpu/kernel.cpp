@@ -10,6 +10,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -127,6 +128,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
     {conv2d_forward_kind, plan_conv2d_forward},
     {copy_kind, plan_copy},
+    {count_labels_kind, plan_count_labels},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_combine_kind, plan_cross_entropy_combine},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},

@@ -192,7 +192,7 @@ PlanFunction plan_quantize, plan_quantize_blocks, plan_scale_from_amax;
 PlanFunction plan_rotary;
 /// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.
 PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross_entropy_forward_backward;
-PlanFunction plan_cross_entropy_combine;
+PlanFunction plan_cross_entropy_combine, plan_count_labels;
 /// The table of any type. A token outside the table gives a row of NaN (all bits set).
 PlanFunction plan_embedding_forward;
 /// Summed in f32. A token outside the table is ignored.

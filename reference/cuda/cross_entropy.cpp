@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "reference/cuda/kernels/cross_entropy.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/tensor_checks.h"
 
@@ -25,11 +26,12 @@ RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   return rows_of(call, logits);
 }
 
-/// The constants of the loss. Throws Unsupported for a dloss that is not of the loss's type.
+/// The constants of the loss. Throws Unsupported for a dloss or a count that is not of the loss's type.
 CrossEntropyTerms terms_of(const OpCall& call, const Named<TensorSpec>& operand) {
   const auto& attributes = call.attributes.as<CrossEntropy>();
-  if (const TensorSpec* dloss = operand.find("dloss")) {
-    expect_type(call, *dloss, statistic_type(operand["logits"].dtype));
+  for (const char* name : {"dloss", "count"}) {
+    const TensorSpec* const data = operand.find("logits") != nullptr ? operand.find("logits") : operand.find("lses");
+    if (const TensorSpec* number = operand.find(name)) expect_type(call, *number, statistic_type(data->dtype));
   }
   CrossEntropyTerms terms;
   terms.ignores = attributes.ignores;
@@ -47,8 +49,9 @@ ClassPart part_of(const OpCall& call, std::int64_t here) {
           static_cast<int>(std::min(attributes.all_classes(here), most))};
 }
 
-/// For {"dloss", ...} of args that have terms.
+/// For {"dloss", ...} and {"count", ...} of args that have terms.
 constexpr auto dloss_of_terms = [](auto& args, const Tensor& dloss, bool) { args.terms.dloss = dloss.data; };
+constexpr auto count_of_terms = [](auto& args, const Tensor& count, bool) { args.terms.count = count.data; };
 /// Scratch: the number of rows that count, then what is behind it.
 template <class Args>
 void split_scratch(Args& args, const Tensor& scratch, bool) {
@@ -77,6 +80,7 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
                    {"loss?", to<&Args::loss>},
                    {"lse", to<&Args::lse>},
                    {"score?", to<&Args::score>},
+                   {"count?", count_of_terms},
                    {workspace_operand, split_scratch<Args>}},
                   bytes);
 }
@@ -96,6 +100,7 @@ Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> 
   args.rows = lses.shape[1];
   return own_plan(call, context, args, launch_cross_entropy_combine,
                   {{"lses", to<&Args::lses>},
+                   {"count", count_of_terms},
                    {"scores", to<&Args::scores>},
                    {"labels", to<&Args::labels>},
                    {"loss", to<&Args::loss>},
@@ -127,6 +132,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
                    {"lse", to<&Args::lse>},
                    {"dlogits", to<&Args::dlogits>},
                    {"dloss", dloss_of_terms},
+                   {"count", count_of_terms},
                    {workspace_operand, split_scratch<Args>}},
                   bytes);
 }
@@ -149,8 +155,22 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
                    {"lse", to<&Args::lse>},
                    {"dlogits", to<&Args::dlogits>},
                    {"dloss", dloss_of_terms},
+                   {"count", count_of_terms},
                    {workspace_operand, split_scratch<Args>}},
                   args.terms.ignores ? sizeof(double) : 0);
+}
+
+Plan plan_count_labels(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_type(call, operand["labels"], DType::i32);
+  expect_row_major(call, operand["labels"]);
+  expect_type(call, operand["y"], DType::f32);
+  using Args = CountLabelsArgs;
+  Args args;
+  args.ignore_index = call.attributes.as<CountLabels>().ignore_index;
+  args.parts = call.attributes.as<CountLabels>().parts;
+  args.rows = operand["labels"].shape.elements();
+  return own_plan(call, context, args, launch_count_labels, {{"labels", to<&Args::labels>}, {"y", to<&Args::y>}});
 }
 
 }  // namespace gpubench::cuda

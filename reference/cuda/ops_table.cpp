@@ -7,6 +7,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d_batch_norm.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -47,6 +48,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {conv2d_batch_norm_forward_kind, plan_conv2d_batch_norm_forward},
     {conv2d_forward_kind, plan_conv2d_forward},
     {copy_kind, plan_copy},
+    {count_labels_kind, plan_count_labels},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_combine_kind, plan_cross_entropy_combine},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},

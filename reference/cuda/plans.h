@@ -61,7 +61,7 @@ PlanFunction plan_max_pool_forward, plan_max_pool_backward, plan_average_pool_fo
 PlanFunction plan_rotary;
 /// Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in their place.
 PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross_entropy_forward_backward;
-PlanFunction plan_cross_entropy_combine;
+PlanFunction plan_cross_entropy_combine, plan_count_labels;
 /// Any type.
 PlanFunction plan_embedding_forward;
 PlanFunction plan_softmax_forward, plan_softmax_backward;

@@ -1,5 +1,5 @@
-// All ranks' sizes come first, then the rows, each straight to its place: what a rank has for its experts lies expert by
-// expert, so that what it exchanges with one rank is in as many places as it has experts.
+// All ranks' sizes come first, then the rows, each straight to its place: what a rank has for its experts lies expert
+// by expert, so that what it exchanges with one rank is in as many places as it has experts.
 #include "reference/mpi/token_exchange.h"
 
 #include <cstring>

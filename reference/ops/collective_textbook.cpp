@@ -55,8 +55,9 @@ std::string MoveDefinition::explain(const Operands& operands, int output, std::s
   const int sent = from(wrong[0].linear).input;
   const std::string sender = sent < 0 ? "nobody" : rank_of_input(sent);
   for (const std::int64_t distance : {std::int64_t{1}, std::int64_t{-1}}) {
-    faults.push_back({sender + "'s block is misplaced by " + std::to_string(distance) + " element",
-                      [=](std::int64_t linear) { return element(from(linear).input, from(linear).linear + distance); }});
+    faults.push_back(
+        {sender + "'s block is misplaced by " + std::to_string(distance) + " element",
+         [=](std::int64_t linear) { return element(from(linear).input, from(linear).linear + distance); }});
   }
   faults.push_back({sender + "'s block is stale", [=](std::int64_t linear) {
                       const MoveSource at = from(linear);
@@ -65,10 +66,10 @@ std::string MoveDefinition::explain(const Operands& operands, int output, std::s
                       return element(at.input, x.shape().elements() - 1 - at.linear);
                     }});
   for (int input = 0; input < static_cast<int>(operands.inputs.size()); input += rules_.inputs_of_rank) {
-    faults.push_back({"what " + rank_of_input(input) + " sent is in the place of " + sender + "'s block",
-                      [=](std::int64_t linear) {
-                        return from(linear).input == input ? std::nan("") : element(input, from(linear).linear);
-                      }});
+    faults.push_back(
+        {"what " + rank_of_input(input) + " sent is in the place of " + sender + "'s block", [=](std::int64_t linear) {
+           return from(linear).input == input ? std::nan("") : element(input, from(linear).linear);
+         }});
   }
   return name_fault(faults, wrong, y.dtype, y.shape.elements(), ranks_of(operands.call));
 }

@@ -22,20 +22,25 @@ void expect_part(OpKind op, const CrossEntropy& attributes, std::int64_t here) {
                      std::to_string(first + here) + " are not among " + std::to_string(all));
 }
 
-/// Throws ProgramError for attributes that make no loss. Appends dloss, where it is given, to the inputs.
-void complete(Program& program, OpCall call, CrossEntropy attributes, std::optional<ValueId> dloss) {
+/// Throws ProgramError for attributes that make no loss. Appends dloss and count, where they are given, to the inputs.
+void complete(Program& program, OpCall call, CrossEntropy attributes, std::optional<ValueId> dloss,
+              std::optional<ValueId> count) {
   if (!(attributes.label_smoothing >= 0.0 && attributes.label_smoothing <= 1.0)) {
     throw ProgramError(std::string(call.kind.name) + ": label_smoothing is not in [0, 1]");
   }
   const bool of_part = call.kind == cross_entropy_partial_kind || call.kind == cross_entropy_backward_kind;
   if (!of_part && (attributes.first != 0 || attributes.classes != 0))
     throw ProgramError(std::string(call.kind.name) + ": needs all classes; expected no 'first' and no 'classes'");
-  if (dloss) {
-    expect_shape(call.kind, program.spec(*dloss), Shape{1});
-    expect_float(call.kind, program.spec(*dloss));
-    call.inputs.push_back(*dloss);
+  if (count && !attributes.ignores)
+    throw ProgramError(std::string(call.kind.name) + ": a count of rows, all of which count; expected 'ignores'");
+  for (const std::optional<ValueId>& number : {dloss, count}) {
+    if (!number) continue;
+    expect_shape(call.kind, program.spec(*number), Shape{1});
+    expect_float(call.kind, program.spec(*number));
+    call.inputs.push_back(*number);
   }
   attributes.scaled = dloss.has_value();
+  attributes.given_count = count.has_value();
   call.attributes = attributes;
   program.append(std::move(call));
 }
@@ -57,16 +62,18 @@ ValueId reserve_gradient(Program& program, const std::string& name, ValueId logi
 }  // namespace
 
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
-                                          ValueId labels, const CrossEntropy& attributes) {
+                                          ValueId labels, const CrossEntropy& attributes,
+                                          std::optional<ValueId> count) {
   expect_logits_and_labels(cross_entropy_forward_kind, program.spec(logits), program.spec(labels));
   const CrossEntropyForward out = reserve_loss(program, label, logits, labels);
   OpCall call{cross_entropy_forward_kind, {}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)};
-  complete(program, std::move(call), attributes, {});
+  complete(program, std::move(call), attributes, {}, count);
   return out;
 }
 
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
-                               ValueId lse, bool in_place, CrossEntropy attributes, std::optional<ValueId> dloss) {
+                               ValueId lse, bool in_place, CrossEntropy attributes, std::optional<ValueId> dloss,
+                               std::optional<ValueId> count) {
   const TensorSpec spec = program.spec(logits);
   expect_logits_and_labels(cross_entropy_backward_kind, spec, program.spec(labels));
   expect_shape(cross_entropy_backward_kind, program.spec(lse), Shape{spec.shape[0]});
@@ -74,7 +81,7 @@ ValueId cross_entropy_backward(Program& program, const Math& math, std::string l
   expect_part(cross_entropy_backward_kind, attributes, spec.shape[1]);
   const ValueId dlogits = reserve_gradient(program, label, logits, in_place);
   OpCall call{cross_entropy_backward_kind, {}, math, {logits, labels, lse}, {dlogits}, std::move(label)};
-  complete(program, std::move(call), attributes, dloss);
+  complete(program, std::move(call), attributes, dloss, count);
   return dlogits;
 }
 
@@ -90,12 +97,13 @@ CrossEntropyPartial cross_entropy_partial(Program& program, const Math& math, st
   };
   const ValueId lse = of_rows(".lse");
   const CrossEntropyPartial out{lse, of_rows(".score")};
-  complete(program, {op, {}, math, {logits, labels}, {out.lse, out.score}, std::move(label)}, attributes, {});
+  complete(program, {op, {}, math, {logits, labels}, {out.lse, out.score}, std::move(label)}, attributes, {}, {});
   return out;
 }
 
 CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, std::string label, ValueId lses,
-                                          ValueId scores, ValueId labels, const CrossEntropy& attributes) {
+                                          ValueId scores, ValueId labels, const CrossEntropy& attributes,
+                                          std::optional<ValueId> count) {
   constexpr OpKind op = cross_entropy_combine_kind;
   const TensorSpec parts = program.spec(lses);
   expect_axes(op, parts, 2, "[parts, rows]");
@@ -105,19 +113,21 @@ CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, st
   expect_shape(op, program.spec(labels), Shape{parts.shape[1]});
   expect_dtype(op, program.spec(labels), DType::i32);
   const CrossEntropyForward out = reserve_loss(program, label, lses, labels);
-  complete(program, {op, {}, math, {lses, scores, labels}, {out.loss, out.lse}, std::move(label)}, attributes, {});
+  complete(program, {op, {}, math, {lses, scores, labels}, {out.loss, out.lse}, std::move(label)}, attributes, {},
+           count);
   return out;
 }
 
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
                                                            ValueId logits, ValueId labels, bool in_place,
-                                                           CrossEntropy attributes, std::optional<ValueId> dloss) {
+                                                           CrossEntropy attributes, std::optional<ValueId> dloss,
+                                                           std::optional<ValueId> count) {
   const OpKind op = cross_entropy_forward_backward_kind;
   expect_logits_and_labels(op, program.spec(logits), program.spec(labels));
   const auto [loss, lse] = reserve_loss(program, label, logits, labels);
   const ValueId dlogits = reserve_gradient(program, label + ".dlogits", logits, in_place);
   OpCall call{op, {}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)};
-  complete(program, std::move(call), attributes, dloss);
+  complete(program, std::move(call), attributes, dloss, count);
   return {loss, lse, dlogits};
 }
 

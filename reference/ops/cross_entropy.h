@@ -21,6 +21,9 @@ struct CrossEntropy {
   bool scaled = false;       ///< of a backward: the gradient of the loss is an operand, dloss; the builders set it
   std::int64_t first = 0;    ///< of the classes that the logits are of
   std::int64_t classes = 0;  ///< how many there are on all ranks; 0: the logits are of all
+  /// Of rows that are part of a batch, where it ignores: n is an operand, count; the builders set it. Then a part
+  /// without rows that count loses 0.
+  bool given_count = false;
   static void visit(auto&& attribute) {
     attribute("ignores", &CrossEntropy::ignores);
     attribute("ignore_index", &CrossEntropy::ignore_index);
@@ -29,8 +32,11 @@ struct CrossEntropy {
     attribute("scaled", &CrossEntropy::scaled);
     attribute("first", &CrossEntropy::first);
     attribute("classes", &CrossEntropy::classes);
+    attribute("given_count", &CrossEntropy::given_count);
   }
-  [[nodiscard]] bool has(std::string_view operand) const { return scaled && operand == "dloss"; }
+  [[nodiscard]] bool has(std::string_view operand) const {
+    return (scaled && operand == "dloss") || (given_count && operand == "count");
+  }
   [[nodiscard]] bool counts(std::int64_t label) const { return !ignores || label != ignore_index; }
   /// `here`: of how many classes the logits are.
   [[nodiscard]] std::int64_t all_classes(std::int64_t here) const { return classes == 0 ? here : classes; }
@@ -39,11 +45,12 @@ struct CrossEntropy {
   }
 };
 
-inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse",
+inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels count?", "loss lse",
                                                    defaults_of<CrossEntropy>, R"(
 Softmax cross-entropy against integer labels, averaged over the rows.
 logits: [rows, classes]
 labels: i32 [rows]
+count: f32 [1], when given_count: n
 loss: f32 [1], in nats
 lse: f32 [rows]
 
@@ -51,19 +58,21 @@ lse = log sum exp(logits)
 loss = mean(lse - (1 - s) logits[label] - s mean(logits) + z lse^2), s = label_smoothing, z = z_loss
 A label outside [0, classes) has no right answer: the loss is NaN; lse is not affected.
 Where it `ignores`, rows whose label is ignore_index count for nothing, and the mean is over the n others. Where
-there are none, the loss is 0 / 0, a NaN, as in PyTorch. Else n = rows. scaled is for the gradients, first and classes
-are for those of a part of the classes.
+there are none, the loss is 0 / 0, a NaN, as in PyTorch. Else n = rows. Of rows that are part of a batch n may be given,
+such that the mean of the parts' losses is that of the batch (count_labels). scaled is for the gradients, first and
+classes are for those of a part of the classes.
 
 Source: Goodfellow, Bengio, Courville, Deep Learning (2016), 6.2.2.3; label smoothing: Szegedy et al., arXiv
 1512.00567, 7; z_loss: Chowdhery et al., PaLM, arXiv 2204.02311, 5 (1e-4))"};
 
-inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse dloss?", "dlogits",
-                                                    defaults_of<CrossEntropy>, R"(
+inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse dloss? count?",
+                                                    "dlogits", defaults_of<CrossEntropy>, R"(
 The gradient of cross_entropy_forward's logits; reads lse as given.
 logits: [rows, classes]
 labels: i32 [rows]
 lse: f32 [rows]
 dloss: f32 [1], when scaled: the gradient of the loss; else 1
+count: f32 [1], when given_count: n
 dlogits: as logits; may be an update of them
 
 dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n, s = label_smoothing, z =
@@ -71,18 +80,19 @@ z_loss Rows whose label is not in [0, classes) are NaN; where it `ignores`, thos
 counted in n. Of logits of a part of the classes, the first of which is `first`, `classes` says how many there are in
 all, and lse is of all of them.)"};
 
-inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels dloss?",
-                                                            "loss lse dlogits", defaults_of<CrossEntropy>, R"(
+inline constexpr OpKind cross_entropy_forward_backward_kind{
+    "cross_entropy_forward_backward", "logits labels dloss? count?", "loss lse dlogits", defaults_of<CrossEntropy>, R"(
 cross_entropy_forward and cross_entropy_backward in one; the gradient's lse may be the stored one or not yet rounded.
 logits: [rows, classes]
 labels: i32 [rows]
 dloss: f32 [1], when scaled: the gradient of the loss; else 1
+count: f32 [1], when given_count: n
 loss: f32 [1], in nats
 lse: f32 [rows]
 dlogits: as logits; may be an update of them
 
-As the two, of all classes: ignores, ignore_index, label_smoothing and z_loss mean what they mean there. first and
-classes are for parts.)"};
+As the two, of all classes: ignores, ignore_index, label_smoothing, z_loss and given_count mean what they mean there.
+first and classes are for parts.)"};
 
 inline constexpr OpKind cross_entropy_partial_kind{"cross_entropy_partial", "logits labels", "lse score",
                                                    defaults_of<CrossEntropy>, R"(
@@ -94,22 +104,23 @@ score: f32 [rows], whose sum over the parts is what a row's loss is less than th
 
 score = (1 - s) logits[label - first] where the label is here + s / classes sum(logits), s = label_smoothing
 A label outside [0, classes) has no right score: NaN. Where it `ignores`, that of ignore_index has 0. z_loss is for
-the whole, and scaled for the gradients.
+the whole, scaled for the gradients, and given_count for means.
 
 Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053, 3)"};
 
-inline constexpr OpKind cross_entropy_combine_kind{"cross_entropy_combine", "lses scores labels", "loss lse",
+inline constexpr OpKind cross_entropy_combine_kind{"cross_entropy_combine", "lses scores labels count?", "loss lse",
                                                    defaults_of<CrossEntropy>, R"(
 The loss of cross_entropy_forward, made of what each part of the classes tells (cross_entropy_partial).
 lses: f32 [parts, rows]
 scores: f32 [parts, rows]
 labels: i32 [rows]
+count: f32 [1], when given_count: n
 loss: f32 [1], in nats
 lse: f32 [rows], of all classes
 
 lse = log sum exp(lses)
 loss = mean(lse - sum(scores) + z lse^2) over the rows that count, z = z_loss
-Rows count as in the forward, where it `ignores` all but those of ignore_index; label_smoothing is in the scores, first
+Rows count as in the forward, and n is as there, where it `ignores` all but those of ignore_index; label_smoothing is in the scores, first
 and classes are those of the parts, and scaled is for the gradients.)"};
 
 /// Whether what it makes is the loss.
@@ -121,11 +132,12 @@ struct CrossEntropyForward {
   ValueId loss, lse;
 };
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
-                                          ValueId labels, const CrossEntropy& attributes = {});
+                                          ValueId labels, const CrossEntropy& attributes = {},
+                                          std::optional<ValueId> count = {});
 /// `in_place`: dlogits is an update of logits (the largest tensor of a language model is then stored once).
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
                                ValueId lse, bool in_place = false, CrossEntropy attributes = {},
-                               std::optional<ValueId> dloss = {});
+                               std::optional<ValueId> dloss = {}, std::optional<ValueId> count = {});
 
 struct CrossEntropyPartial {
   ValueId lse, score;
@@ -133,7 +145,8 @@ struct CrossEntropyPartial {
 CrossEntropyPartial cross_entropy_partial(Program& program, const Math& math, std::string label, ValueId logits,
                                           ValueId labels, const CrossEntropy& attributes);
 CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, std::string label, ValueId lses,
-                                          ValueId scores, ValueId labels, const CrossEntropy& attributes);
+                                          ValueId scores, ValueId labels, const CrossEntropy& attributes,
+                                          std::optional<ValueId> count = {});
 
 struct CrossEntropyForwardBackward {
   ValueId loss, lse, dlogits;
@@ -142,6 +155,7 @@ struct CrossEntropyForwardBackward {
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
                                                            ValueId logits, ValueId labels, bool in_place = false,
                                                            CrossEntropy attributes = {},
-                                                           std::optional<ValueId> dloss = {});
+                                                           std::optional<ValueId> dloss = {},
+                                                           std::optional<ValueId> count = {});
 
 }  // namespace gpubench

@@ -26,6 +26,7 @@ const CrossEntropy& attributes_of(const OpCall& call) { return call.attributes.a
 // Of how many rows the loss is the mean.
 double counted_rows(const Operands& operands) {
   const CrossEntropy& attributes = attributes_of(operands.call);
+  if (attributes.given_count) return operands.input("count")[0];
   const TensorView& labels = Named<TensorView>(operands.call, operands.inputs)["labels"];
   if (!attributes.ignores) return static_cast<double>(labels.shape()[0]);
   std::int64_t count = 0;
@@ -289,8 +290,11 @@ class CrossEntropyForwardDefinition : public OpDefinition {
     refuse_gradients(call, tape, std::span(call.outputs).subspan(1), "one into its loss only");
     const std::optional<ValueId> dloss = tape.of(call.outputs[0]);
     if ((!dloss && !tape.is_loss(call.outputs[0])) || !tape.wanted(logits)) return;
-    tape.contribute(logits, cross_entropy_backward(program, call.math, tape.label(call, "backward"), logits,
-                                                   call.inputs[1], call.outputs[1], false, attributes_of(call), dloss));
+    const std::optional<ValueId> count =
+        attributes_of(call).given_count ? std::optional(call.input("count")) : std::nullopt;
+    tape.contribute(logits,
+                    cross_entropy_backward(program, call.math, tape.label(call, "backward"), logits, call.inputs[1],
+                                           call.outputs[1], false, attributes_of(call), dloss, count));
   }
 };
 

@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 27> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 28> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    attention_merge_definitions,
                                                    batch_norm_definitions,
@@ -19,6 +19,7 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    collective_reduction_definitions,
                                                    conv2d_definitions,
                                                    conv2d_batch_norm_definitions,
+                                                   count_labels_definitions,
                                                    cross_entropy_definitions,
                                                    dropout_definitions,
                                                    embedding_definitions,

@@ -202,10 +202,11 @@ template <class... Definitions>
 using Definitions = std::span<const OpDefinition* const>();
 Definitions attention_definitions, attention_backward_definitions, attention_merge_definitions, batch_norm_definitions,
     bias_gradient_definitions, collective_move_definitions, collective_reduction_definitions, conv2d_definitions,
-    conv2d_batch_norm_definitions, cross_entropy_definitions, dropout_definitions, embedding_definitions,
-    gemm_definitions, grouped_gemm_definitions, loss_scaling_definitions, move_definitions, norm_definitions,
-    norm_backward_definitions, optimizer_definitions, pointwise_definitions, pool_definitions, quantize_definitions,
-    rotary_definitions, routing_definitions, softmax_definitions, token_exchange_definitions, token_group_definitions;
+    conv2d_batch_norm_definitions, count_labels_definitions, cross_entropy_definitions, dropout_definitions,
+    embedding_definitions, gemm_definitions, grouped_gemm_definitions, loss_scaling_definitions, move_definitions,
+    norm_definitions, norm_backward_definitions, optimizer_definitions, pointwise_definitions, pool_definitions,
+    quantize_definitions, rotary_definitions, routing_definitions, softmax_definitions, token_exchange_definitions,
+    token_group_definitions;
 
 /// What a derivative rule sees of differentiate(): which gradients are wanted, where they go, and how they add up.
 class GradientTape {

@@ -22,8 +22,8 @@ OpCall exchange_call(const Program& program, OpKind kind, const TokenExchange& a
   expect_axes(kind, first, 2, "[rows, h]");
   expect_axes(kind, of_experts, 1, "[experts]");
   if (bits_of(first.dtype) < 8)
-    throw ProgramError(std::string(kind.name) + ": tensor '" + first.name + "' is " +
-                       std::string(name(first.dtype)) + "; expected elements of whole bytes");
+    throw ProgramError(std::string(kind.name) + ": tensor '" + first.name + "' is " + std::string(name(first.dtype)) +
+                       "; expected elements of whole bytes");
   expect_dtype(kind, of_experts, DType::i32);
   if (of_experts.shape[0] % attributes.ranks != 0)
     refuse_shape(kind, of_experts.name, of_experts.shape, "",
@@ -54,8 +54,7 @@ DispatchedTokens dispatch_tokens(Program& program, const TokenExchange& attribut
 }
 
 std::vector<ValueId> return_tokens(Program& program, const TokenExchange& attributes, std::string label,
-                                   std::span<const ValueId> y, std::span<const ValueId> sizes,
-                                   const RankGroup& group) {
+                                   std::span<const ValueId> y, std::span<const ValueId> sizes, const RankGroup& group) {
   const Members members = members_of(program, return_tokens_kind, attributes.ranks, group);
   OpCall call = exchange_call(program, return_tokens_kind, attributes, label, members, y, sizes);
   for (const ValueId id : y) {

@@ -81,8 +81,8 @@ MoveSources dispatched(const OpCall& call, std::span<const TensorView> inputs, i
   std::vector<ExpertRows> all;
   for (int expert = rank * sizes.each(); expert < (rank + 1) * sizes.each(); ++expert) {
     for (int sender = 0; sender < sizes.ranks(); ++sender)
-      all.push_back({sizes.begin_there(sender, expert), sizes.of(sender, expert), 2 * sender,
-                     sizes.own_begin(sender, expert)});
+      all.push_back(
+          {sizes.begin_there(sender, expert), sizes.of(sender, expert), 2 * sender, sizes.own_begin(sender, expert)});
   }
   return from_rows(std::move(all), inputs[0].shape()[1]);
 }
@@ -149,9 +149,7 @@ class TokenExchangeDefinition final : public MoveDefinition {
   }
 
  private:
-  static bool is_sizes(const OpCall& call, int output) {
-    return call.kind == dispatch_tokens_kind && output % 2 == 1;
-  }
+  static bool is_sizes(const OpCall& call, int output) { return call.kind == dispatch_tokens_kind && output % 2 == 1; }
 };
 
 }  // namespace
@@ -161,8 +159,8 @@ std::span<const OpDefinition* const> token_exchange_definitions() {
       {dispatch_tokens_kind, dispatched,
        [](const CallSpecs& op) { return exchange_cost(op.inputs[0], ranks_of(op.call)); }, nullptr, false, 2});
   static const TokenExchangeDefinition back(
-      {return_tokens_kind, returned, [](const CallSpecs& op) { return exchange_cost(op.outputs[0], ranks_of(op.call)); },
-       nullptr, false, 2});
+      {return_tokens_kind, returned,
+       [](const CallSpecs& op) { return exchange_cost(op.outputs[0], ranks_of(op.call)); }, nullptr, false, 2});
   static const std::array<const OpDefinition*, 2> all{&dispatch, &back};
   return all;
 }

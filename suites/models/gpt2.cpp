@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "suites/models/layers.h"
 
@@ -31,7 +30,7 @@ Program gpt2_train_step(const Case& c, const Recipe& r) {
   return train_step(c, r, &Layers::adamw, [&](Layers& layers) {
     Program& p = layers.program();
     const ValueId tokens = layers.classes("tokens", tokens_of_batch, vocabulary);
-    const ValueId labels = layers.classes("labels", tokens_of_batch, vocabulary);
+    const ValueId labels = layers.labels(c, tokens_of_batch, vocabulary);
     const std::int64_t all_positions = c.dim("s") * c.parallel().cp;
     const ValueId positions = layers.sequence("positions", tokens_of_batch, all_positions);
     const double scale = 1.0 / std::sqrt(static_cast<double>(width));
@@ -43,7 +42,7 @@ Program gpt2_train_step(const Case& c, const Recipe& r) {
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
       x = gpt2_block(layers, heads_of(c), "block" + std::to_string(layer) + ".", x);
     const ValueId logits = gemm(p, {.transpose_b = true}, r.math, "logits", layers.layer_norm("ln_f", x), wte).c;
-    return cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
+    return layers.loss(c, logits, labels);
   });
 }
 

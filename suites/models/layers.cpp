@@ -8,6 +8,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/conv2d.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
@@ -22,6 +23,7 @@
 #include "reference/ops/transform/differentiate.h"
 #include "reference/ops/transform/partition.h"
 #include "reference/ops/transform/pipeline.h"
+#include "reference/ops/transform/weigh_losses.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -33,6 +35,17 @@ ValueId Layers::batch(TensorSpec spec) {
 
 ValueId Layers::classes(const std::string& name, std::int64_t n, std::int64_t classes) {
   return batch(tensor(name, DType::i32, {n}, Role::input, Fill::integers(0, classes - 1)));
+}
+
+ValueId Layers::labels(const Case& c, std::int64_t n, std::int64_t classes) {
+  if (!c.has_mode(masked_mode)) return this->classes("labels", n, classes);
+  return batch(
+      tensor("labels", DType::i32, {n}, Role::input, Fill::masked(0, classes - 1, CrossEntropy{}.ignore_index)));
+}
+
+ValueId Layers::loss(const Case& c, ValueId logits, ValueId labels) {
+  return cross_entropy_forward(program_, recipe_.math, "loss", logits, labels, {.ignores = c.has_mode(masked_mode)})
+      .loss;
 }
 
 ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t period, std::int64_t step) {
@@ -330,8 +343,10 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
                                                      .reduction = reduction,
                                                      .math = r.math},
                                                     staged.gradients);
-  return data_parallel(in_parts.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
-                       in_parts.gradients);
+  return weigh_losses(
+      data_parallel(in_parts.program, {.ranks = c.ranks / parallel.ranks(), .reduction = reduction, .math = r.math},
+                    in_parts.gradients),
+      r.math, r.wide);
 }
 
 }  // namespace

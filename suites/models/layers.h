@@ -70,6 +70,8 @@ class Layers {
   ValueId batch(TensorSpec spec);
   /// i32 [n], uniform in [0, classes): tokens, labels.
   ValueId classes(const std::string& name, std::int64_t n, std::int64_t classes);
+  /// The same, "labels"; in masked_mode most of them do not count.
+  ValueId labels(const Case& c, std::int64_t n, std::int64_t classes);
   /// i32 [n]: 0, step, ... (period - 1) step, 0, ...; the same on every rank, or parts of it where they share
   /// sequences.
   ValueId sequence(const std::string& name, std::int64_t n, std::int64_t period, std::int64_t step = 1);
@@ -123,6 +125,8 @@ class Layers {
 
   // --- training ---
 
+  /// The loss of logits by labels().
+  ValueId loss(const Case& c, ValueId logits, ValueId labels);
   /// The factor on the loss, and so on all gradients, in recipes whose gradients would underflow without: f16. Its
   /// value is one of those that training with f16 arrives at, 2^10; nothing in the suites' steps overflows with it.
   [[nodiscard]] std::optional<ValueId> loss_scale();

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/pointwise.h"
 #include "suites/models/layers.h"
@@ -72,7 +71,7 @@ Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed
   return train_step(c, r, &Layers::adamw, [&](Layers& layers) {
     const std::int64_t vocabulary = c.dim("vocab");
     const ValueId tokens = layers.classes("tokens", c.dim("b") * c.dim("s"), vocabulary);
-    const ValueId labels = layers.classes("labels", c.dim("b") * c.dim("s"), vocabulary);
+    const ValueId labels = layers.labels(c, c.dim("b") * c.dim("s"), vocabulary);
     Llama llama(layers, c, feed_forward);
     const MaybeCut cut = by_tokens(c, vocabulary);
     ValueId x = layers.embedding("embedding", tokens, vocabulary, c.dim("h"), cut);
@@ -81,7 +80,7 @@ Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed
     const ValueId read = layers.rms_norm("norm", x);
     const ValueId head = layers.matrix("head.w", {vocabulary, c.dim("h")}, 1.0 / std::sqrt(c.dim("h")), cut);
     const ValueId logits = gemm(layers.program(), no_bias, r.math, "head", read, head).c;  // in 16 bits in all recipes
-    return cross_entropy_forward(layers.program(), r.math, "loss", logits, labels).loss;
+    return layers.loss(c, logits, labels);
   });
 }
 

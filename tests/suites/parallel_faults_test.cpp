@@ -11,6 +11,7 @@
 #include <string>
 
 #include "harness/core/hash.h"
+#include "suites/suites.h"
 #include "tests/suites/workloads.h"
 #include "tests/trials.h"
 
@@ -24,7 +25,12 @@ struct Shared {
   Dims dims;
   int ranks = 2;
   RankLayout layout;
-  [[nodiscard]] Case c() const { return {"", workload, dims, "f32", modes_of(layout), ranks, "of a test"}; }
+  bool masked = false;
+  [[nodiscard]] Case c() const {
+    std::vector<std::string> modes = modes_of(layout);
+    if (masked) modes.emplace_back(suites::masked_mode);
+    return {"", workload, dims, "f32", std::move(modes), ranks, "of a test"};
+  }
 };
 
 std::vector<Shared> shared_steps() {
@@ -40,6 +46,9 @@ std::vector<Shared> shared_steps() {
     all.push_back({workload, dims, 2, {1, false}});
     all.push_back({workload, dims, 4, {2, true}});
     all.push_back({workload, dims, 2, {.fsdp = 2}});
+    Dims more = dims;
+    more[0].second = 3;  // so that no two ranks have equally many labels that count
+    all.push_back({workload, more, 2, {}, true});
   }
   const Dims mixtral{{"b", 1},  {"s", 8},  {"layers", 2},  {"h", 16}, {"heads", 2},
                      {"kv", 2}, {"f", 12}, {"experts", 4}, {"k", 2},  {"vocab", 24}};
@@ -128,6 +137,7 @@ Shared random_step(std::uint64_t trial) {
   }
   step.layout.cp = static_cast<int>(pick({1, 1, 2, 4}));
   step.layout.passes_keys = step.layout.cp > 1 && pick({0, 1}) == 0;
+  step.masked = pick({0, 1, 2}) == 0;
   if (step.dims[2].second == 2) step.layout.pp = static_cast<int>(pick({1, 2}));
   step.ranks = step.layout.ranks() * static_cast<int>(step.layout.ranks() == 1 ? pick({2, 3}) : pick({1, 2}));
   return step;

@@ -11,6 +11,7 @@
 #include "harness/core/step_parts.h"
 #include "harness/core/workload.h"
 #include "harness/parity/end_to_end.h"
+#include "suites/suites.h"
 #include "tests/suites/workloads.h"
 
 namespace gpubench {
@@ -221,6 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
         Model{"gpt2_train_step", transformer(2, {{"vocab", 24}}), "b"},
         Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "bf16", {}, "_with_masters"},
         Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "f16", "loss_scaling", "_with_a_loss_scale"},
+        Model{"gpt2_train_step", transformer(2, {{"vocab", 24}}), "b", "f32", suites::masked_mode, "_of_some_labels"},
         Model{"gpt2_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}}, "b"},
         Model{"llama_train_step", transformer(1, {{"kv", 4}, {"f", 24}, {"vocab", 24}}), "b"},
         Model{"llama_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 8}, {"kv", 4}, {"f", 24}}, "b"},
@@ -248,6 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
         Model{"mixtral_train_step", in_two_micro_batches(mixtral), "b", "bf16", {}, "_of_two_micro_batches"},
         Model{"mixtral_train_step", mixtral, "b", "bf16", recompute_mode, "_run_again"},
         Model{"mixtral_train_step", mixtral, "b", "f16", "loss_scaling", "_with_a_loss_scale"},
+        Model{"mixtral_train_step", in_two_micro_batches(mixtral), "b", "f32", suites::masked_mode, "_of_some_labels"},
         Model{"mixtral_block",
               {{"b", 1}, {"s", 8}, {"h", 16}, {"heads", 2}, {"kv", 2}, {"f", 12}, {"experts", 8}, {"k", 3}},
               "b"},

@@ -66,12 +66,27 @@ __global__ void __launch_bounds__(256) combine_kernel(CrossEntropyCombineArgs ar
 }
 
 __global__ void __launch_bounds__(1024) count_kernel(CountRowsArgs args) {
+  if (args.terms.count != nullptr) {
+    if (threadIdx.x != 0) return;
+    const double given = args.data == Element::f64
+                             ? load(static_cast<const double*>(args.terms.count))
+                             : static_cast<double>(load(static_cast<const float*>(args.terms.count)));
+    return store(args.terms.counted, given);
+  }
   double count = 0.0;
   for (std::int64_t row = threadIdx.x; row < args.rows; row += blockDim.x) {
     count += counts(args.terms, load(args.labels + row)) ? 1.0 : 0.0;
   }
   const double total = block_sum(count, shared_storage<PerWarp<double>>());
   if (threadIdx.x == 0) store(args.terms.counted, total);
+}
+
+__global__ void __launch_bounds__(1024) count_labels_kernel(CountLabelsArgs args) {
+  double count = 0.0;
+  for (std::int64_t row = threadIdx.x; row < args.rows; row += blockDim.x)
+    count += load(args.labels + row) != args.ignore_index ? 1.0 : 0.0;
+  const double total = block_sum(count, shared_storage<PerWarp<double>>());
+  if (threadIdx.x == 0) store(args.y, static_cast<float>(total / args.parts));
 }
 
 template <class W>
@@ -132,7 +147,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
 }  // namespace
 
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.labels, args.rows}, stream);
+  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
   with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.classes <= warp_kernel_classes) {
@@ -149,7 +164,7 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
 }
 
 void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.labels, args.rows}, stream);
+  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
   const auto kernel = args.data == Element::f64 ? combine_kernel<double> : combine_kernel<float>;
   launch(kernel, Grid{blocks_for(args.rows, 256), 256}, stream, args);
   launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
@@ -159,13 +174,17 @@ void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream) {
   if (args.terms.ignores) launch(count_kernel, Grid{1, 1024}, stream, args);
 }
 
+void launch_count_labels(const CountLabelsArgs& args, cudaStream_t stream) {
+  launch(count_labels_kernel, Grid{1, 1024}, stream, args);
+}
+
 void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream) {
   if (args.data == Element::f64) return launch(mean_kernel<double>, Grid{1, 1024}, stream, args);
   launch(mean_kernel<float>, Grid{1, 1024}, stream, args);
 }
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.labels, args.rows}, stream);
+  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
   with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     constexpr std::int64_t share = std::int64_t{256} * pack_elements<T> * packs_in_flight;

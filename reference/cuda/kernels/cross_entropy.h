@@ -11,7 +11,9 @@ struct CrossEntropyTerms {
   int ignore_index = 0;
   double label_smoothing = 0.0, z_loss = 0.0;
   const void* dloss = nullptr;  ///< [1], as the loss; null: 1
-  double* counted = nullptr;    ///< scratch where rows are ignored: [1], how many are not
+  const void* count = nullptr;  ///< [1], as the loss, where rows are ignored: of how many it is the mean; null: of
+                                ///< those that are not
+  double* counted = nullptr;  ///< scratch where rows are ignored: [1], that number
 };
 
 /// Of the logits' classes the first, and how many there are on all ranks.
@@ -86,9 +88,11 @@ struct CrossEntropyForwardBackwardArgs {
 /// Two launches: all but the mean; then the mean.
 void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream);
 
-/// terms.counted = how many of labels [rows] are not ignored, where any may be; else nothing.
+/// terms.counted = how many of labels [rows] are not ignored, or terms.count, where any may be; else nothing. `data`:
+/// the type of the logits.
 struct CountRowsArgs {
   CrossEntropyTerms terms;
+  Element data = Element::f32;
   const int* labels = nullptr;
   std::int64_t rows = 0;
 };
@@ -103,5 +107,14 @@ struct MeanLossArgs {
   void* loss = nullptr;
 };
 void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream);
+
+/// y [1] = how many of labels [rows] are not ignored / parts, in f32.
+struct CountLabelsArgs {
+  int ignore_index = 0, parts = 1;
+  const int* labels = nullptr;
+  float* y = nullptr;
+  std::int64_t rows = 0;
+};
+void launch_count_labels(const CountLabelsArgs& args, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -15,8 +15,8 @@ struct TokenExchangeArgs {
   bool dispatches = true;
   int ranks = 1;
   int member = 0;
-  int experts = 1;             ///< of all ranks
-  int rows = 0;                ///< that a rank has of its own
+  int experts = 1;  ///< of all ranks
+  int rows = 0;     ///< that a rank has of its own
   std::int64_t row_bytes = 0;
   const void* from[most_virtual_ranks] = {};
   const int* sizes[most_virtual_ranks] = {};

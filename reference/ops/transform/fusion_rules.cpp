@@ -92,6 +92,7 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
     auto attributes = backward.attributes.as<CrossEntropy>();
     attributes.scaled = false;
     if (attributes != forward.attributes.as<CrossEntropy>()) continue;
+    if (attributes.given_count && backward.input("count") != forward.input("count")) continue;
     const ValueId gradient = backward.outputs[0];
     const bool in_place = program.value(gradient).updates == logits;
     if (!(in_place || stands_alone(program, gradient)) || !is_like(program, gradient, model) ||
@@ -104,7 +105,7 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
                  {forward.outputs[0], forward.outputs[1], gradient},
                  forward.label + "+" + backward.label,
                  forward.phase};
-    fused.inputs.insert(fused.inputs.end(), backward.inputs.begin() + 3, backward.inputs.end());  // dloss
+    fused.inputs.insert(fused.inputs.end(), backward.inputs.begin() + 3, backward.inputs.end());  // dloss and count
     return Rewrite{{index, second}, {std::move(fused)}};
   }
   return std::nullopt;

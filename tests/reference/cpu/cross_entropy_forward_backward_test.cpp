@@ -131,6 +131,17 @@ TEST(CrossEntropyTerms, EveryTermOfTheLossLiesWithinItsBoundBothWays) {
   }
 }
 
+TEST(CountLabels, CountsThoseThatDoOnTheCpu) {
+  for (const std::int64_t rows : {1, 2, 77, 5000}) {
+    for (const int parts : {1, 3}) {
+      const testing::CountedLabels counted(rows, parts);
+      ProgramRun run(shared_backend(), counted.program);
+      counted.fill(run);
+      EXPECT_EQ(run_and_judge(run), "") << rows << " in " << parts;
+    }
+  }
+}
+
 // Nothing to learn: a mean over no rows, and no gradient at all.
 TEST(CrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndNothingHasAGradient) {
   Program program;

@@ -274,6 +274,16 @@ TEST(CudaCrossEntropyTerms, EveryTermOfTheLossLiesWithinItsBoundBothWays) {
   }
 }
 
+TEST(CudaCountLabels, CountsThoseThatDo) {
+  for (const std::int64_t rows : {1, 2, 77, 5000}) {
+    for (const int parts : {1, 3}) {
+      const testing::CountedLabels counted(rows, parts);
+      EXPECT_EQ(run_in_every_order(counted.program, [&](ProgramRun& run) { counted.fill(run); }), "")
+          << rows << " in " << parts;
+    }
+  }
+}
+
 // Rows that no block holds are read a second time.
 TEST(CudaCrossEntropyTerms, LongRowsLieWithinTheirBounds) {
   for (const testing::CrossEntropyProgram& p : testing::cross_entropy_programs(DType::bf16, 2, 33001)) {

@@ -11,6 +11,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d_batch_norm.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -53,6 +54,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {column_sum_kind, cuda::plan_column_sum},
     {conv2d_batch_norm_forward_kind, cuda::plan_conv2d_batch_norm_forward},
     {copy_kind, cuda::plan_copy},
+    {count_labels_kind, cuda::plan_count_labels},
     {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
     {cross_entropy_combine_kind, cuda::plan_cross_entropy_combine},
     {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},

@@ -12,6 +12,7 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/conv2d_batch_norm.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/dropout.h"
@@ -67,6 +68,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "conv2d_batch_norm_forward",
                                       "conv2d_forward",
                                       "copy",
+                                      "count_labels",
                                       "cross_entropy_backward",
                                       "cross_entropy_combine",
                                       "cross_entropy_forward",
@@ -128,7 +130,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 84U);
+  EXPECT_EQ(definitions().size(), 85U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -235,6 +237,7 @@ void add_model_ops(Program& p) {
   (void)cross_entropy_forward_backward(p, f32_math, "loss_and_gradient", logits, labels);
   (void)cross_entropy_partial(p, f32_math, "partial_loss", logits, labels, {.classes = 8});
   (void)cross_entropy_combine(p, f32_math, "combined_loss", logits, logits, source(p, "four", DType::i32, {4}), {});
+  (void)count_labels(p, {}, f32_math, "counted_labels", labels);
   (void)embedding_forward(p, "embedding", logits, labels);
   const ValueId dtable = embedding_backward(p, f32_math, "embedding.backward", logits, labels, 5);
   (void)embedding_backward_add(p, f32_math, "embedding.backward_add", logits, labels, dtable);

@@ -147,8 +147,8 @@ TEST(TokenRoutes, SentAndReceivedAreTheSameRunsWithinTheRows) {
       own += run.rows;
       bool found = false;
       for (const RowRun& other : routes.received(run.member))
-        found = found || (other.member == from && other.own == run.own && other.there == run.there &&
-                          other.rows == run.rows);
+        found = found ||
+                (other.member == from && other.own == run.own && other.there == run.there && other.rows == run.rows);
       EXPECT_TRUE(found) << from << " to " << run.member;
     }
     EXPECT_LE(own, rows);

@@ -434,27 +434,40 @@ def loss_of(op, logits, labels):
     return loss + op.z_loss * torch.logsumexp(logits[counted], -1).square().mean()
 
 
+def of_given(op, labels, count):
+    """What makes the mean over the rows that count one over as many as are given."""
+    return (labels != op.ignore_index).sum() / count if op.given_count else 1.0
+
+
+@computes("count_labels")
+def count_labels(op, labels):
+    return ((labels != op.ignore_index).sum().double() / op.parts).reshape(1),
+
+
 @computes("cross_entropy_forward")
-def cross_entropy_forward(op, logits, labels):
-    return loss_of(op, logits, labels).reshape(1), torch.logsumexp(logits, -1)
+def cross_entropy_forward(op, logits, labels, count=None):
+    return (loss_of(op, logits, labels) * of_given(op, labels, count)).reshape(1), torch.logsumexp(logits, -1)
 
 
 @computes("cross_entropy_backward")
-def cross_entropy_backward(op, logits, labels, lse, dloss=None):
-    dloss = torch.ones(()).double() if dloss is None else dloss.reshape(())
+def cross_entropy_backward(op, logits, labels, lse, *numbers):
+    dloss = (numbers[0] if op.scaled else torch.ones(()).double()).reshape(())
+    dloss = dloss * (of_given(op, labels, numbers[-1]).reshape(()) if op.given_count else 1.0)
     if not op.classes:
         return gradients(lambda logits: loss_of(op, logits, labels), [logits], dloss)
     rest = torch.log(lse.exp() - torch.logsumexp(logits, -1).exp())  # of the classes that are elsewhere
 
     def loss(logits):
         here, score = cross_entropy_partial(op, logits, labels)
-        return cross_entropy_combine(op, torch.stack([here, rest]), score.unsqueeze(0), labels)[0].reshape(())
+        counted = (labels != op.ignore_index).sum()  # what is given is in dloss
+        return cross_entropy_combine(op, torch.stack([here, rest]), score.unsqueeze(0), labels, counted)[0].reshape(())
     return gradients(loss, [logits], dloss)
 
 
 @computes("cross_entropy_forward_backward")
-def cross_entropy_forward_backward(op, logits, labels, dloss=None):
-    return (*cross_entropy_forward(op, logits, labels), *cross_entropy_backward(op, logits, labels, None, dloss))
+def cross_entropy_forward_backward(op, logits, labels, *numbers):
+    count = numbers[-1] if op.given_count else None
+    return (*cross_entropy_forward(op, logits, labels, count), *cross_entropy_backward(op, logits, labels, None, *numbers))
 
 
 @computes("cross_entropy_partial")
@@ -468,10 +481,11 @@ def cross_entropy_partial(op, logits, labels):
 
 
 @computes("cross_entropy_combine")
-def cross_entropy_combine(op, lses, scores, labels):
+def cross_entropy_combine(op, lses, scores, labels, count=None):
     lse = torch.logsumexp(lses, 0)
     losses = lse - scores.sum(0) + op.z_loss * lse.square()
-    return losses[labels != op.ignore_index if op.ignores else slice(None)].mean().reshape(1), lse
+    mean = losses[labels != op.ignore_index if op.ignores else slice(None)].mean()
+    return (mean * of_given(op, labels, count)).reshape(1), lse
 
 
 def looked_up(op, table, tokens):

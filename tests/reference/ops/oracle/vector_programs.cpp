@@ -8,6 +8,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -122,6 +123,17 @@ void add_row_programs(OraclePrograms& all) {
     (void)cross_entropy_forward_backward(p, f32_math, "both", logits, labels, false, terms,
                                          of(p, "dloss", {1}, Fill::constant(32)));
     return {{cross_entropy_forward(p, f32_math, "loss", logits, labels, terms).loss}, {logits}};
+  });
+  add_differentiated(all, "cross_entropy of a given count", [](Program& p) -> OracleForward {
+    const ValueId logits = of(p, "logits", {9, 5}, Fill::normal(4)), labels = tokens(p, "labels", 9, 5);
+    const CrossEntropy terms{.ignores = true, .ignore_index = 3, .label_smoothing = 0.2, .z_loss = 0.01};
+    const ValueId count = count_labels(p, {.ignore_index = 2, .parts = 3}, f32_math, "count", labels);
+    (void)cross_entropy_forward_backward(p, f32_math, "both", logits, labels, false, terms,
+                                         of(p, "dloss", {1}, Fill::constant(32)), count);
+    (void)cross_entropy_combine(p, f32_math, "combined", of(p, "lses", {3, 9}), of(p, "scores", {3, 9}), labels, terms,
+                                count);
+    (void)count_labels(p, {.ignore_index = 4}, f32_math, "counted", labels);
+    return {{cross_entropy_forward(p, f32_math, "loss", logits, labels, terms, count).loss}, {logits}};
   });
   const CrossEntropy every_term{.ignores = true, .ignore_index = 3, .label_smoothing = 0.2, .z_loss = 0.01};
   for (const auto& [first, count, terms] :
