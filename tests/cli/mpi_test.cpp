@@ -83,7 +83,7 @@ TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const Json report = parse_json(result.out, "stdout");  // one document: nobody else wrote there
     EXPECT_EQ(schema_errors(report), "");
-    EXPECT_EQ(report["gpubench"]["totals"]["pass"], processes == 2 ? 11 : 24);
+    EXPECT_EQ(report["gpubench"]["totals"]["pass"], processes == 2 ? 13 : 28);
     for (const Json& one : report["gpubench"]["cases"])
       EXPECT_THAT(one["implementation"].get<std::string>(), HasSubstr(GetParam().library + ":"));
     const Json& libraries = report["context"]["gpubench"]["devices"][0]["libraries"];
