@@ -20,7 +20,8 @@ class CountLabelsDefinition final : public OpDefinition {
   // Whole numbers up to 1 / u, and then one division by a number that may be no power of two.
   std::string bound(const CallSpecs& op, int) const override { return bound_text("2 u |y|", op.call.math); }
 
-  void evaluate(const Operands& operands, int, std::span<const std::int64_t>, std::span<Expected> judged) const override {
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t>,
+                std::span<Expected> judged) const override {
     const auto& attributes = operands.call.attributes.as<CountLabels>();
     double count = 0.0;
     for_each_chunk(operands.inputs[0], [&](std::int64_t, std::span<const double> labels) {

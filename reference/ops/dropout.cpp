@@ -24,4 +24,19 @@ ValueId dropout(Program& program, const Dropout& attributes, const Math& math, s
   return y;
 }
 
+std::set<std::string, std::less<>> mask_offsets(const Program& step, std::string_view transform) {
+  std::set<std::string, std::less<>> names;
+  for (const OpCall& call : step.ops()) {
+    if (call.kind != dropout_kind) continue;
+    const Value& offset = step.value(step.values_in(step.value(call.input("offset")).storage).front());
+    if (!offset.source || offset.spec.fill.kind == Fill::Kind::constant || offset.spec.placement.spread.empty()) {
+      throw ProgramError(
+          std::string(transform) + ": '" + offset.spec.name + "', the offset of dropout '" + call.label +
+          "', would be the same everywhere; expected a source that is part of the batch, and no constant");
+    }
+    names.emplace(offset.spec.global_name());
+  }
+  return names;
+}
+
 }  // namespace gpubench

@@ -2,8 +2,11 @@
 // random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "harness/core/program.h"
 
@@ -36,5 +39,11 @@ struct MaskSource {
 /// fit.
 ValueId dropout(Program& program, const Dropout& attributes, const Math& math, std::string label, ValueId x,
                 const MaskSource& source, const std::optional<ValueId>& into = {});
+
+/// The names of the offsets that a step draws masks from, which a transform is about to give several ranks or
+/// micro-batches. Each counts its own elements from 0, so that with one offset all would drop the same: throws
+/// ProgramError, named by `transform`, unless offsets are part of the batch (sources that are placed as shards, and no
+/// constants).
+[[nodiscard]] std::set<std::string, std::less<>> mask_offsets(const Program& step, std::string_view transform);
 
 }  // namespace gpubench

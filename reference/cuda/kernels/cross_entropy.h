@@ -13,7 +13,7 @@ struct CrossEntropyTerms {
   const void* dloss = nullptr;  ///< [1], as the loss; null: 1
   const void* count = nullptr;  ///< [1], as the loss, where rows are ignored: of how many it is the mean; null: of
                                 ///< those that are not
-  double* counted = nullptr;  ///< scratch where rows are ignored: [1], that number
+  double* counted = nullptr;    ///< scratch where rows are ignored: [1], that number
 };
 
 /// Of the logits' classes the first, and how many there are on all ranks.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/pointwise.h"
 
 namespace gpubench {
@@ -201,6 +202,7 @@ class Accumulating {
 
 Accumulated accumulate(const Program& step, const Accumulation& options, std::span<const ValueId> gradients) {
   if (options.micro_batches == 1) return {step, {gradients.begin(), gradients.end()}};
+  (void)mask_offsets(step, "accumulate");
   return Accumulating(step, options, gradients).take(gradients);
 }
 

@@ -29,7 +29,7 @@ struct Accumulated {
 /// Sources placed as shards (Placement::shard(0)) are the batch: they become `micro_batches` times as long, of which
 /// each has its part. For one micro-batch the result is the step itself. Throws ProgramError for a gradient that no op
 /// produces or that is made of another, for a batch that is not row-major, and where the optimizer would read part of a
-/// gradient under another name.
+/// gradient under another name, and as mask_offsets().
 [[nodiscard]] Accumulated accumulate(const Program& step, const Accumulation& options,
                                      std::span<const ValueId> gradients);
 

@@ -21,7 +21,10 @@ constexpr int cp_axis = 0;  // of the mesh
 class Exchange {
  public:
   Exchange(const Program& replicas, const ContextParallel& options)
-      : from_(replicas), options_(options), program_(replicas.mesh()) {
+      : from_(replicas),
+        options_(options),
+        mask_offsets_(mask_offsets(replicas, "context_parallel")),
+        program_(replicas.mesh()) {
     (void)copy_values(replicas, program_, [&](TensorSpec& spec) { place(spec); });
     for (const OpCall& call : replicas.ops()) append(call);
     program_.begin(Phase::timed);
@@ -38,6 +41,10 @@ class Exchange {
       if (!options_.by_position.contains(spec.global_name())) return;
       const int part = from_.mesh().place(spec.placement.rank, cp_axis);
       cut = spreads.insert(spreads.begin(), {AxisSpread::Kind::sharded, cp_axis, 0, part, options_.ranks, {}});
+    }
+    if (mask_offsets_.contains(spec.global_name())) {  // words, not tokens
+      spreads.insert(spreads.begin(), Placement::shard(0).spread.front());
+      return;
     }
     std::int64_t rows = spec.shape[0];  // of the sequences that all ranks of cp have together, the n-th part
     for (auto finer = cut + 1; finer != spreads.end(); ++finer) rows *= finer->tensor_axis == 0 ? finer->parts : 1;
@@ -306,6 +313,7 @@ class Exchange {
 
   const Program& from_;
   const ContextParallel& options_;
+  std::set<std::string, std::less<>> mask_offsets_;
   Program program_;
   std::map<std::pair<std::string, int>, std::vector<OpCall>> waiting_;  // by label and first rank: of a group so far
   std::map<ValueId, std::vector<ValueId>> gathered_;                    // by the first rank's own
@@ -318,10 +326,6 @@ class Exchange {
 PartitionedStep context_parallel(const Program& step, const ContextParallel& options,
                                  std::span<const ValueId> gradients) {
   if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
-  for (const OpCall& call : step.ops()) {
-    if (call.kind == dropout_kind)
-      throw ProgramError("context_parallel: the masks of dropout '" + call.label + "' would be others than one rank's");
-  }
   const DataParallel replicas{
       .axis = "cp", .ranks = options.ranks, .reduction = options.reduction, .math = options.math};
   PartitionedStep replicated = replicated_step(step, replicas, gradients);

@@ -33,7 +33,7 @@ struct ContextParallel {
 /// In a ring, a rank attends to one rank's keys after another's and joins what it gets; gradients of keys and values go
 /// round with them, summed up on their way, and one step further, home.
 ///
-/// For one rank the result is the step itself. Throws ProgramError as data_parallel(), for dropout, for attention
+/// For one rank the result is the step itself. Throws ProgramError as data_parallel(), for attention
 /// within documents, or in a ring within a window, and for a batch that is no whole number of sequences.
 [[nodiscard]] PartitionedStep context_parallel(const Program& step, const ContextParallel& options,
                                                std::span<const ValueId> gradients);

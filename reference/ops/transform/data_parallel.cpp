@@ -68,21 +68,6 @@ std::vector<int> held_of(const Program& step, const DataParallel& options) {
   return held;
 }
 
-/// Sources that dropout draws masks from, by name; no replica may have those of another.
-std::set<std::string, std::less<>> mask_offsets(const Program& step) {
-  std::set<std::string, std::less<>> names;
-  for (const OpCall& call : step.ops()) {
-    if (call.kind != dropout_kind) continue;
-    const Value& offset = step.value(call.input("offset"));
-    if (!offset.source || offset.spec.fill.kind == Fill::Kind::constant) {
-      throw ProgramError("data_parallel: '" + offset.spec.name + "', the offset of dropout '" + call.label +
-                         "', would be the same on all ranks; expected a source that is no constant");
-    }
-    names.insert(offset.spec.name);
-  }
-  return names;
-}
-
 /// The step on all ranks, under construction. Rank r of the step's `each` is rank d each + r in replica d.
 class Replicas {
  public:
@@ -90,7 +75,6 @@ class Replicas {
       : step_(step),
         options_(options),
         dp_(step, options.axis, options.ranks),
-        mask_offsets_(mask_offsets(step)),
         program_(dp_.mesh(), held_of(step, options)) {
     for (int replica = 0; replica < options.ranks; ++replica) {
       bool any = false;
@@ -146,8 +130,6 @@ class Replicas {
   }
 
   void place(TensorSpec& spec, int replica) {
-    if (mask_offsets_.contains(spec.name) && spec.placement.spread.empty())
-      spec.placement.spread = Placement::shard(0).spread;
     dp_.move(spec, replica);
     spec.name = program_.unique_name(spec.name);
     std::vector<AxisSpread>& spreads = spec.placement.spread;
@@ -199,7 +181,6 @@ class Replicas {
   const Program& step_;
   const DataParallel& options_;
   OuterAxis dp_;
-  std::set<std::string, std::less<>> mask_offsets_;
   Program program_;
   std::map<int, std::vector<ValueId>> now_;   // by replica: the latest version of each value of the step
   std::map<int, std::vector<ValueId>> made_;  // likewise: as its op makes it
@@ -214,6 +195,7 @@ Program data_parallel(const Program& step, const DataParallel& options, std::spa
 
 PartitionedStep replicated_step(const Program& step, const DataParallel& options, std::span<const ValueId> gradients) {
   if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
+  (void)mask_offsets(step, options.axis == "cp" ? "context_parallel" : "data_parallel");
   const std::map<int, std::vector<Bucket>> buckets = buckets_by_rank(step, gradients, options.bucket_bytes);
   Replicas replicas(step, options);
   std::map<int, std::size_t> next;

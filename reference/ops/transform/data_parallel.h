@@ -32,11 +32,9 @@ struct DataParallel {
 /// step's own collectives ("x@dp1") stay within their replica.
 ///
 /// Sources of the step that are placed as shards (Placement::shard) become the ranks' parts of one tensor over all of
-/// them: the step's own batch is what one rank has. So do the offsets that dropout draws its masks from, since it
-/// counts the elements of its own rank: with one offset all replicas would drop the same. Others are the same on every
-/// rank. For one rank the result is the step itself. Throws ProgramError for a gradient that no op of the step
-/// produces, for a held rank that the step lacks, and where an op after a gradient's reduction would read part of it
-/// under another name, and for an offset of dropout that is no source or a constant.
+/// them: the step's own batch is what one rank has. Others are the same on every rank. For one rank the result is the
+/// step itself. Throws ProgramError for a gradient that no op of the step produces, for a held rank that the step
+/// lacks, and where an op after a gradient's reduction would read part of it under another name, and as mask_offsets().
 [[nodiscard]] Program data_parallel(const Program& step, const DataParallel& options,
                                     std::span<const ValueId> gradients);
 /// The same, with the gradients of all ranks as their ops make them.

@@ -387,6 +387,7 @@ PartitionedStep partitioned(const Program& step, const Partition& options, const
   if (step.mesh().ranks() != 1 && !options.has_own_batches)
     throw ProgramError("partition: the step is of " + std::to_string(step.mesh().ranks()) +
                        " ranks; expected one of a single rank");
+  if (options.has_own_batches) (void)mask_offsets(step, "partition");
   return Shares(step, options, cuts, gradients).take(gradients);
 }
 
@@ -399,20 +400,8 @@ PartitionedStep tensor_parallel(const Program& step, const TensorParallel& optio
       cuts, gradients);
 }
 
-namespace {
-
-void expect_no_dropout(const Program& step, int ranks) {
-  for (const OpCall& call : step.ops()) {
-    if (call.kind == dropout_kind && ranks > 1)
-      throw ProgramError("partition: all ranks would draw the masks of dropout '" + call.label + "' alike");
-  }
-}
-
-}  // namespace
-
 PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
                               std::span<const ValueId> gradients) {
-  expect_no_dropout(step, options.ranks);
   return partitioned(step,
                      {.axis = "fsdp",
                       .ranks = options.ranks,
@@ -424,7 +413,6 @@ PartitionedStep fully_sharded(const Program& step, const FullySharded& options, 
 
 PartitionedStep expert_parallel(const Program& step, const ExpertParallel& options, const Cuts& cuts,
                                 std::span<const ValueId> gradients) {
-  expect_no_dropout(step, options.ranks);
   return partitioned(step,
                      {.axis = "ep",
                       .ranks = options.ranks,

@@ -62,7 +62,7 @@ struct FullySharded {
 /// cut; a weight is gathered once a step, as early as data flow allows, and the whole is kept until the step ends. Each
 /// of the `gradients` is reduced right behind the op that makes it, to its parts where its weight is cut, and what
 /// comes behind them (norm, clip, optimizer) works on parts. For one rank the result is the step itself. Throws
-/// ProgramError as tensor_parallel(), and for a step with dropout, whose ranks would draw the same masks.
+/// ProgramError as tensor_parallel(), and as mask_offsets().
 [[nodiscard]] PartitionedStep fully_sharded(const Program& step, const FullySharded& options, const Cuts& cuts,
                                             std::span<const ValueId> gradients);
 

@@ -58,9 +58,9 @@ std::map<int, ValueId> append_counts(Program& program, const std::map<int, Label
   std::map<int, ValueId> counts;
   for (const auto& [rank, of_rank] : labels) {
     const std::string name = std::string(program.spec(of_rank.batch).global_name()) + ".count";
-    counts.emplace(rank, count_labels(program, {ignore_index, of_rank.parts}, math,
-                                      program.unique_name(name_on_rank(name, rank, program.mesh().ranks())),
-                                      of_rank.batch, wide));
+    counts.emplace(
+        rank, count_labels(program, {ignore_index, of_rank.parts}, math,
+                           program.unique_name(name_on_rank(name, rank, program.mesh().ranks())), of_rank.batch, wide));
   }
   for (const auto& [rank, of_rank] : labels) {
     const RankGroup group = parts_of(program, of_rank.batch);

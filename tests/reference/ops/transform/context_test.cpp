@@ -6,7 +6,6 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/attention.h"
-#include "reference/ops/dropout.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -89,16 +88,6 @@ std::string refusal_of(const Program& program, std::int64_t tokens) {
 TEST(ContextParallel, RefusesABatchThatIsNoWholeNumberOfSequences) {
   EXPECT_EQ(refusal_of(attention(true), 3),
             "context_parallel: q@0: f32[4, 1] is no whole number of sequences of 3 tokens on each rank");
-}
-
-TEST(ContextParallel, RefusesDropoutWhoseMasksWouldBeOthers) {
-  Program p = attention(true);
-  const auto words = [&](const char* name) {
-    return p.add(tensor(name, DType::i32, {2}, Role::input, Fill::integers(0, 9)));
-  };
-  const MaskSource source{words("seed"), words("offset")};
-  (void)dropout(p, {.p = 0.5}, f32_math, "drop", p.add(tensor("x", DType::f32, {4}, Role::input)), source);
-  EXPECT_EQ(refusal_of(p, 2), "context_parallel: the masks of dropout 'drop' would be others than one rank's");
 }
 
 }  // namespace context_test

@@ -34,7 +34,8 @@ Part add_part(Program& p, std::int64_t rows, int rank, int ranks, const std::str
   const std::string label = name_on_rank(name + "loss", rank, ranks);
   const CrossEntropyForward made = cross_entropy_forward(p, f32_math, label, part.logits, part.labels, masked);
   part.loss = made.loss;
-  part.dlogits = cross_entropy_backward(p, f32_math, label + ".backward", part.logits, part.labels, made.lse, false, masked);
+  part.dlogits =
+      cross_entropy_backward(p, f32_math, label + ".backward", part.logits, part.labels, made.lse, false, masked);
   return part;
 }
 
@@ -45,7 +46,8 @@ std::vector<double> slice(const std::vector<double>& all, std::size_t part, std:
 }
 
 /// The parts' losses and gradients, averaged, are those of all rows at once.
-void expect_those_of_the_batch(const Program& weighed, const std::vector<Part>& parts, const std::vector<double>& labels) {
+void expect_those_of_the_batch(const Program& weighed, const std::vector<Part>& parts,
+                               const std::vector<double>& labels) {
   Program whole;
   const Part all = add_part(whole, static_cast<std::int64_t>(labels.size()), 0, 1, "");
   const std::vector<double> logits = spread(static_cast<std::int64_t>(labels.size()) * classes, 7);
@@ -61,7 +63,8 @@ void expect_those_of_the_batch(const Program& weighed, const std::vector<Part>& 
   double mean = 0.0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     mean += apart.get(parts[i].loss)[0] / static_cast<double>(parts.size());
-    const std::vector<double> want = slice(together.get(all.dlogits), i, parts.size()), got = apart.get(parts[i].dlogits);
+    const std::vector<double> want = slice(together.get(all.dlogits), i, parts.size()),
+                              got = apart.get(parts[i].dlogits);
     for (std::size_t at = 0; at < got.size(); ++at)
       EXPECT_NEAR(got[at] / static_cast<double>(parts.size()), want[at], 1e-6) << i << " " << at;
   }
