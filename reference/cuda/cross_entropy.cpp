@@ -49,9 +49,8 @@ ClassPart part_of(const OpCall& call, std::int64_t here) {
           static_cast<int>(std::min(attributes.all_classes(here), most))};
 }
 
-/// For {"dloss", ...} and {"count", ...} of args that have terms.
+/// For {"dloss", ...} of args that have terms.
 constexpr auto dloss_of_terms = [](auto& args, const Tensor& dloss, bool) { args.terms.dloss = dloss.data; };
-constexpr auto count_of_terms = [](auto& args, const Tensor& count, bool) { args.terms.count = count.data; };
 /// Scratch: the number of rows that count, then what is behind it.
 template <class Args>
 void split_scratch(Args& args, const Tensor& scratch, bool) {
@@ -80,7 +79,7 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
                    {"loss?", to<&Args::loss>},
                    {"lse", to<&Args::lse>},
                    {"score?", to<&Args::score>},
-                   {"count?", count_of_terms},
+                   {"count?", to<&Args::count>},
                    {workspace_operand, split_scratch<Args>}},
                   bytes);
 }
@@ -100,7 +99,7 @@ Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> 
   args.rows = lses.shape[1];
   return own_plan(call, context, args, launch_cross_entropy_combine,
                   {{"lses", to<&Args::lses>},
-                   {"count", count_of_terms},
+                   {"count", to<&Args::count>},
                    {"scores", to<&Args::scores>},
                    {"labels", to<&Args::labels>},
                    {"loss", to<&Args::loss>},
@@ -116,7 +115,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
   if (rows.columns > std::numeric_limits<int>::max()) {
     refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", operand["logits"].to_string()));
   }
-  using Args = CrossEntropyForwardBackwardArgs;
+  using Args = CountedForwardBackwardArgs;
   Args args;
   args.terms = terms_of(call, operand);
   args.data = any_element(call, operand["logits"]);
@@ -132,7 +131,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
                    {"lse", to<&Args::lse>},
                    {"dlogits", to<&Args::dlogits>},
                    {"dloss", dloss_of_terms},
-                   {"count", count_of_terms},
+                   {"count", to<&Args::count>},
                    {workspace_operand, split_scratch<Args>}},
                   bytes);
 }
@@ -155,7 +154,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
                    {"lse", to<&Args::lse>},
                    {"dlogits", to<&Args::dlogits>},
                    {"dloss", dloss_of_terms},
-                   {"count", count_of_terms},
+                   {"count", to<&Args::count>},
                    {workspace_operand, split_scratch<Args>}},
                   args.terms.ignores ? sizeof(double) : 0);
 }

@@ -2,10 +2,13 @@
 // by expert, so that what it exchanges with one rank is in as many places as it has experts.
 #include "reference/mpi/token_exchange.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "harness/core/error.h"
 #include "reference/ops/token_exchange.h"
 
 namespace gpubench::mpi {
@@ -107,6 +110,10 @@ std::function<void()> exchange_of(MPI_Comm comm, int member, const OpCall& call,
   const TensorSpec& own = exchange->dispatches ? exchange->rows.spec : exchange->result.spec;
   exchange->own_rows = own.shape[0];
   exchange->row_bytes = own.bytes() / own.shape[0];
+  if (exchange->rows.data == nullptr || exchange->sizes.data == nullptr || exchange->result.data == nullptr ||
+      (exchange->dispatches && exchange->own_sizes.data == nullptr))
+    throw BackendError(fmt::format("mpi: {} '{}': a tensor of rank {} is not in its process", call.kind.name,
+                                   call.label, call.group[member]));
   check(MPI_Type_contiguous(static_cast<int>(exchange->row_bytes), MPI_BYTE, exchange->row.made()),
         "making a type of a row");
   check(MPI_Type_commit(exchange->row.made()), "making a type of a row");

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <string>
@@ -152,8 +152,9 @@ TEST(ParallelFaults, StepsWithoutOneRaiseNoAlarm) {
     ASSERT_TRUE(one.has_value()) << shared.c().id();
     const Program many = workload->build(shared.c());
     const auto seed = static_cast<std::uint64_t>(trial);
-    const std::optional<StepDivergence> off =
-        divergence(step_result(*one, key, seed), step_result(many, key, seed), many);
+    const StepResult alone = step_result(*one, key, seed);
+    if (std::isnan(alone.ranks.begin()->second.losses.front())) continue;  // no label of the batch counts
+    const std::optional<StepDivergence> off = divergence(alone, step_result(many, key, seed), many);
     EXPECT_FALSE(off.has_value()) << shared.c().id() << ": " << off->text;
   }
   tell_count("steps that ranks share, none of them with a fault", trials);

@@ -68,9 +68,9 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16", "mxfp8", "nvfp4"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 159U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 161U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 462U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 470U);
 }
 
 // Batches of all ranks where each has its own; else they share one. GPT-2's stages take 8 micro-batches of 4 sequences

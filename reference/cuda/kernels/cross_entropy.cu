@@ -66,11 +66,10 @@ __global__ void __launch_bounds__(256) combine_kernel(CrossEntropyCombineArgs ar
 }
 
 __global__ void __launch_bounds__(1024) count_kernel(CountRowsArgs args) {
-  if (args.terms.count != nullptr) {
+  if (args.count != nullptr) {
     if (threadIdx.x != 0) return;
-    const double given = args.data == Element::f64
-                             ? load(static_cast<const double*>(args.terms.count))
-                             : static_cast<double>(load(static_cast<const float*>(args.terms.count)));
+    const double given = args.data == Element::f64 ? load(static_cast<const double*>(args.count))
+                                                   : static_cast<double>(load(static_cast<const float*>(args.count)));
     return store(args.terms.counted, given);
   }
   double count = 0.0;
@@ -147,7 +146,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
 }  // namespace
 
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
+  launch_count_rows({args.terms, args.data, args.labels, args.rows, args.count}, stream);
   with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.classes <= warp_kernel_classes) {
@@ -164,7 +163,7 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
 }
 
 void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
+  launch_count_rows({args.terms, args.data, args.labels, args.rows, args.count}, stream);
   const auto kernel = args.data == Element::f64 ? combine_kernel<double> : combine_kernel<float>;
   launch(kernel, Grid{blocks_for(args.rows, 256), 256}, stream, args);
   launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
@@ -184,7 +183,7 @@ void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream) {
 }
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
+  launch_count_rows({args.terms, args.data, args.labels, args.rows, args.count}, stream);
   with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     constexpr std::int64_t share = std::int64_t{256} * pack_elements<T> * packs_in_flight;

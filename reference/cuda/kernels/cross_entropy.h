@@ -11,9 +11,7 @@ struct CrossEntropyTerms {
   int ignore_index = 0;
   double label_smoothing = 0.0, z_loss = 0.0;
   const void* dloss = nullptr;  ///< [1], as the loss; null: 1
-  const void* count = nullptr;  ///< [1], as the loss, where rows are ignored: of how many it is the mean; null: of
-                                ///< those that are not
-  double* counted = nullptr;    ///< scratch where rows are ignored: [1], that number
+  double* counted = nullptr;    ///< scratch where rows are ignored: [1], of how many it is the mean
 };
 
 /// Of the logits' classes the first, and how many there are on all ranks.
@@ -33,7 +31,8 @@ struct CrossEntropyForwardArgs {
   void* lse = nullptr;
   void* score = nullptr;
   std::int64_t rows = 0, classes = 0, stride = 0;
-  double* row_loss = nullptr;  ///< scratch: [rows]
+  double* row_loss = nullptr;   ///< scratch: [rows]
+  const void* count = nullptr;  ///< [1], as the loss: of how many rows it is the mean; null: of those that count
 };
 
 /// Two launches: one pass over the logits; then the mean. Here and below, one more where rows are ignored: they are
@@ -50,7 +49,8 @@ struct CrossEntropyCombineArgs {
   void* loss = nullptr;
   void* lse = nullptr;
   std::int64_t parts = 0, rows = 0;
-  double* row_loss = nullptr;  ///< scratch: [rows]
+  double* row_loss = nullptr;   ///< scratch: [rows]
+  const void* count = nullptr;  ///< [1], as the loss: of how many rows it is the mean; null: of those that count
 };
 
 /// Two launches: a thread per row; then the mean.
@@ -67,6 +67,7 @@ struct CrossEntropyBackwardArgs {
   void* dlogits = nullptr;
   std::int64_t rows = 0, classes = 0;
   std::int64_t logits_stride = 0, dlogits_stride = 0;
+  const void* count = nullptr;  ///< as in the forward
 };
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream);
@@ -85,16 +86,22 @@ struct CrossEntropyForwardBackwardArgs {
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
 
-/// Two launches: all but the mean; then the mean.
-void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream);
+/// And what its kernel is not to take: it has no register to spare.
+struct CountedForwardBackwardArgs : CrossEntropyForwardBackwardArgs {
+  const void* count = nullptr;  ///< as in the forward
+};
 
-/// terms.counted = how many of labels [rows] are not ignored, or terms.count, where any may be; else nothing. `data`:
-/// the type of the logits.
+/// Two launches: all but the mean; then the mean.
+void launch_cross_entropy_forward_backward(const CountedForwardBackwardArgs& args, cudaStream_t stream);
+
+/// terms.counted = count, or without it how many of labels [rows] are not ignored, where any may be; else nothing.
+/// `data`: the type of the logits.
 struct CountRowsArgs {
   CrossEntropyTerms terms;
   Element data = Element::f32;
   const int* labels = nullptr;
   std::int64_t rows = 0;
+  const void* count = nullptr;
 };
 void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream);
 

@@ -210,8 +210,8 @@ void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stre
 
 }  // namespace
 
-void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream) {
-  launch_count_rows({args.terms, args.data, args.labels, args.rows}, stream);
+void launch_cross_entropy_forward_backward(const CountedForwardBackwardArgs& args, cudaStream_t stream) {
+  launch_count_rows({args.terms, args.data, args.labels, args.rows, args.count}, stream);
   with_any_type(args.data, [&](auto type) { launch_typed<typename decltype(type)::type>(args, stream); });
   launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
 }

@@ -94,7 +94,7 @@ table = [
 # Of f64, whose arithmetic limits most; chosen elements, a few; virtual ranks, whose figures say nothing; pooling, whose windows
 # overlap, so that caches serve most of its loads: it has 1 to 5 on their way; attention and
 # grouped products, which products limit: see below.
-not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|pool_kernel|attention_|grouped_"
+not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|token_exchange_kernel|pool_kernel|attention_|grouped_"
 
 
 def resident_threads(threads, used):

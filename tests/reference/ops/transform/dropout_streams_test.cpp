@@ -96,8 +96,9 @@ TEST(DropoutStreams, AnOffsetThatAllWouldShareIsRefusedByEveryTransform) {
       ADD_FAILURE() << transform;
     } catch (const ProgramError& error) {
       EXPECT_EQ(std::string(error.what()),
-                std::string(transform) + ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
-                                         "expected a source that is part of the batch, and no constant");
+                std::string(transform) +
+                    ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
+                    "expected a source that is part of the batch, and no constant");
     }
   };
   refused("accumulate", [&] { (void)accumulate(one.program, {.micro_batches = 2}, one.gradients); });
