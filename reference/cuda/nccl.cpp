@@ -5,9 +5,9 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"
+#include "reference/cuda/nccl_token_exchange.h"
 #include "reference/cuda/runtime.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/token_exchange.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -186,29 +186,22 @@ NcclSteps nccl_steps(const NcclOperands& o, int rank) {
 }
 
 NcclTokenExchange nccl_token_exchange(const NcclOperands& o, int rank) {
-  const bool dispatches = o.call.kind == dispatch_tokens_kind;
-  const std::size_t at = as_size(rank);
-  NcclTokenExchange exchange{o.nccl, dispatches, rank, o.ranks};
-  exchange.rows = o.x[2 * at];
-  exchange.sizes = o.x[2 * at + 1];
-  exchange.result = o.y[dispatches ? 2 * at : at];
-  if (dispatches) exchange.own_sizes = o.y[2 * at + 1];
-  exchange.own_rows = (dispatches ? exchange.rows : exchange.result).spec.shape[0];
-  exchange.counted.resize(as_size(exchange.sizes.spec.shape[0] * o.ranks));
+  NcclTokenExchange exchange{o.nccl, exchange_operands(o.call, o.x, o.y, rank), rank, o.ranks};
+  exchange.counted.resize(as_size(exchange.operands.sizes.spec.shape[0] * o.ranks));
   exchange.table = allocate(bytes_of(exchange.counted));
   return exchange;
 }
 
 NcclStep NcclTokenExchange::gather() const {
   return [this](ncclComm_t comm, cudaStream_t stream) {
+    const Tensor& sizes = operands.sizes;
     return nccl.all_gather(sizes.data, table.get(), as_size(sizes.spec.bytes()), ncclUint8, comm, stream);
   };
 }
 
 // In the order of the experts on both sides: between two ranks the k-th message sent is the k-th received.
-NcclSteps NcclTokenExchange::moves() const {
-  const TokenRoutes routes(counted, ranks, own_rows);
-  const std::int64_t row = result.spec.bytes() / result.spec.shape[0];
+NcclSteps NcclTokenExchange::moves(const TokenRoutes& routes) const {
+  const auto& [dispatches, rows, sizes, result, own_sizes, own_rows, row] = operands;
   NcclSteps steps;
   for (const RowRun& run : routes.sent(rank)) {
     steps.push_back(dispatches ? send_step(nccl, rows.data + run.own * row, run.rows * row, run.member)
@@ -221,16 +214,14 @@ NcclSteps NcclTokenExchange::moves() const {
   return steps;
 }
 
-void NcclTokenExchange::finish(cudaStream_t stream) {
-  const TokenRoutes routes(counted, ranks, own_rows);
-  std::int64_t filled = 0;
-  for (const RowRun& run : dispatches ? routes.received(rank) : routes.sent(rank)) filled += run.rows;
-  const std::int64_t row = result.spec.bytes() / result.spec.shape[0];
-  check(cudaMemsetAsync(result.data + filled * row, 0, as_size(result.spec.bytes() - filled * row), stream),
-        "clearing rows");
-  if (!dispatches) return;
+void NcclTokenExchange::finish(const TokenRoutes& routes, cudaStream_t stream) {
+  const Tensor& result = operands.result;
+  const std::int64_t filled = routes.result_rows(operands.dispatches, rank) * operands.row_bytes;
+  check(cudaMemsetAsync(result.data + filled, 0, as_size(result.spec.bytes() - filled), stream), "clearing rows");
+  if (!operands.dispatches) return;
   own = routes.own_sizes(rank);
-  check(cudaMemcpyAsync(own_sizes.data, own.data(), bytes_of(own), cudaMemcpyHostToDevice, stream), "copying sizes");
+  check(cudaMemcpyAsync(operands.own_sizes.data, own.data(), bytes_of(own), cudaMemcpyHostToDevice, stream),
+        "copying sizes");
 }
 
 }  // namespace gpubench::cuda

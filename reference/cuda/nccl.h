@@ -4,9 +4,7 @@
 
 #include <nccl.h>
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,28 +54,6 @@ struct NcclOperands {
   std::span<const Tensor> x, y;
   int ranks;  ///< that take part: the members of the call's group
 };
-
-/// A rank's part of a dispatch_tokens or return_tokens: how many rows go where is on the device, and is asked for when
-/// the collective runs.
-struct NcclTokenExchange {
-  const NcclCalls& nccl;  ///< outlives it
-  bool dispatches = true;
-  int rank = 0, ranks = 1;
-  std::int64_t own_rows = 0;  ///< that each rank has
-  Tensor rows, sizes, result, own_sizes;
-  std::shared_ptr<std::byte> table;   ///< on the device: the sizes of all ranks
-  std::vector<std::int32_t> counted;  ///< on the host
-  std::vector<std::int32_t> own;      ///< of this rank's experts
-
-  /// What fills the table.
-  [[nodiscard]] NcclStep gather() const;
-  /// The moves of rows, once the table has been counted.
-  [[nodiscard]] NcclSteps moves() const;
-  /// Puts own sizes and what no row comes to on the stream.
-  void finish(cudaStream_t stream);
-};
-/// Of member `rank`, whose device is the current one. Throws BackendError where there is no memory for the table.
-[[nodiscard]] NcclTokenExchange nccl_token_exchange(const NcclOperands& operands, int rank);
 
 /// What member `rank` of the group calls, all at once; nothing where it has no part. Moves are of bytes, so that no
 /// type is lacking.

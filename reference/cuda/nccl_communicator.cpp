@@ -22,8 +22,8 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/nccl.h"
+#include "reference/cuda/nccl_token_exchange.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/token_exchange.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -310,8 +310,9 @@ class NcclCommunicator final : public CudaCommunicator {
                           exchange.counted.size() * sizeof exchange.counted[0], cudaMemcpyDeviceToHost, stream),
           "copying sizes");
     wait(rank, stream);
-    grouped(exchange.moves(), group, rank, stream);
-    exchange.finish(stream);
+    const TokenRoutes routes = exchange.routes();
+    grouped(exchange.moves(routes), group, rank, stream);
+    exchange.finish(routes, stream);
   }
 
   void grouped(const NcclSteps& steps, std::size_t group, int rank, cudaStream_t stream) {

@@ -68,24 +68,25 @@ RankLaunches launches_of(const RankTasks& tasks) {
 
 /// What each member of a dispatch_tokens or return_tokens launches.
 std::vector<RankLaunches> launches_of_exchange(const OpCall& call, std::span<const Tensor> tensors) {
-  const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
+  const std::size_t inputs = call.inputs.size();
   TokenExchangeArgs args;
-  args.dispatches = call.kind == dispatch_tokens_kind;
   args.ranks = ranks_of(call);
-  args.experts = static_cast<int>(tensors[1].spec.shape[0]);
-  const TensorSpec& own = args.dispatches ? tensors[0].spec : outputs[0].spec;
-  args.rows = static_cast<int>(own.shape[0]);
-  args.row_bytes = own.bytes() / own.shape[0];
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(args.ranks); ++rank) {
-    args.from[rank] = tensors[2 * rank].data;
-    args.sizes[rank] = reinterpret_cast<const int*>(tensors[2 * rank + 1].data);
+  std::vector<ExchangeOperands> of_members;
+  for (int member = 0; member < args.ranks; ++member) {
+    of_members.push_back(exchange_operands(call, tensors.first(inputs), tensors.subspan(inputs), member));
+    args.from[member] = of_members.back().rows.data;
+    args.sizes[member] = reinterpret_cast<const int*>(of_members.back().sizes.data);
   }
   std::vector<RankLaunches> members;
-  for (; args.member < args.ranks; ++args.member) {
-    const auto member = static_cast<std::size_t>(args.member);
-    args.to = outputs[args.dispatches ? 2 * member : member].data;
-    if (args.dispatches) args.own_sizes = reinterpret_cast<int*>(outputs[2 * member + 1].data);
+  for (const ExchangeOperands& own : of_members) {
+    args.dispatches = own.dispatches;
+    args.experts = static_cast<int>(own.sizes.spec.shape[0]);
+    args.rows = static_cast<int>(own.own_rows);
+    args.row_bytes = own.row_bytes;
+    args.to = own.result.data;
+    args.own_sizes = reinterpret_cast<int*>(own.own_sizes.data);
     members.push_back({{}, {}, args});
+    ++args.member;
   }
   return members;
 }

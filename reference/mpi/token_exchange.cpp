@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "harness/core/error.h"
@@ -30,13 +31,12 @@ class HeldType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-struct Exchange {
+struct Exchange : ExchangeOperands {
   MPI_Comm comm = MPI_COMM_NULL;
   int member = 0, members = 1;
-  bool dispatches = false;
-  std::int64_t own_rows = 0, row_bytes = 0;
-  Tensor rows, sizes, result, own_sizes;
   HeldType row;
+
+  explicit Exchange(ExchangeOperands operands) : ExchangeOperands(std::move(operands)) {}
 
   [[nodiscard]] TokenRoutes routes() const {
     const auto experts = static_cast<int>(sizes.spec.shape[0]);
@@ -56,11 +56,9 @@ struct Exchange {
       if (counts[peer] == 0) firsts[peer] = static_cast<int>(run.own * row_bytes);
       counts[peer] += static_cast<int>(run.rows);
     }
-    std::int64_t received = 0;
     for (const RowRun& run : all.received(member)) {
       lengths[static_cast<std::size_t>(run.member)].push_back(static_cast<int>(run.rows));
       places[static_cast<std::size_t>(run.member)].push_back(static_cast<int>(run.there));
-      received += run.rows;
     }
     std::vector<HeldType> held(counts.size());
     std::vector<MPI_Datatype> pieces, plain(counts.size(), row.get());
@@ -77,39 +75,25 @@ struct Exchange {
                 "MPI_Alltoallw");
       const std::vector<std::int32_t> own = all.own_sizes(member);
       std::memcpy(own_sizes.data, own.data(), own.size() * sizeof own[0]);
-      clear_from(received);
     } else {
       run_check(MPI_Alltoallw(rows.data, one.data(), nowhere.data(), pieces.data(), result.data, counts.data(),
                               firsts.data(), plain.data(), comm),
                 "MPI_Alltoallw");
-      std::int64_t returned = 0;
-      for (const int count : counts) returned += count;
-      clear_from(returned);
     }
-  }
-
-  void clear_from(std::int64_t first) const {
-    std::memset(result.data + first * row_bytes, 0, static_cast<std::size_t>(result.spec.bytes() - first * row_bytes));
+    const std::int64_t filled = all.result_rows(dispatches, member) * row_bytes;
+    std::memset(result.data + filled, 0, static_cast<std::size_t>(result.spec.bytes() - filled));
   }
 };
 
 }  // namespace
 
 std::function<void()> exchange_of(MPI_Comm comm, int member, const OpCall& call, std::span<const Tensor> tensors) {
-  const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
-  const auto at = static_cast<std::size_t>(member);
-  auto exchange = std::make_shared<Exchange>();
+  const std::size_t inputs = call.inputs.size();
+  auto exchange =
+      std::make_shared<Exchange>(exchange_operands(call, tensors.first(inputs), tensors.subspan(inputs), member));
   exchange->comm = comm;
   exchange->member = member;
   exchange->members = ranks_of(call);
-  exchange->dispatches = call.kind == dispatch_tokens_kind;
-  exchange->rows = tensors[2 * at];
-  exchange->sizes = tensors[2 * at + 1];
-  exchange->result = outputs[exchange->dispatches ? 2 * at : at];
-  if (exchange->dispatches) exchange->own_sizes = outputs[2 * at + 1];
-  const TensorSpec& own = exchange->dispatches ? exchange->rows.spec : exchange->result.spec;
-  exchange->own_rows = own.shape[0];
-  exchange->row_bytes = own.bytes() / own.shape[0];
   if (exchange->rows.data == nullptr || exchange->sizes.data == nullptr || exchange->result.data == nullptr ||
       (exchange->dispatches && exchange->own_sizes.data == nullptr))
     throw BackendError(fmt::format("mpi: {} '{}': a tensor of rank {} is not in its process", call.kind.name,

@@ -117,30 +117,25 @@ std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tens
 
 ExchangeTasks exchange_tasks(const OpCall& call, std::span<const Tensor> tensors, int member) {
   const int ranks = ranks_of(call);
-  const bool dispatches = call.kind == dispatch_tokens_kind;
-  const auto input = [&](int of, int operand) { return tensors[static_cast<std::size_t>(2 * of + operand)]; };
-  const std::span<const Tensor> outputs = tensors.subspan(call.inputs.size());
-  const Tensor& result = outputs[static_cast<std::size_t>(dispatches ? 2 * member : member)];
+  const std::span<const Tensor> inputs = tensors.first(call.inputs.size());
+  const ExchangeOperands own = exchange_operands(call, inputs, tensors.subspan(call.inputs.size()), member);
   std::vector<std::int32_t> sizes;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Tensor of_rank = input(rank, 1);
-    const auto* const first = reinterpret_cast<const std::int32_t*>(of_rank.data);
-    sizes.insert(sizes.end(), first, first + of_rank.spec.shape[0]);
+  for (std::size_t input = 1; input < inputs.size(); input += 2) {
+    const auto* const first = reinterpret_cast<const std::int32_t*>(inputs[input].data);
+    sizes.insert(sizes.end(), first, first + inputs[input].spec.shape[0]);
   }
-  const std::int64_t own_rows = dispatches ? input(0, 0).spec.shape[0] : result.spec.shape[0];
-  const TokenRoutes routes(sizes, ranks, own_rows);
-  const std::int64_t row = result.spec.bytes() / result.spec.shape[0];
+  const TokenRoutes routes(sizes, ranks, own.own_rows);
   ExchangeTasks tasks;
-  std::int64_t filled = 0;
-  for (const RowRun& run : dispatches ? routes.received(member) : routes.sent(member)) {
-    const std::int64_t from = dispatches ? run.own : run.there, to = dispatches ? run.there : run.own;
-    tasks.copies.push_back({input(run.member, 0).data + from * row, result.data + to * row, run.rows * row});
-    filled = to + run.rows;
+  for (const RowRun& run : own.dispatches ? routes.received(member) : routes.sent(member)) {
+    const std::int64_t from = own.dispatches ? run.own : run.there, to = own.dispatches ? run.there : run.own;
+    tasks.copies.push_back({inputs[2 * static_cast<std::size_t>(run.member)].data + from * own.row_bytes,
+                            own.result.data + to * own.row_bytes, run.rows * own.row_bytes});
   }
-  tasks.cleared = {result.data + filled * row, result.data + result.spec.bytes()};
-  if (dispatches) {
-    const std::vector<std::int32_t> own = routes.own_sizes(member);
-    std::memcpy(outputs[static_cast<std::size_t>(2 * member + 1)].data, own.data(), own.size() * sizeof own[0]);
+  tasks.cleared = {own.result.data + routes.result_rows(own.dispatches, member) * own.row_bytes,
+                   own.result.data + own.result.spec.bytes()};
+  if (own.dispatches) {
+    const std::vector<std::int32_t> of_experts = routes.own_sizes(member);
+    std::memcpy(own.own_sizes.data, of_experts.data(), of_experts.size() * sizeof of_experts[0]);
   }
   return tasks;
 }

@@ -68,6 +68,18 @@ std::vector<ValueId> return_tokens(Program& program, const TokenExchange& attrib
   return appended(program, std::move(call));
 }
 
+ExchangeOperands exchange_operands(const OpCall& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+                                   int member) {
+  const auto at = static_cast<std::size_t>(member);
+  ExchangeOperands operands{call.kind == dispatch_tokens_kind, inputs[2 * at], inputs[2 * at + 1]};
+  operands.result = outputs[operands.dispatches ? 2 * at : at];
+  if (operands.dispatches) operands.own_sizes = outputs[2 * at + 1];
+  const TensorSpec& own = operands.dispatches ? operands.rows.spec : operands.result.spec;
+  operands.own_rows = own.shape[0];
+  operands.row_bytes = own.bytes() / own.shape[0];
+  return operands;
+}
+
 TokenRoutes::TokenRoutes(std::span<const std::int32_t> sizes, int members, std::int64_t rows)
     : members_(members), experts_(static_cast<int>(sizes.size()) / members), sizes_(sizes.begin(), sizes.end()) {
   for (int member = 0; member < members; ++member) {
@@ -117,6 +129,12 @@ std::vector<RowRun> TokenRoutes::received(int member) const {
     }
   }
   return runs;
+}
+
+std::int64_t TokenRoutes::result_rows(bool dispatches, int member) const {
+  std::int64_t rows = 0;
+  for (const RowRun& run : dispatches ? received(member) : sent(member)) rows += run.rows;
+  return rows;
 }
 
 std::vector<std::int32_t> TokenRoutes::own_sizes(int member) const {

@@ -57,6 +57,17 @@ std::vector<ValueId> return_tokens(Program& program, const TokenExchange& attrib
 
 // For backends; the textbook does not use it.
 
+/// What one member of an exchange has.
+struct ExchangeOperands {
+  bool dispatches = true;                 ///< or returns
+  Tensor rows, sizes, result, own_sizes;  ///< own_sizes: of a dispatch
+  std::int64_t own_rows = 0;              ///< that every member has of its own
+  std::int64_t row_bytes = 0;
+};
+/// `inputs`, `outputs`: of all members.
+[[nodiscard]] ExchangeOperands exchange_operands(const OpCall& call, std::span<const Tensor> inputs,
+                                                 std::span<const Tensor> outputs, int member);
+
 /// Rows of one expert that go from a member's own rows to the rank that has it.
 struct RowRun {
   int member = 0;          ///< at the other end
@@ -75,6 +86,8 @@ class TokenRoutes {
   /// What `member` sends, by expert, and what it gets, by its own experts and then by member. No run is empty.
   [[nodiscard]] std::vector<RowRun> sent(int member) const;
   [[nodiscard]] std::vector<RowRun> received(int member) const;
+  /// How many rows of a member's result there are; the rest of them are 0.
+  [[nodiscard]] std::int64_t result_rows(bool dispatches, int member) const;
   /// How many rows `member` gets for each of its experts.
   [[nodiscard]] std::vector<std::int32_t> own_sizes(int member) const;
 
