@@ -24,7 +24,8 @@ struct Sharing {
 /// Every axis alone, and the products of several.
 std::vector<Sharing> sharings() {
   return {{1, {2, false}},  {1, {2, true}}, {2, {}},        {2, {2, true}},
-          {1, {.fsdp = 2}}, {1, {.ep = 2}}, {1, {.cp = 2}}, {1, {.pp = 2}}};
+          {1, {.fsdp = 2}}, {1, {.ep = 2}}, {1, {.cp = 2}}, {1, {.cp = 2, .passes_keys = true}},
+          {1, {.pp = 2}}};
 }
 
 Case shared_case(Case c, const Sharing& sharing) {
