@@ -14,8 +14,8 @@ std::vector<BackendEntry> built_in_backends(const char* argv0) {
   entry.open = [](const OpenRequest&) { return open_cpu_backend(); };
   entry.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16", "mxfp8", "nvfp4"}; };
   entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
-  entry.take_share = [](int place, int processes) {
-    const CpuShare share = take_cpu_share(place, processes);
+  entry.take_share = [](Processes& processes) {
+    const CpuShare share = take_cpu_share(processes.share().place, processes.share().processes);
     (void)cpu::usable_isa();  // found in a child: forked before there are threads whose locks it could wait for
     return DeviceShare{[threads = share.threads] { return open_cpu_backend(threads); }, share.oversubscribed};
   };

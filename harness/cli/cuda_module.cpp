@@ -126,6 +126,20 @@ const cuda::Module& module_at(const fs::path& file) {
   return module;
 }
 
+DeviceShare share_of(const cuda::Module& module, Processes& processes) {
+  make_nccl_findable();
+  const cuda::OpenOptions device{.ordinal = module.process_device(processes.place_on_host())};
+  DeviceShare share;
+  share.open = [&module, device] { return module.open(device); };
+  share.collectives = [&module, &processes, device](int ranks) {
+    return module.open_process_collectives({processes, processes.rank(), ranks, device});
+  };
+  for (const cuda::LoadedLibrary& library : module.libraries()) {
+    if (library.name == "nccl") share.libraries.emplace_back(library.name, library.version);
+  }
+  return share;
+}
+
 }  // namespace
 
 std::string missing_library(const std::string& complaint) {
@@ -191,6 +205,8 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
       return module_at(file).open_ranks({what.ranks, what.is_virtual, {.ordinal = what.device.ordinal}});
     };
     entry.has_virtual_ranks = true;
+    entry.take_share = [file](Processes& processes) { return share_of(module_at(file), processes); };
+    entry.process_stall_limit_s = 120.0;  // cuDNN compiles attention, and NCCL connects hosts
     entry.libraries = [file] {
       make_nccl_findable();
       std::vector<ModuleReport> reports;

@@ -34,10 +34,15 @@ struct RankRequest {
   OpenRequest device{};     ///< rank 0's
 };
 
-/// What one of several processes of a host has of a device.
+/// What one of several processes has for its rank: a share of the processors of its host, or a device.
 struct DeviceShare {
   std::function<std::unique_ptr<Backend>()> open;  ///< throws BackendError
   bool is_oversubscribed = false;                  ///< there are more processes than can run at a time
+  /// Its collectives with the first `ranks` processes, which all call it. No function: those of the processes
+  /// themselves.
+  std::function<std::unique_ptr<RankCollectives>(int ranks)> collectives = {};
+  /// What those use and the device doesn't tell of: names and versions.
+  std::vector<std::pair<std::string, std::string>> libraries = {};
 };
 
 /// A backend that --device can name.
@@ -56,9 +61,12 @@ struct BackendEntry {
   bool ranks_have_processors = false;  ///< of their own, whatever this process may run on
   /// A rank of those that makes no progress for so long is lost.
   double rank_stall_limit_s = 15.0;
-  /// Takes for this process a share of the processors, the `place`-th of so many, which the backend is
-  /// then opened on. Called before anything else is opened. No function: it has no ranks in several processes.
-  std::function<DeviceShare(int place, int processes)> take_share = {};
+  /// Takes for this process its share, which the backend is then opened on. Called before anything else is opened;
+  /// the processes outlive what it returns. Throws BackendError. No function: it has no ranks in several processes.
+  std::function<DeviceShare(Processes& processes)> take_share = {};
+  /// One of several processes that comes no further for so long is lost. What it does of its own counts: making plans,
+  /// meeting its peers.
+  double process_stall_limit_s = 15.0;
   bool has_virtual_ranks = false;  ///< several of its ranks can share one device
   /// Finds out what processes that open the backend would otherwise each find out, and leaves it in the environment of
   /// children. Called before one is started; throws BackendError. No function: there is nothing.

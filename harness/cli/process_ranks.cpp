@@ -49,12 +49,16 @@ class DescribedBackend final : public ForwardingBackend {
 
 }  // namespace
 
-ProcessRanks::ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& cpu, std::string build,
+ProcessRanks::ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& backend, std::string build,
                            double limit_s)
-    : processes_(std::move(processes)), build_(std::move(build)), limit_s_(limit_s) {
-  const Processes::Share share = processes_->share();
-  if (!cpu.take_share) throw BackendError(fmt::format("the {} backend has no ranks in several processes", cpu.name));
-  share_ = cpu.take_share(share.place, share.processes);
+    : processes_(std::move(processes)),
+      devices_(backend.name == "cpu" ? "CPUs" : "GPUs"),
+      build_(std::move(build)),
+      limit_s_(limit_s) {
+  if (!backend.take_share)
+    throw BackendError(fmt::format("the {} backend has no ranks in several processes", backend.name));
+  share_ = backend.take_share(*processes_);
+  if (!share_.collectives) share_.collectives = [this](int ranks) { return processes_->collectives(ranks); };
 }
 
 ProcessRanks::~ProcessRanks() {
@@ -64,6 +68,7 @@ ProcessRanks::~ProcessRanks() {
 std::unique_ptr<Backend> ProcessRanks::described(std::unique_ptr<Backend> inner) const {
   DeviceInfo info = inner->device();
   info.libraries.emplace_back("mpi", processes_->library());
+  info.libraries.insert(info.libraries.end(), share_.libraries.begin(), share_.libraries.end());
   info.properties.emplace_back("processes", std::to_string(processes_->size()));
   if (share_.is_oversubscribed) info.properties.emplace_back(oversubscribed_property, "on");
   Backend& held = *inner;
@@ -76,7 +81,7 @@ ServerSetup ProcessRanks::setup() {
   setup.hello.host = host_name();
   setup.hello.pid = static_cast<int>(::getpid());
   setup.open_backend = [this] { return described(share_.open()); };
-  setup.open_collectives = [this](int ranks) { return processes_->collectives(ranks); };
+  setup.open_collectives = share_.collectives;
   return setup;
 }
 
@@ -96,20 +101,21 @@ void ProcessRanks::greet() {
   for (int rank = 1; rank < processes_->size(); ++rank) channels.push_back(&processes_->channel(rank));
   ranks_ = std::make_unique<RemoteRanks>(std::move(channels), setup().hello, limit_s_);
   notes_ = ranks_->notes();
-  notes_.insert(notes_.begin(), fmt::format("{} processes, joined by {}, are the ranks of this run, on CPUs",
-                                            processes_->size(), processes_->library()));
+  notes_.insert(notes_.begin(), fmt::format("{} processes, joined by {}, are the ranks of this run, on {}",
+                                            processes_->size(), processes_->library(), devices_));
   if (share_.is_oversubscribed)
     notes_.emplace_back(
         "there are more processes than processors: they wait for each other, and the figures say nothing of as many "
         "devices");
 }
 
-BackendEntry ProcessRanks::entry(const BackendEntry& cpu) {
-  BackendEntry entry = cpu;
+BackendEntry ProcessRanks::entry(const BackendEntry& backend) {
+  BackendEntry entry = backend;
   entry.open = [this](const OpenRequest&) { return described(share_.open()); };
   entry.open_ranks = [this](const RankRequest& what) { return ranks_->open(what.ranks); };
   entry.ranks_have_processors = true;  // or greet() has said that they have not
   entry.rank_stall_limit_s = 1e9;      // the processes are watched one by one
+  entry.has_virtual_ranks = false;
   return entry;
 }
 

@@ -17,9 +17,9 @@ namespace gpubench {
 
 class ProcessRanks {
  public:
-  /// `cpu`: the backend of which each process opens its share. `build`: told to process 0, which compares. `limit_s`:
+  /// `backend`: of which each process opens its share. `build`: told to process 0, which compares. `limit_s`:
   /// how long a process may be silent, and all may come no further; 0: for ever.
-  ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& cpu, std::string build, double limit_s);
+  ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& backend, std::string build, double limit_s);
   ProcessRanks(const ProcessRanks&) = delete;
   ProcessRanks& operator=(const ProcessRanks&) = delete;
   ~ProcessRanks();
@@ -34,7 +34,7 @@ class ProcessRanks {
   /// What greet() found worth a word.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   /// The backend's entry with the ranks of these processes.
-  [[nodiscard]] BackendEntry entry(const BackendEntry& cpu);
+  [[nodiscard]] BackendEntry entry(const BackendEntry& backend);
   /// Ends all processes; to be called last, once all that is to be said has been. Does not return where one of them is
   /// lost, or `at_once`: then all are ended with this exit code, whatever they do.
   void end(int code, bool at_once = false);
@@ -44,6 +44,7 @@ class ProcessRanks {
   [[nodiscard]] std::unique_ptr<Backend> described(std::unique_ptr<Backend> inner) const;
 
   std::unique_ptr<Processes> processes_;
+  std::string devices_;  // "CPUs"
   DeviceShare share_;
   std::string build_;
   double limit_s_;

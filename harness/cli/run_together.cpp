@@ -15,41 +15,53 @@
 namespace gpubench {
 namespace {
 
-const BackendEntry& shared_backend(const Options& options, const Environment& environment, const LauncherPlace& place) {
-  if (options.device != "auto" && options.device != "cpu")
-    throw UsageError(fmt::format(
-        "--device: ranks in several processes ({}, {} of them) are of CPUs; take --device cpu, or one process for all "
-        "GPUs of a machine",
-        place.launcher, place.processes));
+void expect_shareable(const Options& options, const LauncherPlace& place) {
+  if (options.device.starts_with("cuda:"))
+    throw UsageError(
+        fmt::format("--device {}: each of several processes ({}, {} of them) takes the GPU of its place on its host; "
+                    "expected --device cuda",
+                    visible(options.device), place.launcher, place.processes));
+  if (options.selection.virtual_ranks)
+    throw UsageError(fmt::format("--virtual-ranks: they are of one process, and {} started {}; start one",
+                                 place.launcher, place.processes));
   if (!options.implementations.empty())
     throw UsageError(
         fmt::format("--impl: an implementation under test runs in one process, and {} started {}; start one",
                     place.launcher, place.processes));
-  for (const BackendEntry& entry : environment.backends) {
-    if (entry.name == "cpu" && entry.take_share) return entry;
-  }
-  throw CannotMeasure(fmt::format("{} started {} processes, and this program has no ranks in several", place.launcher,
-                                  place.processes));
+}
+
+const BackendEntry& shared_backend(const Options& options, const Environment& environment, const LauncherPlace& place) {
+  const DeviceChoice choice = choose_device(options.device, environment);
+  if (choice.backend->take_share) return *choice.backend;
+  throw CannotMeasure(fmt::format("{} started {} processes, and the {} backend has no ranks in several", place.launcher,
+                                  place.processes, choice.backend->name));
 }
 
 }  // namespace
 
 int act_together(Options options, const Environment& environment, const LauncherPlace& place,
                  const std::function<int(const Options&, const Environment&)>& act) {
-  const BackendEntry& cpu = shared_backend(options, environment, place);
-  const double limit_s = options.deadline_s.value_or(cpu.rank_stall_limit_s);
+  expect_shareable(options, place);
   if (!environment.join_processes)
     throw CannotMeasure(
         fmt::format("{} started {} processes, and this program joins none", place.launcher, place.processes));
+  const BackendEntry* backend = nullptr;
   std::unique_ptr<ProcessRanks> ranks;
-  try {
-    ranks = std::make_unique<ProcessRanks>(environment.join_processes(place, limit_s), cpu,
-                                           fmt::format("{} {}", GPUBENCH_BUILD_ID, environment.revision), limit_s);
-  } catch (const BackendError& e) {
+  const auto refuse = [&](const std::exception& e) {
     // Each that cannot join says so: process 0 may be able to, and waits for it.
     if (place.rank > 0)
       environment.err << fmt::format("gpubench: process {}: {}", place.rank, visible(e.what())) << std::endl;
     throw CannotMeasure(e.what());
+  };
+  try {
+    backend = &shared_backend(options, environment, place);
+    const double limit_s = options.deadline_s.value_or(backend->process_stall_limit_s);
+    ranks = std::make_unique<ProcessRanks>(environment.join_processes(place, limit_s), *backend,
+                                           fmt::format("{} {}", GPUBENCH_BUILD_ID, environment.revision), limit_s);
+  } catch (const CannotMeasure& e) {
+    refuse(e);
+  } catch (const BackendError& e) {
+    refuse(e);
   }
   if (!ranks->reports()) {
     ranks->serve();
@@ -66,8 +78,8 @@ int act_together(Options options, const Environment& environment, const Launcher
   }
   for (const std::string& note : ranks->notes()) environment.err << "note: " << visible(note) << std::endl;
   Environment together = environment;
-  together.backends = {ranks->entry(cpu)};
-  options.device = cpu.name;
+  together.backends = {ranks->entry(*backend)};
+  options.device = backend->name;
   options.isolate = false;
   options.started_by = fmt::format("{} {} ", place.launcher == "srun" ? "srun -n" : "mpirun -np", place.processes);
   options.selection.processes = place.processes;

@@ -84,7 +84,7 @@ void tell_excepts(const SelectedSuites& suites, const Environment& environment) 
 }
 
 void expect_devices_for(const Selection& selection, const DeviceChoice& device) {
-  if (device.devices == 0 || selection.virtual_ranks) return;
+  if (device.devices == 0 || selection.virtual_ranks || selection.processes) return;  // of processes, one has one
   for (const int ranks : selection.ranks) {
     if (device.ordinal + ranks <= device.devices) continue;
     throw UsageError(fmt::format(

@@ -91,9 +91,9 @@ struct RankSet {
   DeviceInfo device = {};
   /// Caveats on every number: "oversubscribed", "virtual".
   std::vector<std::string> flags = {};
-  /// What the queues tell is the time of a host's steady clock, where the rank is: it stands for the time here as well,
-  /// which would include the way there and back.
-  bool timed_by_their_hosts = false;
+  /// What the queues tell is taken where the ranks are, in other processes: it stands for the time here as well, which
+  /// would include the way there and back.
+  bool timed_where_they_are = false;
 };
 
 // How the threads of ranks wait for each other, so that a failure ends every wait.

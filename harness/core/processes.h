@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/backend.h"
+#include "harness/core/communicator.h"
+#include "harness/core/mesh.h"
 #include "harness/core/program.h"
 
 namespace gpubench {
@@ -42,6 +43,9 @@ class RankCollectives {
   virtual void run(const Launch& launch, bool beside_compute) = 0;
   /// Returns once all of these processes are here. Throws as `run`.
   virtual void align() = 0;
+  /// What the lanes of this process's rank are put on, collectives among them; null: the host's own threads run them.
+  /// Called on the thread that uses it.
+  [[nodiscard]] virtual RankQueues* queues() { return nullptr; }
 };
 
 /// The processes of one run, seen by one of them.
@@ -60,11 +64,15 @@ class Processes {
     int processes = 1;
   };
   [[nodiscard]] virtual Share share() const = 0;
+  /// Which of the processes of its host this one is, in the order of their ranks.
+  [[nodiscard]] virtual int place_on_host() const = 0;
 
   /// To process `rank`, of process 0; to process 0, of any other.
   [[nodiscard]] virtual Channel& channel(int rank) = 0;
   /// The first `ranks` processes call it at the same time. Throws BackendError.
   [[nodiscard]] virtual std::unique_ptr<RankCollectives> collectives(int ranks) = 0;
+  /// What the first member has in `bytes`, to those of all; all members call it at the same time. Throws BackendError.
+  virtual void broadcast(const RankGroup& members, std::span<std::byte> bytes) = 0;
 
   /// Leaves them in good order; all call it, and nothing else afterwards.
   virtual void finish() = 0;

@@ -154,7 +154,11 @@ std::string libraries_text(const DeviceInfo& device) {
   return text;
 }
 
-/// All ranks together. Memory: as if each had as little as the one with the least; ranks of a host share its memory.
+/// Where a device of its own is on its host; empty for processors.
+std::string bus_of(const DeviceInfo& device) { return property(device, "pci_bus_id"); }
+
+/// All ranks together. Memory: as if each had as little as the one with the least; ranks of a host share its memory,
+/// unless each has a device of its own.
 DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const std::string> hosts) {
   DeviceInfo all = devices.front();
   std::map<std::string, std::int64_t> on_host;
@@ -162,7 +166,9 @@ DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const std:
   const auto ranks = static_cast<std::int64_t>(devices.size());
   all.units = 0;
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    const std::int64_t sharing = on_host[hosts[rank]];
+    const bool is_own = !bus_of(devices[rank]).empty();
+    const std::int64_t sharing = is_own ? 1 : on_host[hosts[rank]];
+    if (is_own && rank > 0) all.cache_bytes += devices[rank].cache_bytes;
     all.units += devices[rank].units;
     all.memory_bytes =
         std::min(rank == 0 ? INT64_MAX : all.memory_bytes, ranks * (devices[rank].memory_bytes / sharing));
@@ -223,8 +229,16 @@ void RemoteRanks::compare_devices() {
     MessageReader reader(answer);
     devices.push_back(get_device(reader));
   }
-  for (std::size_t rank = 1; rank < devices.size(); ++rank) {
+  std::map<std::pair<std::string, std::string>, std::size_t> taken;  // by host and bus
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const std::string& name = processes_[rank]->name();
+    if (const std::string bus = bus_of(devices[rank]); !bus.empty()) {
+      const auto [by, fresh] = taken.try_emplace({hosts_[rank], bus}, rank);
+      if (!fresh)
+        throw BackendError(
+            fmt::format("{} has the GPU of process {}: {} of {}; start no more processes on a host than it has GPUs",
+                        name, by->second, bus, hosts_[rank]));
+    }
     const std::string there = libraries_text(devices[rank]), here = libraries_text(devices.front());
     if (there != here)
       throw BackendError(fmt::format("{} has other libraries: {} there, {} in process 0", name, there, here));
@@ -260,7 +274,7 @@ RankSet RemoteRanks::open(int ranks) {
   }
   set.communicator = std::make_unique<RemoteCommunicator>(std::move(all), watch_);
   set.device = together(devices, std::span(hosts_).first(members.size()));
-  set.timed_by_their_hosts = true;
+  set.timed_where_they_are = true;
   return set;
 }
 

@@ -73,12 +73,13 @@ class ServedLanes {
   ServedLanes(const ServedLanes&) = delete;
   ServedLanes& operator=(const ServedLanes&) = delete;
 
-  /// Runs the programs one after the other: nanoseconds. `align`: once all ranks of the set are here. Throws what an op
-  /// threw, after all collectives have been run.
+  /// Runs the programs one after the other: nanoseconds. `align`: once all ranks of the set are here; then a rank that
+  /// has queues runs them there. Throws what an op threw: of the host's own lanes after all collectives have been run.
   [[nodiscard]] double time(Backend& backend, RankCollectives& collectives, std::span<const ServedProgram* const> order,
                             bool align);
 
  private:
+  [[nodiscard]] double time_on(RankQueues& queues, std::span<const ServedProgram* const> order);
   void compute(const LaneStep& step);
   void communicate(const LaneStep& step, bool beside_compute);
   void run(const RankProgram& program);

@@ -253,7 +253,7 @@ class RankGroupBackend final : public Backend {
     if (queues != nullptr) queues->begin();
     for (std::int64_t run = 0; run < runs; ++run) run_next();
     const std::optional<double> device_ns = queues == nullptr ? std::nullopt : std::optional(queues->end());
-    const double wall_ns = device_ns && set_.timed_by_their_hosts ? *device_ns : ns_since(begin);
+    const double wall_ns = device_ns && set_.timed_where_they_are ? *device_ns : ns_since(begin);
     return {device_ns.value_or(wall_ns), wall_ns};
   }
 

@@ -25,6 +25,11 @@ struct OpenedDevice {
 /// "virtual".
 [[nodiscard]] RankSet open_cuda_ranks(const RankOptions& options);
 
+/// Module::process_device.
+[[nodiscard]] int process_device(int place_on_host);
+/// Module::open_process_collectives.
+[[nodiscard]] std::unique_ptr<RankCollectives> open_process_collectives(const ProcessRank& rank);
+
 /// cudart, cuBLASLt and cuDNN as they are loaded.
 [[nodiscard]] std::vector<LoadedLibrary> loaded_libraries();
 /// These and NCCL, which is loaded for the purpose where it is found.

@@ -1,8 +1,11 @@
 #include "reference/cuda/cuda_communicator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "harness/core/error.h"
@@ -51,7 +54,7 @@ class RankStreams final : public RankQueues {
   }
 
   void begin() override {
-    communicator_.gate().close(rank_, compute_);
+    communicator_.close_gate(rank_, compute_);
     enqueued_ = 0;
     communicator_.align(rank_, compute_);
     check(cudaEventRecord(begin_.get(), compute_), "recording an event");
@@ -59,7 +62,7 @@ class RankStreams final : public RankQueues {
 
   [[nodiscard]] double end() override {
     check(cudaEventRecord(end_.get(), compute_), "recording an event");
-    communicator_.gate().arrive(rank_);
+    communicator_.arrive_at_gate(rank_);
     communicator_.wait(rank_, compute_);
     float ms = 0.0F;
     check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "reading the time between two events");
@@ -113,7 +116,7 @@ class RankStreams final : public RankQueues {
   }
   // Longer intervals begin while they are enqueued; the device has enough to do by then.
   void count() {
-    if (++enqueued_ == StartGate::most_waiting) communicator_.gate().arrive(rank_);
+    if (++enqueued_ == StartGate::most_waiting) communicator_.arrive_at_gate(rank_);
   }
   void communication_waits_for_compute() {
     check(cudaEventRecord(computed_.get(), compute_), "recording an event");
@@ -147,20 +150,20 @@ const OpCall& collective_of(const Plan& plan) {
   return own->call();
 }
 
-StartGate::StartGate(int ranks)
-    : ranks_(ranks), turns_(std::make_unique<Turns[]>(static_cast<std::size_t>(ranks))), opened_(shared_number()) {}
+StartGate::StartGate(std::size_t ranks)
+    : ranks_(ranks), turns_(std::make_unique<Turns[]>(ranks)), opened_(shared_number()) {}
 
-void StartGate::close(int rank, cudaStream_t stream) {
-  const std::uint64_t turn = ++turns_[static_cast<std::size_t>(rank)].closed;
+void StartGate::close(std::size_t place, cudaStream_t stream) {
+  const std::uint64_t turn = ++turns_[place].closed;
   launch_gate(reinterpret_cast<const std::uint64_t*>(opened_.get()), turn, limit_ns, stream);
   check_launch("the gate");
 }
 
-void StartGate::arrive(int rank) {
-  Turns& own = turns_[static_cast<std::size_t>(rank)];
+void StartGate::arrive(std::size_t place) {
+  Turns& own = turns_[place];
   own.arrived = own.closed.load();
   std::uint64_t all = own.arrived;
-  for (int peer = 0; peer < ranks_; ++peer) all = std::min(all, turns_[static_cast<std::size_t>(peer)].arrived.load());
+  for (std::size_t peer = 0; peer < ranks_; ++peer) all = std::min(all, turns_[peer].arrived.load());
   std::uint64_t seen = opened_->load();
   while (seen < all && !opened_->compare_exchange_weak(seen, all)) {
   }
@@ -168,24 +171,33 @@ void StartGate::arrive(int rank) {
 
 void StartGate::reset() {
   std::uint64_t last = 0;
-  for (int rank = 0; rank < ranks_; ++rank) last = std::max(last, turns_[static_cast<std::size_t>(rank)].closed.load());
-  for (int rank = 0; rank < ranks_; ++rank) {
-    turns_[static_cast<std::size_t>(rank)].closed = last;
-    turns_[static_cast<std::size_t>(rank)].arrived = last;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) last = std::max(last, turns_[rank].closed.load());
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    turns_[rank].closed = last;
+    turns_[rank].arrived = last;
   }
   *opened_ = last;
 }
 
-CudaCommunicator::CudaCommunicator(std::vector<int> devices)
-    : devices_(std::move(devices)), gate_(ranks()), waits_(std::make_unique<std::atomic<bool>[]>(devices_.size())) {
-  for (int rank = 0; rank < ranks(); ++rank) {
+CudaCommunicator::CudaCommunicator(RankGroup held, std::vector<int> devices)
+    : held_(std::move(held)),
+      devices_(std::move(devices)),
+      gate_(devices_.size()),
+      waits_(std::make_unique<std::atomic<bool>[]>(devices_.size())) {
+  for (const int rank : held_.members()) {
     use_device_of(rank);
     streams_.push_back(make_urgent_stream());
   }
 }
 
+std::size_t CudaCommunicator::place(int rank) const {
+  const std::optional<int> found = held_.position(rank);
+  if (!found) throw BackendError(fmt::format("cuda: rank {} is in another process", rank));
+  return static_cast<std::size_t>(*found);
+}
+
 void CudaCommunicator::use_device_of(int rank) const {
-  check(cudaSetDevice(devices_.at(static_cast<std::size_t>(rank))), "selecting a rank's device");
+  check(cudaSetDevice(devices_.at(place(rank))), "selecting a rank's device");
 }
 
 void CudaCommunicator::expect_going(int rank) {
@@ -195,7 +207,7 @@ void CudaCommunicator::expect_going(int rank) {
 }
 
 void CudaCommunicator::wait(int rank, cudaStream_t stream) {
-  std::atomic<bool>& waits = waits_[static_cast<std::size_t>(rank)];
+  std::atomic<bool>& waits = waits_[place(rank)];
   waits = true;
   for (int polls = 0; !is_done(stream); ++polls) {
     poll(rank);
@@ -212,11 +224,11 @@ void CudaCommunicator::run(const Launch& launch, int rank) {
 }
 
 bool CudaCommunicator::restart() {
-  for (int rank = 0; rank < ranks(); ++rank) {
+  for (const int rank : held_.members()) {
     use_device_of(rank);
     // What was enqueued before the failure may still run; nobody may take its memory until it has ended.
     if (cudaDeviceSynchronize() != cudaSuccess) return false;
-    waits_[static_cast<std::size_t>(rank)] = false;
+    waits_[place(rank)] = false;
   }
   gate_.reset();
   stopped_ = false;
@@ -225,8 +237,8 @@ bool CudaCommunicator::restart() {
 
 std::vector<int> CudaCommunicator::waiting() const {
   std::vector<int> found;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (waits_[static_cast<std::size_t>(rank)]) found.push_back(rank);
+  for (const int rank : held_.members()) {
+    if (waits_[place(rank)]) found.push_back(rank);
   }
   return found;
 }

@@ -4,12 +4,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "harness/core/communicator.h"
+#include "harness/core/processes.h"
 #include "reference/cuda/runtime.h"
 
 namespace gpubench::cuda {
@@ -45,13 +48,13 @@ class StartGate {
   /// The host needs 5 to 30 us for a step, so most_waiting of them take less than half of this.
   static constexpr std::uint64_t limit_ns = 20'000'000;
 
-  explicit StartGate(int ranks);
+  explicit StartGate(std::size_t ranks);
 
   /// What is put on the stream from now on waits until every rank has arrived as often as this one has closed its gate.
-  /// Called on the rank's thread with its device current.
-  void close(int rank, cudaStream_t stream);
+  /// Called on the rank's thread with its device current. `place`: the rank's among those that share the gates.
+  void close(std::size_t place, cudaStream_t stream);
   /// The rank has put its work behind the gate that it closed last. More calls before the next close() do nothing.
-  void arrive(int rank);
+  void arrive(std::size_t place);
   /// Opens every gate and takes all ranks to the same turn, once none of them is at work.
   void reset();
 
@@ -60,15 +63,15 @@ class StartGate {
     std::atomic<std::uint64_t> closed{0};
     std::atomic<std::uint64_t> arrived{0};
   };
-  int ranks_;
+  std::size_t ranks_;
   std::unique_ptr<Turns[]> turns_;
   std::shared_ptr<std::atomic<std::uint64_t>> opened_;  // pinned: devices read it
 };
 
 class CudaCommunicator : public Communicator {
  public:
-  /// `devices`: the ordinal of each rank's device. Makes a stream on each.
-  explicit CudaCommunicator(std::vector<int> devices);
+  /// `held`: the ranks of this process; `devices`: the ordinal of the device of each. Makes a stream on each.
+  CudaCommunicator(RankGroup held, std::vector<int> devices);
 
   /// Rank `rank`'s part, behind what is on the stream; every rank enqueues the same collectives in the same order.
   /// Called with the rank's device current. Throws RanksStopped after stop().
@@ -79,11 +82,13 @@ class CudaCommunicator : public Communicator {
   /// Returns once everything on the stream is done. Throws RanksStopped after stop(), leaving it undone.
   void wait(int rank, cudaStream_t stream);
 
-  /// What holds the ranks' devices back while an interval is enqueued.
-  [[nodiscard]] StartGate& gate() { return gate_; }
+  /// Holds the rank's device back until all ranks of this process have enqueued an interval (StartGate).
+  void close_gate(int rank, cudaStream_t stream) { gate_.close(place(rank), stream); }
+  void arrive_at_gate(int rank) { gate_.arrive(place(rank)); }
   /// Where a rank's collectives run beside its other work.
-  [[nodiscard]] cudaStream_t stream(int rank) const { return streams_.at(static_cast<std::size_t>(rank)).get(); }
-  [[nodiscard]] int ranks() const { return static_cast<int>(devices_.size()); }
+  [[nodiscard]] cudaStream_t stream(int rank) const { return streams_.at(place(rank)).get(); }
+  /// Those of this process. No other rank may be given to anything here.
+  [[nodiscard]] const RankGroup& held() const { return held_; }
 
   void run(const Launch& launch, int rank) override;
   void stop() override { stopped_ = true; }
@@ -99,9 +104,12 @@ class CudaCommunicator : public Communicator {
   /// Throws RanksStopped after stop(), once the rank has given up.
   void expect_going(int rank);
   void use_device_of(int rank) const;
+  /// Of a rank among those held. Throws BackendError where it is not.
+  [[nodiscard]] std::size_t place(int rank) const;
 
  private:
-  std::vector<int> devices_;
+  RankGroup held_;
+  std::vector<int> devices_;  // by place, as all below
   std::vector<Stream> streams_;
   StartGate gate_;
   std::atomic<bool> stopped_{false};
@@ -115,14 +123,27 @@ class CudaCommunicator : public Communicator {
 
 struct NcclCalls;
 
-/// One rank on each of several GPUs of this machine, by NCCL.
-/// Communicators that block until their work is on a stream, of one rank for each device: for all ranks, and for each
-/// group whose first collective is bound, made of that of all where NCCL can split one. One thread per rank, and
-/// stop() on another thread, which ends calls that hang (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive
-/// it. Throws BackendError with NCCL's words where they cannot be set up, DeviceLost where they are not within
-/// `deadline_s`.
-[[nodiscard]] std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, std::vector<int> devices,
-                                                                       double deadline_s = 60.0);
+/// Ranks that work together by NCCL, a GPU each: all of them in this process, or some.
+struct NcclRanks {
+  int ranks = 0;             ///< of all processes
+  RankGroup held{};          ///< of this one
+  std::vector<int> devices;  ///< ordinals, of those held
+  /// What the first member has in `bytes`, to the processes of all members. Never called where all ranks are held.
+  std::function<void(const RankGroup& members, std::span<std::byte> bytes)> broadcast{};
+  double deadline_s = 60.0;  ///< of setting up a communicator
+};
+/// One rank on each of so many GPUs of this process.
+[[nodiscard]] NcclRanks nccl_ranks_on(std::vector<int> devices);
+
+/// Communicators that block until their work is on a stream: for all ranks, and for each group whose first collective
+/// is bound, made of that of all where NCCL can split one and all ranks are here. One thread per rank, and stop() on
+/// another thread, which ends calls that hang (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive it.
+/// Throws BackendError with NCCL's words where they cannot be set up, DeviceLost where they are not within the
+/// deadline. With several processes, all do it at the same time, and the members of a group bind at the same time.
+[[nodiscard]] std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, NcclRanks ranks);
+
+/// The collectives of this process's one rank, and its two lanes (open_rank_streams) on a stream of their own.
+[[nodiscard]] std::unique_ptr<RankCollectives> open_nccl_collectives(const NcclCalls& calls, const NcclRanks& ranks);
 
 /// The two lanes of a rank as two streams of its device.
 /// Compute steps go to `compute`, collectives to the communicator's stream of the rank, or to `compute` as well where

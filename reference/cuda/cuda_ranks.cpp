@@ -15,7 +15,7 @@ namespace {
 std::unique_ptr<CudaCommunicator> open_nccl(const std::vector<int>& devices, DeviceInfo& device) {
 #ifdef GPUBENCH_HAS_NCCL
   device.libraries.emplace_back("nccl", nccl_version(nccl_calls()));
-  return open_nccl_communicator(nccl_calls(), devices);
+  return open_nccl_communicator(nccl_calls(), nccl_ranks_on(devices));
 #else
   (void)device;
   throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", devices.size()));
@@ -70,6 +70,26 @@ RankSet open_cuda_ranks(const RankOptions& options) {
   }
   if (options.is_virtual) set.flags.emplace_back("virtual");
   return set;
+}
+
+int process_device(int place_on_host) {
+  const int there = device_count();
+  if (there < 1) throw BackendError("cuda: the driver shows no GPU to this process");
+  return place_on_host % there;
+}
+
+std::unique_ptr<RankCollectives> open_process_collectives(const ProcessRank& rank) {
+#ifdef GPUBENCH_HAS_NCCL
+  return open_nccl_collectives(
+      nccl_calls(), {.ranks = rank.ranks,
+                     .held = RankGroup({rank.rank}),
+                     .devices = {rank.device.ordinal},
+                     .broadcast = [&processes = rank.processes](const RankGroup& members, std::span<std::byte> bytes) {
+                       processes.broadcast(members, bytes);
+                     }});
+#else
+  throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", rank.ranks));
+#endif
 }
 
 }  // namespace gpubench::cuda

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/core/communicator.h"
+#include "harness/core/processes.h"
 
 namespace gpubench::cuda {
 
@@ -21,6 +22,14 @@ struct RankOptions {
   int ranks = 1;
   bool is_virtual = false;  ///< all on the first device
   OpenOptions first{};      ///< rank 0's device; the others have the ordinals after it
+};
+
+/// A process's rank, of the first so many of several processes.
+struct ProcessRank {
+  Processes& processes;  ///< outlives what is opened
+  int rank = 0;
+  int ranks = 1;
+  OpenOptions device{};
 };
 
 /// A library that is really loaded.
@@ -36,6 +45,11 @@ struct Module {
   std::unique_ptr<Backend> (*open)(const OpenOptions& options) = nullptr;
   /// Throws as `open`; BackendError with NCCL's words, and Unsupported where NCCL is not there.
   RankSet (*open_ranks)(const RankOptions& options) = nullptr;
+  /// The ordinal of the device that a process takes: that of its place on its host; of what the launcher shows to it
+  /// alone, the only one. Throws BackendError where there is none.
+  int (*process_device)(int place_on_host) = nullptr;
+  /// By NCCL, whose id the processes exchange; all of them call it at the same time. Throws as `open_ranks`.
+  std::unique_ptr<RankCollectives> (*open_process_collectives)(const ProcessRank& rank) = nullptr;
   /// cudart, cuBLASLt, cuDNN, NCCL where it is found; needs no driver.
   std::vector<LoadedLibrary> (*libraries)() = nullptr;
 };

@@ -12,15 +12,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
+#include <map>
 #include <optional>
 #include <thread>
 
 #include "harness/core/error.h"
+#include "reference/cuda/each_rank.h"
 #include "reference/cuda/nccl.h"
 #include "reference/cuda/nccl_token_exchange.h"
 #include "reference/ops/collective.h"
@@ -30,105 +30,46 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
-
-// How long a call may take to return by itself after stop(). Calls take some 10 us, unless they hang.
-constexpr auto grace = std::chrono::milliseconds(500);
-
-/// Work of each rank on a thread of its own: what NCCL does together with the other ranks. The threads share what they
-/// write, so that one that hangs may be left behind.
-class EachRank {
- public:
-  EachRank(int ranks, const std::function<void(int rank)>& work) : shared_(std::make_shared<Shared>()) {
-    shared_->failures.resize(size(ranks));
-    for (int rank = 0; rank < ranks; ++rank) {
-      std::thread([shared = shared_, work, rank] {
-        std::exception_ptr failure;
-        try {
-          work(rank);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        const std::lock_guard lock(shared->mutex);
-        shared->failures[size(rank)] = failure;
-        ++shared->through;
-        shared->changed.notify_all();
-      }).detach();
-    }
-  }
-
-  /// Whether all are through, in one way or another, after `seconds`, or soon after one of them has failed.
-  [[nodiscard]] bool ended_within(double seconds) {
-    std::unique_lock lock(shared_->mutex);
-    const auto all = [this] { return shared_->through == shared_->failures.size(); };
-    (void)shared_->changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return all() || failed(); });
-    return shared_->changed.wait_for(lock, failed() ? grace : Clock::duration(0), all);
-  }
-
-  /// Throws what the first rank that failed has thrown.
-  void rethrow() {
-    const std::lock_guard lock(shared_->mutex);
-    for (const std::exception_ptr& failure : shared_->failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<std::exception_ptr> failures;
-    std::size_t through = 0;
-  };
-  [[nodiscard]] bool failed() const {
-    return std::any_of(shared_->failures.begin(), shared_->failures.end(),
-                       [](const auto& failure) { return failure != nullptr; });
-  }
-
-  std::shared_ptr<Shared> shared_;
-};
+constexpr auto grace = EachRank::grace;
 
 class NcclLaunch final : public LaunchImpl {
  public:
-  NcclLaunch(RankGroup members, std::size_t group, std::vector<NcclSteps> steps,
-             std::vector<NcclTokenExchange> exchanges)
-      : members_(std::move(members)), group_(group), steps_(std::move(steps)), exchanges_(std::move(exchanges)) {}
+  using Steps = std::map<int, NcclSteps>;
+  using Exchanges = std::map<int, NcclTokenExchange>;
+
+  NcclLaunch(std::size_t group, Steps steps, Exchanges exchanges)
+      : group_(group), steps_(std::move(steps)), exchanges_(std::move(exchanges)) {}
   /// The index of its members' communicators.
   [[nodiscard]] std::size_t group() const { return group_; }
-  [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(place(rank)); }
+  [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(rank); }
   /// Null where the launch is of another collective.
   [[nodiscard]] NcclTokenExchange* exchange_of(int rank) const {
-    return exchanges_.empty() ? nullptr : &exchanges_.at(place(rank));
+    return exchanges_.empty() ? nullptr : &exchanges_.at(rank);
   }
 
  private:
-  [[nodiscard]] std::size_t place(int rank) const { return size(members_.position(rank).value()); }
-
-  RankGroup members_;
   std::size_t group_;
-  std::vector<NcclSteps> steps_;                      // by member
-  mutable std::vector<NcclTokenExchange> exchanges_;  // by member, which alone uses its own
+  Steps steps_;                  // by rank, of members that are held
+  mutable Exchanges exchanges_;  // the same; each alone uses its own
 };
 
 class NcclCommunicator final : public CudaCommunicator {
  public:
-  NcclCommunicator(const NcclCalls& calls, std::vector<int> devices, double deadline_s)
-      : CudaCommunicator(devices),
-        nccl_(calls),
-        ordinals_(std::move(devices)),
-        deadline_s_(deadline_s),
-        ranks_(size(ranks())) {
-    for (auto& rank : ranks_) rank = std::make_shared<Rank>();
-    for (int rank = 0; rank < ranks(); ++rank) {
+  NcclCommunicator(const NcclCalls& calls, NcclRanks ranks)
+      : CudaCommunicator(ranks.held, ranks.devices), nccl_(calls), all_(std::move(ranks)) {
+    for (std::size_t i = 0; i < all_.devices.size(); ++i) {
+      const int rank = held()[static_cast<int>(i)];
       use_device_of(rank);
-      ranks_[size(rank)]->token = allocate(sizeof(float));
-      check(cudaMemset(ranks_[size(rank)]->token.get(), 0, sizeof(float)), "clearing a token");
+      Rank& own = *ranks_.emplace(rank, std::make_shared<Rank>()).first->second;
+      own.ordinal = all_.devices[i];
+      own.token = allocate(sizeof(float));
+      check(cudaMemset(own.token.get(), 0, sizeof(float)), "clearing a token");
     }
     try {
-      (void)group_of(RankGroup::first(ranks()));
+      (void)group_of(RankGroup::first(all_.ranks));
     } catch (...) {
-      for (int rank = 0; rank < ranks(); ++rank) {
-        if (!ranks_[size(rank)]->in_call) give_up(rank);
+      for (const auto& [rank, own] : ranks_) {
+        if (!own->in_call) give_up(rank);
       }
       throw;
     }
@@ -150,17 +91,19 @@ class NcclCommunicator final : public CudaCommunicator {
     const std::size_t inputs = call.inputs.size();
     const int members = call.group.size();
     const NcclOperands operands{nccl_, call, tensors.first(inputs), tensors.subspan(inputs), members};
-    std::vector<NcclSteps> steps;
-    std::vector<NcclTokenExchange> exchanges;
+    NcclLaunch::Steps steps;
+    NcclLaunch::Exchanges exchanges;
     for (int member = 0; member < members; ++member) {
+      const int rank = call.group[member];
+      if (!held().contains(rank)) continue;
       if (exchanges_tokens(call.kind)) {
-        use_device_of(call.group[member]);
-        exchanges.push_back(nccl_token_exchange(operands, member));
+        use_device_of(rank);
+        exchanges.emplace(rank, nccl_token_exchange(operands, member));
       } else {
-        steps.push_back(nccl_steps(operands, member));
+        steps.emplace(rank, nccl_steps(operands, member));
       }
     }
-    return std::make_shared<NcclLaunch>(call.group, group_of(call.group), std::move(steps), std::move(exchanges));
+    return std::make_shared<NcclLaunch>(group_of(call.group), std::move(steps), std::move(exchanges));
   }
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
@@ -171,7 +114,7 @@ class NcclCommunicator final : public CudaCommunicator {
   }
 
   void align(int rank, cudaStream_t stream) override {
-    std::byte* token = ranks_[size(rank)]->token.get();
+    std::byte* token = ranks_.at(rank)->token.get();
     grouped({[this, token](ncclComm_t comm, cudaStream_t on) {
               return nccl_.all_reduce(token, token, 1, ncclFloat32, ncclSum, comm, on);
             }},
@@ -181,9 +124,9 @@ class NcclCommunicator final : public CudaCommunicator {
   void stop() override {
     CudaCommunicator::stop();
     const Clock::time_point begin = Clock::now();
-    for (int rank = 0; rank < ranks(); ++rank) {
-      while (ranks_[size(rank)]->in_call && Clock::now() - begin < grace) std::this_thread::yield();
-      if (ranks_[size(rank)]->in_call) give_up(rank);
+    for (const auto& [rank, own] : ranks_) {
+      while (own->in_call && Clock::now() - begin < grace) std::this_thread::yield();
+      if (own->in_call) give_up(rank);
     }
   }
   [[nodiscard]] bool restart() override { return !any_aborted() && CudaCommunicator::restart(); }
@@ -192,7 +135,7 @@ class NcclCommunicator final : public CudaCommunicator {
   void poll(int rank) override { expect_sound(rank, "a collective"); }
 
   void give_up(int rank) override {
-    Rank& own = *ranks_[size(rank)];
+    Rank& own = *ranks_.at(rank);
     if (own.aborted.exchange(true)) return;
     for (ncclComm_t communicator : own.communicators) {
       if (communicator != nullptr) (void)nccl_.comm_abort(communicator);
@@ -203,6 +146,7 @@ class NcclCommunicator final : public CudaCommunicator {
   static constexpr std::size_t all_ranks = 0;  // the group that is set up first
 
   struct Rank {
+    int ordinal = 0;                       // of its device
     std::deque<ncclComm_t> communicators;  // by group; null: the rank is not in it. Never moved: calls write into them
     std::shared_ptr<std::byte> token;      // one number, summed up when ranks line up
     std::atomic<bool> in_call{false};
@@ -226,18 +170,31 @@ class NcclCommunicator final : public CudaCommunicator {
   [[nodiscard]] std::size_t group_of(const RankGroup& members) {
     const auto known = std::find(groups_.begin(), groups_.end(), members);
     if (known != groups_.end()) return static_cast<std::size_t>(known - groups_.begin());
-    for (const auto& rank : ranks_) rank->communicators.push_back(nullptr);
+    for (const auto& [rank, own] : ranks_) own->communicators.push_back(nullptr);
     groups_.push_back(members);
     set_up(members);
     return groups_.size() - 1;
   }
 
+  // All ranks of what is split take part in it, and a group is set up by its members alone where others are elsewhere.
   [[nodiscard]] bool splits() const {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
-    return nccl_.comm_split != nullptr && groups_.size() > 1;
+    return nccl_.comm_split != nullptr && groups_.size() > 1 && holds(groups_.front());
 #else
     return false;
 #endif
+  }
+
+  [[nodiscard]] bool holds(const RankGroup& members) const {
+    return std::ranges::all_of(members.members(), [this](int rank) { return held().contains(rank); });
+  }
+
+  /// Of a communicator of these, made by the first of them.
+  [[nodiscard]] ncclUniqueId id_of(const RankGroup& members) const {
+    ncclUniqueId id{};
+    if (held().contains(members[0])) expect(nccl_.get_unique_id(&id), nullptr, "making an id");
+    if (!holds(members)) all_.broadcast(members, std::as_writable_bytes(std::span(&id, 1)));
+    return id;
   }
 
   /// A rank's part of a set-up: every rank's where all split what they have, else each member's.
@@ -258,16 +215,15 @@ class NcclCommunicator final : public CudaCommunicator {
 
   void set_up(const RankGroup& members) {
     const bool split = splits();
-    ncclUniqueId id{};
-    if (!split) expect(nccl_.get_unique_id(&id), nullptr, "making an id");
-    EachRank all(ranks(), [&nccl = nccl_, ordinals = ordinals_, members, split, id, ranks = ranks_](int rank) {
-      check(cudaSetDevice(ordinals[size(rank)]), "selecting a rank's device");
-      Rank& own = *ranks[size(rank)];
+    const ncclUniqueId id = split ? ncclUniqueId{} : id_of(members);
+    EachRank all(held().members(), [&nccl = nccl_, members, split, id, ranks = ranks_](int rank) {
+      Rank& own = *ranks.at(rank);
+      check(cudaSetDevice(own.ordinal), "selecting a rank's device");
       const InCall in_call(own);
       expect_success(nccl, join(nccl, members, split, id, rank, own), nullptr, "setting up a communicator");
     });
-    const bool ended = all.ended_within(deadline_s_);
-    std::string why = fmt::format("cuda: NCCL has not set up {} ranks within {:g} s", members.size(), deadline_s_);
+    const bool ended = all.ended_within(all_.deadline_s);
+    std::string why = fmt::format("cuda: NCCL has not set up {} ranks within {:g} s", members.size(), all_.deadline_s);
     try {
       all.rethrow();
     } catch (const BackendError& e) {
@@ -279,20 +235,20 @@ class NcclCommunicator final : public CudaCommunicator {
   }
 
   [[nodiscard]] bool any_aborted() const {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->aborted.load(); });
+    return std::ranges::any_of(ranks_, [](const auto& rank) { return rank.second->aborted.load(); });
   }
 
   // Ending is something that ranks do together; where one has aborted the others would wait for ever.
   void tear_down() {
     constexpr double patience_s = 10.0;
     if (any_aborted()) {
-      for (int rank = 0; rank < ranks(); ++rank) give_up(rank);
+      for (const int rank : held().members()) give_up(rank);
       return;
     }
-    EachRank all(ranks(), [&nccl = nccl_, ordinals = ordinals_, ranks = ranks_](int rank) {
-      check(cudaSetDevice(ordinals[size(rank)]), "selecting a rank's device");
-      std::deque<ncclComm_t>& own = ranks[size(rank)]->communicators;
-      for (auto communicator = own.rbegin(); communicator != own.rend(); ++communicator) {
+    EachRank all(held().members(), [&nccl = nccl_, ranks = ranks_](int rank) {
+      Rank& own = *ranks.at(rank);
+      check(cudaSetDevice(own.ordinal), "selecting a rank's device");
+      for (auto communicator = own.communicators.rbegin(); communicator != own.communicators.rend(); ++communicator) {
         if (*communicator == nullptr) continue;
         (void)nccl.comm_finalize(*communicator);
         (void)nccl.comm_destroy(*communicator);
@@ -304,7 +260,7 @@ class NcclCommunicator final : public CudaCommunicator {
   // NCCL wants to know how many rows go where, so the host waits for the sizes: as implementations for training do. No
   // gate may hold the device back then.
   void enqueue_exchange(NcclTokenExchange& exchange, std::size_t group, int rank, cudaStream_t stream) {
-    gate().arrive(rank);
+    arrive_at_gate(rank);
     grouped({exchange.gather()}, group, rank, stream);
     check(cudaMemcpyAsync(exchange.counted.data(), exchange.table.get(),
                           exchange.counted.size() * sizeof exchange.counted[0], cudaMemcpyDeviceToHost, stream),
@@ -317,7 +273,7 @@ class NcclCommunicator final : public CudaCommunicator {
 
   void grouped(const NcclSteps& steps, std::size_t group, int rank, cudaStream_t stream) {
     if (steps.empty()) return;
-    Rank& own = *ranks_[size(rank)];
+    Rank& own = *ranks_.at(rank);
     ncclComm_t communicator = own.communicators[group];
     ncclResult_t result = ncclSuccess;
     ncclResult_t ended = ncclSuccess;
@@ -337,7 +293,7 @@ class NcclCommunicator final : public CudaCommunicator {
 
   /// Throws DeviceLost where one of the rank's communicators has met an error: it is beyond repair.
   void expect_sound(int rank, const char* what) {
-    for (ncclComm_t communicator : ranks_[size(rank)]->communicators) {
+    for (ncclComm_t communicator : ranks_.at(rank)->communicators) {
       if (communicator == nullptr) continue;
       ncclResult_t state = ncclSuccess;
       expect(nccl_.comm_get_async_error(communicator, &state), communicator, "asking for a communicator's state");
@@ -362,17 +318,20 @@ class NcclCommunicator final : public CudaCommunicator {
   }
 
   const NcclCalls& nccl_;
-  std::vector<int> ordinals_;
-  double deadline_s_;
+  NcclRanks all_;
   std::vector<RankGroup> groups_;
-  std::vector<std::shared_ptr<Rank>> ranks_;  // held by threads that hang, too
+  std::map<int, std::shared_ptr<Rank>> ranks_;  // of this process; held by threads that hang, too
 };
 
 }  // namespace
 
-std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, std::vector<int> devices,
-                                                         double deadline_s) {
-  return std::make_unique<NcclCommunicator>(calls, std::move(devices), deadline_s);
+NcclRanks nccl_ranks_on(std::vector<int> devices) {
+  const auto ranks = static_cast<int>(devices.size());
+  return {ranks, RankGroup::first(ranks), std::move(devices)};
+}
+
+std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, NcclRanks ranks) {
+  return std::make_unique<NcclCommunicator>(calls, std::move(ranks));
 }
 
 }  // namespace gpubench::cuda

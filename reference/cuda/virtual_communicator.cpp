@@ -121,7 +121,7 @@ class VirtualLaunch final : public LaunchImpl {
 class VirtualCommunicator final : public CudaCommunicator {
  public:
   VirtualCommunicator(int ranks, int ordinal)
-      : CudaCommunicator(std::vector<int>(static_cast<std::size_t>(ranks), ordinal)),
+      : CudaCommunicator(RankGroup::first(ranks), std::vector<int>(static_cast<std::size_t>(ranks), ordinal)),
         all_(points_.of(RankGroup::first(ranks))) {}
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {

@@ -43,13 +43,14 @@ class MpiProcesses final : public Processes {
       const bool talk = (rank_ == 0) != (peer == 0);
       channels_.push_back(talk ? open_channel(messages_->get(), peer, send_limit_s) : nullptr);
     }
-    find_share();
+    look_at_host();
   }
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string library() const override { return library_; }
   [[nodiscard]] Share share() const override { return share_; }
+  [[nodiscard]] int place_on_host() const override { return place_on_host_; }
   [[nodiscard]] Channel& channel(int rank) override {
     if (rank < 0 || rank >= size_ || channels_[static_cast<std::size_t>(rank)] == nullptr)
       throw BackendError(fmt::format("there is no channel between processes {} and {}", rank_, rank));
@@ -59,6 +60,11 @@ class MpiProcesses final : public Processes {
     if (ranks < 1 || ranks > size_ || rank_ >= ranks)
       throw BackendError(fmt::format("{} ranks are asked for, of {} processes, by process {}", ranks, size_, rank_));
     return open_collectives(collectives_->get(), ranks, library_.starts_with("Open MPI") ? "openmpi" : "mpich");
+  }
+  void broadcast(const RankGroup& members, std::span<std::byte> bytes) override {
+    constexpr int first = 0, own_tag = 1;  // collectives() may be making another at the same time
+    const std::unique_ptr<HeldComm> comm = communicator_of(collectives_->get(), members.members(), own_tag);
+    check(MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, first, comm->get()), "MPI_Bcast");
   }
 
   void finish() override {
@@ -79,14 +85,14 @@ class MpiProcesses final : public Processes {
     return std::make_unique<HeldComm>(duplicate);
   }
 
-  void find_share() {
+  void look_at_host() {
     MPI_Comm held = MPI_COMM_NULL;
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &held),
           "finding the processes of this host");
     const HeldComm host(held);
-    int processes = 0, own = 0;
+    int processes = 0;
     check(MPI_Comm_size(host.get(), &processes), "counting the processes of this host");
-    check(MPI_Comm_rank(host.get(), &own), "asking for the rank on this host");
+    check(MPI_Comm_rank(host.get(), &place_on_host_), "asking for the rank on this host");
     std::vector<cpu_set_t> allowed(static_cast<std::size_t>(processes));
     cpu_set_t mine;
     CPU_ZERO(&mine);
@@ -96,7 +102,7 @@ class MpiProcesses final : public Processes {
     share_ = {0, 0};
     for (int other = 0; other < processes; ++other) {
       if (!CPU_EQUAL(&allowed[static_cast<std::size_t>(other)], &mine)) continue;
-      if (other < own) ++share_.place;
+      if (other < place_on_host_) ++share_.place;
       ++share_.processes;
     }
   }
@@ -104,6 +110,7 @@ class MpiProcesses final : public Processes {
   std::string library_;
   int rank_ = 0;
   int size_ = 1;
+  int place_on_host_ = 0;
   std::unique_ptr<HeldComm> messages_, collectives_;
   std::vector<std::unique_ptr<Channel>> channels_;  // by rank; null: none
   Share share_;

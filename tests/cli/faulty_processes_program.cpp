@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <new>
@@ -55,6 +57,16 @@ std::unique_ptr<Backend> with_fault(std::unique_ptr<Backend> backend, const std:
   return testing::interrupted(std::move(backend), [how](const std::string&) { fail(how); });
 }
 
+// As backends do whose own library wants to know where its peers are.
+void exchange_an_id(Processes& processes, int ranks) {
+  std::array<std::byte, 128> id{};
+  if (processes.rank() == 0) std::ranges::fill(id, std::byte{42});
+  processes.broadcast(RankGroup::first(ranks), id);
+  for (const std::byte byte : id) {
+    if (byte != std::byte{42}) throw BackendError("the id did not arrive");
+  }
+}
+
 }  // namespace
 }  // namespace gpubench
 
@@ -66,13 +78,17 @@ int main(int argc, char** argv) {
   cpu.open = [](const OpenRequest&) { return open_cpu_backend(); };
   cpu.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32"}; };
   cpu.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
-  cpu.take_share = [how](int place, int processes) {
-    const CpuShare share = take_cpu_share(place, processes);
+  cpu.take_share = [how](Processes& processes) {
+    const CpuShare share = take_cpu_share(processes.share().place, processes.share().processes);
     return DeviceShare{[how, share] {
                          std::unique_ptr<Backend> backend = open_cpu_backend(share.threads);
                          return how.empty() ? std::move(backend) : with_fault(std::move(backend), how);
                        },
-                       share.oversubscribed};
+                       share.oversubscribed,
+                       [&processes](int ranks) {
+                         exchange_an_id(processes, ranks);
+                         return processes.collectives(ranks);
+                       }};
   };
   return run_program(argc, argv, all_suites(), {std::move(cpu)}, how == "build" ? "an older one" : "this one");
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/hardware/gpu_survey.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
@@ -134,9 +135,20 @@ TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
   const std::size_t first = flag.err.find("gpubench: suite 'nonsense'");
   ASSERT_NE(first, std::string::npos) << flag.err;
   EXPECT_EQ(flag.err.find("gpubench: suite 'nonsense'", first + 1), std::string::npos) << flag.err;
-  const ChildResult device = start(2, GPUBENCH_PROGRAM, {"--device", "cuda"});
+  const ChildResult device = start(2, GPUBENCH_PROGRAM, {"--device", "cuda:1"});
   EXPECT_EQ(device.exit_code, 2);
-  EXPECT_THAT(device.err, HasSubstr("--device: ranks in several processes"));
+  EXPECT_THAT(device.err, HasSubstr("--device cuda:1: each of several processes"));
+  const ChildResult sharing = start(2, GPUBENCH_PROGRAM, {"--virtual-ranks"});
+  EXPECT_EQ(sharing.exit_code, 2);
+  EXPECT_THAT(sharing.err, HasSubstr("--virtual-ranks: they are of one process"));
+}
+
+// The CPU is never taken in a GPU's place.
+TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
+  if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a GPU";
+  const ChildResult result = start(2, GPUBENCH_PROGRAM, {"--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("gpubench: --device cuda: "));
 }
 
 TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {

@@ -8,6 +8,7 @@
 
 #include "harness/core/communicator.h"
 #include "harness/core/error.h"
+#include "harness/run/forwarding_backend.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/ops/collective.h"
@@ -53,6 +54,19 @@ void reduce(const ReduceTask& task) {
     for (std::byte* to : task.to) store(task.type, to, i, value);
   }
 }
+
+class ChangedDevice final : public ForwardingBackend {
+ public:
+  ChangedDevice(std::unique_ptr<Backend> inner, const std::function<void(DeviceInfo&)>& change)
+      : ForwardingBackend(*inner, nullptr), held_(std::move(inner)), info_(held_->device()) {
+    change(info_);
+  }
+  [[nodiscard]] const DeviceInfo& device() const override { return info_; }
+
+ private:
+  std::unique_ptr<Backend> held_;
+  DeviceInfo info_;
+};
 
 class MemoryCollectives final : public RankCollectives {
  public:
@@ -124,10 +138,14 @@ struct MemoryProcesses::Shared {
   }
 };
 
-ServerSetup usual_setup(int rank) {
+ServerSetup usual_setup(int rank, const std::function<void(DeviceInfo&)>& change) {
   ServerSetup setup;
   setup.hello = {"this build", "host" + std::to_string(rank), 100 + rank, 0.0};
-  setup.open_backend = [] { return open_cpu_backend(1); };
+  setup.open_backend = [change]() -> std::unique_ptr<Backend> {
+    std::unique_ptr<Backend> backend = open_cpu_backend(1);
+    if (!change) return backend;
+    return std::make_unique<ChangedDevice>(std::move(backend), change);
+  };
   return setup;
 }
 
@@ -137,7 +155,8 @@ MemoryProcesses::MemoryProcesses(int ranks, double limit_s, const MakeSetup& mak
   for (int rank = 0; rank < ranks; ++rank) {
     channels_.push_back(local_channel());
     ServerSetup setup = make ? make(rank) : usual_setup(rank);
-    setup.open_collectives = [shared = shared_, rank](int count) { return shared->open(count, rank); };
+    if (!setup.open_collectives)
+      setup.open_collectives = [shared = shared_, rank](int count) { return shared->open(count, rank); };
     threads_.emplace_back([channel = std::shared_ptr<Channel>(std::move(channels_.back().second)),
                            setup = std::move(setup)] { (void)serve_rank(*channel, setup); });
   }

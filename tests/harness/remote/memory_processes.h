@@ -19,7 +19,8 @@ using MakeSetup = std::function<ServerSetup(int rank)>;
 
 class MemoryProcesses {
  public:
-  /// `make`: of each; its collectives are set here. Null: CPU backends of one thread, all of one build.
+  /// `make`: of each; where it has no collectives, they are in memory. Null: CPU backends of one thread, all of one
+  /// build.
   explicit MemoryProcesses(int ranks, double limit_s = 15.0, const MakeSetup& make = {});
   MemoryProcesses(const MemoryProcesses&) = delete;
   MemoryProcesses& operator=(const MemoryProcesses&) = delete;
@@ -38,7 +39,7 @@ class MemoryProcesses {
   std::unique_ptr<RemoteRanks> ranks_;
 };
 
-/// The setup of such a process with a CPU backend.
-[[nodiscard]] ServerSetup usual_setup(int rank);
+/// The setup of such a process with a CPU backend. `change`: what its device says otherwise.
+[[nodiscard]] ServerSetup usual_setup(int rank, const std::function<void(DeviceInfo&)>& change = {});
 
 }  // namespace gpubench::testing

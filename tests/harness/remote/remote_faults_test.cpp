@@ -136,28 +136,32 @@ TEST(RemoteFaults, AProcessOfAnotherBuildIsRefusedWithBoth) {
       "program everywhere");
 }
 
-/// The device with another version of its library.
-class OtherLibrary final : public ForwardingBackend {
- public:
-  explicit OtherLibrary(std::unique_ptr<Backend> inner)
-      : ForwardingBackend(*inner, nullptr), held_(std::move(inner)), info_(held_->device()) {
-    info_.libraries = {{"onednn", "1.0.0"}};
-  }
-  [[nodiscard]] const DeviceInfo& device() const override { return info_; }
-
- private:
-  std::unique_ptr<Backend> held_;
-  DeviceInfo info_;
-};
-
 TEST(RemoteFaults, AProcessWithAnotherLibraryIsRefusedWithBothVersions) {
   const std::string why = refusal([](int rank) {
-    ServerSetup setup = usual_setup(rank);
-    if (rank == 1) setup.open_backend = [] { return std::make_unique<OtherLibrary>(open_cpu_backend(1)); };
-    return setup;
+    return rank == 1 ? usual_setup(rank,
+                                   [](DeviceInfo& device) {
+                                     device.libraries = {{"onednn", "1.0.0"}};
+                                   })
+                     : usual_setup(rank);
   });
   EXPECT_EQ(why.find("process 1 (pid 101 on host1) has other libraries: cpu, onednn 1.0.0 there, cpu, onednn "), 0U)
       << why;
+}
+
+TEST(RemoteFaults, AGpuThatTwoProcessesOfAHostHaveIsNamedWithBoth) {
+  const auto on = [](const char* first, const char* second) {
+    return [=](int rank) {
+      ServerSetup setup =
+          usual_setup(rank, [=](DeviceInfo& device) { device.properties.emplace_back("pci_bus_id", "0000:1b:00.0"); });
+      setup.hello.host = rank == 0 ? first : second;
+      return setup;
+    };
+  };
+  EXPECT_EQ(refusal(on("a", "a")),
+            "process 1 (pid 101 on a) has the GPU of process 0: 0000:1b:00.0 of a; start no more processes on a host "
+            "than it has GPUs");
+  MemoryProcesses apart(3, 15.0, [&](int rank) { return on("a", rank == 1 ? "b" : "c")(rank); });
+  EXPECT_EQ(apart.ranks().ranks(), 3);
 }
 
 TEST(RemoteFaults, AProcessThatCannotOpenItsDeviceIsNamedWithTheReason) {

@@ -100,6 +100,21 @@ TEST(RemoteRanks, AreOneDeviceWithNothingCountedTwice) {
   EXPECT_EQ(property(set.device, "hosts"), "1");
 }
 
+TEST(RemoteRanks, WithDevicesOfTheirOwnHaveTheMemoryAndTheCachesOfAll) {
+  MemoryProcesses processes(2, 15.0, [](int rank) {
+    ServerSetup setup = testing::usual_setup(rank, [rank](DeviceInfo& device) {
+      device.properties.emplace_back("pci_bus_id", "0000:1b:00." + std::to_string(rank));
+      device.memory_bytes = 1000 + rank;
+      device.cache_bytes = 50;
+    });
+    setup.hello.host = "one";
+    return setup;
+  });
+  const RankSet set = processes.ranks().open(2);
+  EXPECT_EQ(set.device.memory_bytes, 2000);  // as if each had as little as the one with the least
+  EXPECT_EQ(set.device.cache_bytes, 100);
+}
+
 TEST(RemoteRanks, WhichRanksAreOnWhichHostIsToldWhereThereAreSeveral) {
   const auto on = [](int rank) {
     ServerSetup setup = testing::usual_setup(rank);

@@ -14,6 +14,7 @@
 #include "tests/reference/cuda/emulated_ranks.h"
 #include "tests/reference/cuda/emulation/streams.h"
 #include "tests/reference/cuda/fake_nccl.h"
+#include "tests/reference/cuda/nccl_processes.h"
 
 namespace gpubench::testing {
 
@@ -25,22 +26,22 @@ RankSet open_virtual(int ranks) {
   return open_emulated_ranks(ranks, [](int count) { return cuda::open_virtual_communicator(count, 0); });
 }
 
-std::vector<int> devices(int ranks) {
+cuda::NcclRanks on_gpus(int ranks) {
   std::vector<int> ordinals;
   for (int rank = 0; rank < ranks; ++rank) ordinals.push_back(rank);
-  return ordinals;
+  return cuda::nccl_ranks_on(std::move(ordinals));
 }
 
 RankSet open_faked_nccl(int ranks, NcclTrouble trouble = {}) {
   return open_emulated_ranks(
-      ranks, [&](int count) { return cuda::open_nccl_communicator(fake_nccl(trouble), devices(count)); });
+      ranks, [&](int count) { return cuda::open_nccl_communicator(fake_nccl(trouble), on_gpus(count)); });
 }
 
 const std::vector<DType> all_floats{DType::f64, DType::f32, DType::f16, DType::bf16};
 RankSet open_nccl(int ranks) { return open_faked_nccl(ranks); }
 RankSet open_nccl_without_split(int ranks) {
   return open_emulated_ranks(
-      ranks, [](int count) { return cuda::open_nccl_communicator(fake_nccl({}, false), devices(count)); });
+      ranks, [](int count) { return cuda::open_nccl_communicator(fake_nccl({}, false), on_gpus(count)); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Virtual, Collectives,
@@ -52,7 +53,9 @@ INSTANTIATE_TEST_SUITE_P(Nccl, Collectives,
                          ::testing::Values(RankOpening{"On2Ranks", 2, open_nccl},
                                            RankOpening{"On3Ranks", 3, open_nccl, all_floats},
                                            RankOpening{"On4Ranks", 4, open_nccl},
-                                           RankOpening{"On4RanksWithoutSplit", 4, open_nccl_without_split}),
+                                           RankOpening{"On4RanksWithoutSplit", 4, open_nccl_without_split},
+                                           RankOpening{"In2Processes", 2, open_nccl_in_processes},
+                                           RankOpening{"In3Processes", 3, open_nccl_in_processes, all_floats}),
                          [](const auto& named) { return named.param.name; });
 
 // Each rank has a communicator with all others, and one with whom it shares a group.
@@ -61,7 +64,7 @@ TEST(NcclGroups, HaveCommunicatorsOfTheirOwnWhichEndWithTheRest) {
     const int before = fake_nccl_alive();
     {
       const std::unique_ptr<Backend> ranks = open_rank_group(open_emulated_ranks(
-          3, [splits](int count) { return cuda::open_nccl_communicator(fake_nccl({}, splits), devices(count)); }));
+          3, [splits](int count) { return cuda::open_nccl_communicator(fake_nccl({}, splits), on_gpus(count)); }));
       Program p;
       const std::vector<ValueId> x = on_ranks(p, DType::f32, {4, 4, 4});
       for (const char* label : {"first", "second"})
@@ -212,7 +215,8 @@ TEST_P(RankStreams, AreNotRecordedAsGraphs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RankStreams,
-                         ::testing::Values(RankOpening{"Virtual", 3, open_virtual}, RankOpening{"Nccl", 3, open_nccl}),
+                         ::testing::Values(RankOpening{"Virtual", 3, open_virtual}, RankOpening{"Nccl", 3, open_nccl},
+                                           RankOpening{"NcclInProcesses", 3, open_nccl_in_processes}),
                          [](const auto& named) { return named.param.name; });
 
 TEST(VirtualRanks, AMaximumWithANanIsNanOnEveryRank) { expect_nan_stays(*open_rank_group(open_virtual(3))); }
@@ -262,7 +266,9 @@ TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
 TEST(NcclRanks, ThatAreNotSetUpInTimeEndTheProcess) {
   const int alive_before = fake_nccl_alive();
   try {
-    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::never_set_up}), {0, 1}, 0.05);
+    cuda::NcclRanks ranks = on_gpus(2);
+    ranks.deadline_s = 0.05;
+    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::never_set_up}), ranks);
     FAIL();
   } catch (const DeviceLost& e) {
     EXPECT_STREQ(e.what(), "cuda: NCCL has not set up 2 ranks within 0.05 s");
@@ -272,7 +278,7 @@ TEST(NcclRanks, ThatAreNotSetUpInTimeEndTheProcess) {
 
 TEST(NcclRanks, ARankThatCannotBeSetUpTellsNcclsWordsAndItsPeersHang) {
   try {
-    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::init_error}), {0, 1});
+    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::init_error}), on_gpus(2));
     FAIL();
   } catch (const DeviceLost& e) {
     EXPECT_THAT(e.what(), HasSubstr("setting up a communicator failed: remote error (6)"));
