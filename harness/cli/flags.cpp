@@ -157,6 +157,10 @@ std::vector<FlagSection> argument_sections() {
                "how a replica lies on them: tensor tp, pipeline pp in vp parts a stage, context cp, expert ep, and "
                "sequences of a micro-batch mbs (default: tp=1); what is left is data-parallel",
                text(in_predict(&PredictOptions::layout))),
+           row("--optimizer", "sharded|replicated",
+               "sharded: each replica updates a part, gradients are scattered and weights gathered (default); "
+               "replicated: each updates all, gradients are all-reduced",
+               one_of(in_predict(&PredictOptions::optimizer), {"sharded", "replicated"})),
            row("--global-batch", "N", "sequences of a step, whatever the size",
                converted(in_predict(&PredictOptions::global_batch), whole_from<std::int64_t>(1, 1 << 30))),
            row("--micro-batches", "N", "of each replica, without --global-batch (default: 32)",
@@ -195,20 +199,24 @@ std::vector<FlagSection> argument_sections() {
                converted(in_predict(&PredictOptions::rate), positive_of)),
            row("--memory", "GB/S", "of a device's memory (default: 3000)",
                converted(in_simulate(&SimulateOptions::memory_gb_per_s), positive_of)),
+           row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
+               converted(in_simulate(&SimulateOptions::network_gb_per_s), positive_of)),
        }},
       {{predict, simulate},
        "measure",
        {
-           row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
-               converted(in_predict(&PredictOptions::network_gb_per_s), positive_of)),
            row("--nvlink", "GB/S", "of each device to others of its node, one way (default: 450)",
                converted(in_predict(&PredictOptions::node_gb_per_s), positive_of)),
-           row("--gpus-per-node", "N", "(default: 8)",
+           row("--gpus-per-node", "N", "that NVLink joins (default: 8)",
                converted(in_predict(&PredictOptions::per_node), whole_from<std::int64_t>(1, 1 << 20))),
        }},
       {{predict},
        "measure",
        {
+           row("--network", "[GPUS:]GB/S,...",
+               "of each device beyond its node, one way, while all send (default: 50); by how many GPUs a switch "
+               "or pod joins, then beyond: 256:50,25",
+               all_of(Takes::list, in_predict(&PredictOptions::network))),
            row("--memory-size", "GB", "of a device (default: 80): what a step needs beyond it is told",
                converted(in_predict(&PredictOptions::memory_gb), positive_of)),
        }},

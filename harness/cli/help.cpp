@@ -241,6 +241,7 @@ constexpr std::string_view of_learn = R"(  gpubench learn
 constexpr std::string_view of_predict = R"(  gpubench predict
   gpubench predict --model llama3-405b --gpus 512..16384:x2 --parallel tp=8,pp=8,cp=2,vp=8 --global-batch 2048 --measured 512:1152=55.1,2048:1152=14.2
   gpubench predict --model llama3-70b --gpus 64..2048:x2 --parallel tp=4,pp=4,vp=5 --rate 520 --tokens 15e12 --price-per-hour 2.49
+  gpubench predict --model llama3-70b --gpus 512..32768:x4 --parallel tp=8,pp=2 --rate 400 --network 3072:50,7.1
   gpubench predict --model llama3-8b --gpus 8..128:x2 --from report.json
 )";
 

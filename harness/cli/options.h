@@ -105,17 +105,19 @@ struct PredictOptions {
   std::optional<std::int64_t> global_batch{};
   std::int64_t micro_batches = 32, sequence = 8192, per_node = 8;
   std::optional<double> rate{};  ///< TFLOP/s of a device
-  double network_gb_per_s = 50.0, node_gb_per_s = 450.0;
-  double memory_gb = 80.0;  ///< of a device
+  double node_gb_per_s = 450.0;
+  std::string optimizer = "sharded";
+  std::vector<std::string> network;  ///< beyond nodes: "50", or "256:50", "25"; empty: 50
+  double memory_gb = 80.0;           ///< of a device
   std::optional<double> tokens{};
 };
 
-/// Of simulate, beside predict's network and rate.
+/// Of simulate, beside predict's nodes and rate.
 struct SimulateOptions {
   static constexpr int most_ranks = 4096;
   std::vector<int> ranks;  ///< empty: 8, or the next multiple of what a layout asks for
   std::string from;        ///< a report with the case on one rank
-  double memory_gb_per_s = 3000.0;
+  double memory_gb_per_s = 3000.0, network_gb_per_s = 50.0;
   std::vector<std::pair<int, double>> slower;  ///< ranks, and how many times as long their ops take
   std::vector<std::pair<int, double>> stops;   ///< ranks, and when they stop: seconds
 };

@@ -85,10 +85,15 @@ PredictionRequest request_of(const Options& options) {
   if (given.sizes.empty()) throw UsageError("predict --model needs --gpus, such as --gpus 64..16384:x2");
   request.devices = of_flag("--gpus", [&] { return parse_sizes(given.sizes); });
   request.layout = of_flag("--parallel", [&] { return parse_layout(given.layout); });
+  if (given.optimizer == "replicated") request.layout.optimizer = Optimizer::replicated;
   request.sequence = given.sequence;
   request.global_batch = given.global_batch;
   request.micro_batches = given.micro_batches;
-  request.network = {given.node_gb_per_s * giga, given.network_gb_per_s * giga, given.per_node};
+  const NetworkLevel node{given.per_node, given.node_gb_per_s * giga};
+  if (given.network.empty())
+    request.network.levels.front() = node;
+  else
+    request.network = of_flag("--network", [&] { return parse_network(node, given.network); });
   const int sources = (given.measured.empty() ? 0 : 1) + (given.rate ? 1 : 0) + (given.from.empty() ? 0 : 1);
   if (sources != 1) {
     throw UsageError(
@@ -130,10 +135,19 @@ double price(const PredictedSize& size, double tokens, double per_hour) {
 std::string table_of(const Prediction& prediction, const Options& options, const ConsoleStyle& style) {
   const std::optional<double> tokens = options.predict.tokens;
   const std::optional<double> per_hour = options.price_per_hour;
-  std::vector<Column> columns{{"GPUs", Align::right},   {"replicas", Align::right}, {"batch", Align::right},
-                              {"step", Align::right},   {"likely", Align::right},   {"tokens/s", Align::right},
-                              {"FLOP/s", Align::right}, {"kept", Align::right},     {"bubble", Align::right},
-                              {"wire", Align::right},   {"growth", Align::right},   {"limit"},
+  std::vector<Column> columns{{"GPUs", Align::right},
+                              {"replicas", Align::right},
+                              {"batch", Align::right},
+                              {"step", Align::right},
+                              {"likely", Align::right},
+                              {"tokens/s", Align::right},
+                              {"FLOP/s", Align::right},
+                              {"kept", Align::right},
+                              {"bubble", Align::right},
+                              {"wire", Align::right},
+                              {"slowest"},
+                              {"growth", Align::right},
+                              {"limit"},
                               {"memory", Align::right}};
   if (tokens) columns.push_back({"days", Align::right});
   if (tokens && per_hour) columns.push_back({"price", Align::right});
@@ -152,7 +166,7 @@ std::string table_of(const Prediction& prediction, const Options& options, const
         {format_count(size.terms.replicas), format_count(size.global_batch), fmt::format("{:.3g} s", size.seconds),
          fmt::format("{:.3g} to {:.3g}", size.low_s, size.high_s), format_quantity(size.tokens_per_s, ""),
          format_quantity(size.flop_per_s, ""), percent(size.efficiency), percent(size.bubble), percent(size.wire),
-         percent(size.growth), size.limit(), format_quantity(size.memory.total(), "B")});
+         size.slowest, percent(size.growth), size.limit(), format_quantity(size.memory.total(), "B")});
     if (tokens) cells.push_back(fmt::format("{:.3g}", days(size, *tokens)));
     if (tokens && per_hour) cells.push_back(format_quantity(price(size, *tokens, *per_hour), ""));
     cells.push_back(note_of(size, options.predict.memory_gb));
@@ -161,7 +175,20 @@ std::string table_of(const Prediction& prediction, const Options& options, const
   return table.text(style);
 }
 
-Json json_of(const PredictedSize& size, const Options& options) {
+/// Of a step, the seconds on each level; the last joins all devices, which is null.
+Json json_of(const Wire& wire, const Network& network) {
+  Json levels = Json::array();
+  for (std::size_t i = 0; i < network.levels.size(); ++i) {
+    const std::int64_t devices = network.levels[i].devices;
+    levels.push_back({{"devices", devices == all_devices ? Json() : Json(devices)}, {"seconds", wire.by_level[i]}});
+  }
+  return {{"seconds", wire.seconds},
+          {"latency_s", wire.latency_s},
+          {"levels", levels},
+          {"slowest", slowest_of(wire, network)}};
+}
+
+Json json_of(const PredictedSize& size, const PredictionRequest& request, const Options& options) {
   Json json{{"devices", size.devices}, {"global_batch", size.global_batch}};
   if (!size.why_not.empty()) {
     json["why_not"] = size.why_not;
@@ -177,6 +204,7 @@ Json json_of(const PredictedSize& size, const Options& options) {
                    {"efficiency", size.efficiency},
                    {"bubble", size.bubble},
                    {"wire", size.wire},
+                   {"network", json_of(size.terms.wire, request.network)},
                    {"growth", size.growth},
                    {"limit", size.limit()},
                    {"memory_bytes", size.memory.total()},
@@ -233,16 +261,19 @@ int predict_sizes(const Options& options, const Environment& environment) {
                      format_quantity(request.model.parameters(), ""),
                      format_quantity(request.model.flop_per_token(request.sequence), "FLOP"),
                      format_count(request.sequence), to_string(request.layout));
-  out << model_text(prediction.model) << "\n\n";
+  out << model_text(prediction.model)
+      << fmt::format("\n{}; {} optimizer\n\n", to_string(request.network), options.predict.optimizer);
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
   out << fmt::format(
       "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
-      "published series ({} of them, {} on average); memory: of a device, beside buffers\n",
+      "published series ({} of them, {} on average); slowest: where most of the wire's time goes; memory: of a "
+      "device, beside buffers\n",
       published_errors().count, percent(published_errors().mean));
   Json sizes = Json::array();
-  for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, options));
+  for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, request, options));
   file.write(Json{{"model", std::string(request.model.name)},
                   {"layout", to_string(request.layout)},
+                  {"optimizer", options.predict.optimizer},
                   {"sequence", request.sequence},
                   {"fit", json_of(prediction.model)},
                   {"sizes", sizes}});

@@ -23,7 +23,7 @@ Cluster cluster_of(const Options& options) {
   if (options.predict.rate) cluster.flop_per_s = *options.predict.rate * tera;
   cluster.bytes_per_s = options.simulate.memory_gb_per_s * giga;
   cluster.node_bytes_per_s = options.predict.node_gb_per_s * giga;
-  cluster.cluster_bytes_per_s = options.predict.network_gb_per_s * giga;
+  cluster.cluster_bytes_per_s = options.simulate.network_gb_per_s * giga;
   cluster.ranks_per_node = static_cast<int>(options.predict.per_node);
   cluster.slower = {options.simulate.slower.begin(), options.simulate.slower.end()};
   cluster.stops = {options.simulate.stops.begin(), options.simulate.stops.end()};

@@ -27,12 +27,14 @@ DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, co
   const double of_layers = model.parameters() - experts - tables;
   const double dense = (share * of_layers + (at.pipeline > 1 ? table : tables)) / real(at.tensor);
   const double own_experts = share * experts / real(at.tensor * at.expert);
-  const double sharing = real(terms.sharing);
+  const bool sharded = at.optimizer == Optimizer::sharded;
+  const double sharing = sharded ? real(terms.sharing) : 1.0;
+  const double sharing_experts = sharded ? sharing / real(at.expert) : 1.0;
 
   DeviceMemory memory;
   memory.weights = bytes_of_weight * (dense + own_experts);
   memory.gradients = bytes_of_gradient * (dense + own_experts);
-  memory.optimizer = bytes_of_optimizer * (dense / sharing + own_experts / (sharing / real(at.expert)));
+  memory.optimizer = bytes_of_optimizer * (dense / sharing + own_experts / sharing_experts);
   // Of interleaved parts more micro-batches are on their way: Korthikanti et al., section 4.2.3.
   const double ahead = at.virtual_parts > 1 ? real(at.pipeline - 1) / real(at.virtual_parts) : 0.0;
   const double waiting = std::min(real(terms.micro_batches), real(at.pipeline) + ahead);

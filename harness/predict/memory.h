@@ -7,9 +7,10 @@ namespace gpubench {
 
 /// Bytes, on the device that holds the most: of the first stage of a pipeline, whose micro-batches wait the longest.
 struct DeviceMemory {
-  double weights = 0.0;      ///< 2 for each parameter of the device
-  double gradients = 0.0;    ///< 4
-  double optimizer = 0.0;    ///< 12, shared by the devices that have the same weights: master and two moments
+  double weights = 0.0;    ///< 2 for each parameter of the device
+  double gradients = 0.0;  ///< 4
+  double optimizer =
+      0.0;  ///< 12: master and two moments; where it is sharded, shared by the devices with the same weights
   double activations = 0.0;  ///< what the backward reads of all micro-batches on their way, in 16 bits
   double recomputed = 0.0;   ///< the same where each layer keeps its input alone and is run again
 

@@ -20,8 +20,8 @@ constexpr double little = 0.05;
 StepModel assuming(double exposed, double growth, const PredictionRequest& request) {
   const MeasuredStep& step = request.measured.front();
   const StepTerms terms = terms_of(request.model, step.shape, request.network);
-  const double shown_s = std::min(exposed * terms.wire_s, 0.5 * step.seconds);
-  const double share = terms.wire_s > 0.0 ? shown_s / terms.wire_s : 0.0;
+  const double shown_s = std::min(exposed * terms.wire.seconds, 0.5 * step.seconds);
+  const double share = terms.wire.seconds > 0.0 ? shown_s / terms.wire.seconds : 0.0;
   return {terms.flop / (step.seconds - shown_s), share, growth, step.shape.devices};
 }
 
@@ -96,8 +96,9 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   size.efficiency = size.flop_per_s / model.flop_per_s;
   const double working = size.terms.flop / model.flop_per_s;
   size.bubble = size.terms.bubble * working / size.seconds;
-  size.wire = model.exposed * size.terms.wire_s / size.seconds;
-  size.growth = 1.0 - (working + model.exposed * size.terms.wire_s) / size.seconds;
+  size.wire = model.exposed * size.terms.wire.seconds / size.seconds;
+  size.slowest = slowest_of(size.terms.wire, request.network);
+  size.growth = 1.0 - (working + model.exposed * size.terms.wire.seconds) / size.seconds;
   return size;
 }
 

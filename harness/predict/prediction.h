@@ -40,6 +40,7 @@ struct PredictedSize {
   double flop_per_s = 0.0;  ///< model FLOP of a device in a second
   double efficiency = 0.0;  ///< tokens_per_s of a device over that of a device with no bubble, wire or growth
   double bubble = 0.0, wire = 0.0, growth = 0.0;
+  std::string slowest;       ///< level of the network, where most of the wire's time goes (slowest_of)
   std::string extrapolated;  ///< why it goes beyond what is known; empty: it doesn't
 
   /// The largest of the three: "bubble", "wire", "growth"; "work" where they are less than 5% together.

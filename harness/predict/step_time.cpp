@@ -11,8 +11,6 @@
 namespace gpubench {
 namespace {
 
-/// A step's gradients are reduced in f32 or bf16 and its weights gathered in bf16; the sum of both.
-constexpr double bytes_on_the_wire = 6.0;  // for each parameter of a device
 /// Of a step: two that differ in the wire's share by less than this are told apart by noise.
 constexpr double tells_apart = 0.01;
 
@@ -23,14 +21,6 @@ struct Axis {
 constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor},        {"pp", &ParallelLayout::pipeline},
                          {"cp", &ParallelLayout::context},       {"ep", &ParallelLayout::expert},
                          {"vp", &ParallelLayout::virtual_parts}, {"mbs", &ParallelLayout::micro_batch}};
-
-// Bytes that devices of one group reduce and gather, each a part: first within nodes, then between them.
-double reduce_s(double bytes, std::int64_t group, std::int64_t in_node, const Network& network) {
-  const auto all = static_cast<double>(group), near = static_cast<double>(std::min(group, in_node));
-  const double far = all / near;
-  return bytes * (near - 1.0) / near / network.node_bytes_per_s +
-         bytes / near * (far - 1.0) / far / network.cluster_bytes_per_s;
-}
 
 double doublings(std::int64_t devices, std::int64_t first) {
   return std::log2(static_cast<double>(devices) / static_cast<double>(first));
@@ -106,18 +96,17 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
   const double split = static_cast<double>(at.tensor * at.pipeline);
   const double of_experts = model.expert_parameters();
   const double dense = (model.parameters() - of_experts) / split;
-  const std::int64_t in_node = std::max<std::int64_t>(1, network.devices_per_node / at.tensor);
-  terms.wire_s = reduce_s(bytes_on_the_wire * dense, terms.sharing, in_node, network);
+  terms.wire = wire_of(dense, {terms.sharing, at.tensor}, at.optimizer, network);
   if (of_experts > 0.0) {
     const double own = of_experts / split / static_cast<double>(at.expert);
-    terms.wire_s += reduce_s(bytes_on_the_wire * own, terms.sharing / at.expert,
-                             std::max<std::int64_t>(1, in_node / at.expert), network);
+    terms.wire += wire_of(own, {terms.sharing / at.expert, at.tensor * at.expert}, at.optimizer, network);
   }
   return terms;
 }
 
 double StepModel::seconds(const StepTerms& terms, std::int64_t devices) const {
-  return (terms.flop / flop_per_s + exposed * terms.wire_s) * (1.0 + growth * std::max(0.0, doublings(devices, first)));
+  return (terms.flop / flop_per_s + exposed * terms.wire.seconds) *
+         (1.0 + growth * std::max(0.0, doublings(devices, first)));
 }
 
 StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measured, const Network& network) {
@@ -127,12 +116,12 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
   const StepTerms a = terms_of(model, small.shape, network);
   StepModel result{0.0, 1.0, usual_growth, small.shape.devices};
   const auto take_rate = [&] {
-    const double working = small.seconds - result.exposed * a.wire_s;
+    const double working = small.seconds - result.exposed * a.wire.seconds;
     if (!(working > 0.0)) {
       throw std::invalid_argument(fmt::format(
           "a step of {} s on {} devices is shorter than the {:.3g} s that its gradients and weights take on "
           "the wire; expected a faster network, or a longer step",
-          small.seconds, small.shape.devices, a.wire_s));
+          small.seconds, small.shape.devices, a.wire.seconds));
     }
     result.flop_per_s = a.flop / working;
   };
@@ -143,7 +132,7 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
   const MeasuredStep& large = measured.back();
   const StepTerms b = terms_of(model, large.shape, network);
   result.growth = 0.0;
-  const double apart = a.flop * b.wire_s - b.flop * a.wire_s;
+  const double apart = a.flop * b.wire.seconds - b.flop * a.wire.seconds;
   if (std::fabs(apart) > tells_apart * a.flop * large.seconds) {
     result.exposed = std::clamp((a.flop * large.seconds - b.flop * small.seconds) / apart, 0.0, most_exposed);
     take_rate();

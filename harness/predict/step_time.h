@@ -6,8 +6,8 @@
 // F: a micro-batch's model FLOP on one device; m: micro-batches of a step, over which a pipeline of pp stages, each in
 // vp parts, idles for (pp - 1) / vp more (Narayanan et al., arXiv 2104.04473, section 2.2). r: FLOP/s that a device
 // reaches while it works; communication within a micro-batch (tensor, pipeline, expert) is part of it, since it grows
-// with the work. W: seconds on the wire to reduce gradients and gather weights once a step, of which the share x is
-// not hidden behind work. g: what each doubling adds (stragglers, a network that is shared).
+// with the work. W: seconds on the wire to reduce gradients and gather weights once a step, latency included, of which
+// the share x is not hidden behind work. g: what each doubling adds (stragglers, a network that is shared).
 //
 // r, x and g are what a fit finds. Two measured steps tell r and x where their pipelines are differently full, else r
 // and g.
@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "harness/predict/transformer_model.h"
+#include "harness/predict/wire.h"
 
 namespace gpubench {
 
@@ -31,6 +32,7 @@ struct ParallelLayout {
   std::int64_t expert = 1;         ///< of the data-parallel and context devices; experts only
   std::int64_t virtual_parts = 1;  ///< of each pipeline stage (interleaved 1F1B)
   std::int64_t micro_batch = 1;    ///< sequences
+  Optimizer optimizer = Optimizer::sharded;
   /// Devices that hold one copy of the model's work.
   [[nodiscard]] std::int64_t replica() const { return tensor * pipeline * context; }
   friend bool operator==(const ParallelLayout&, const ParallelLayout&) = default;
@@ -40,13 +42,6 @@ struct ParallelLayout {
 /// expected.
 [[nodiscard]] ParallelLayout parse_layout(std::string_view text);
 [[nodiscard]] std::string to_string(const ParallelLayout& layout);
-
-/// Bytes per second of one device in each direction.
-struct Network {
-  double node_bytes_per_s = 450e9;    ///< to others of its node (NVLink 4)
-  double cluster_bytes_per_s = 50e9;  ///< to other nodes (400 Gbit/s for each device)
-  std::int64_t devices_per_node = 8;
-};
 
 /// One step of training: how many sequences, how long.
 struct StepShape {
@@ -61,7 +56,7 @@ struct StepTerms {
   std::int64_t micro_batches = 0;  ///< of each
   double flop = 0.0;    ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
   double bubble = 0.0;  ///< share of that
-  double wire_s = 0.0;  ///< W
+  Wire wire{};          ///< W
 };
 /// Throws std::invalid_argument where the devices don't make up whole replicas, or the batch no whole micro-batches.
 [[nodiscard]] StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const Network& network);

@@ -1,11 +1,8 @@
 // A cluster on paper: how fast its devices work, and how long its links take for a collective.
 //
-// A collective takes the best of the ways that NCCL has (src/graph/tuning.cc there): ring or tree, by a protocol that
-// trades bandwidth for latency. A way takes its base, the latency of its steps, and the message's share of each link:
-//   ring  2 (n - 1) steps of all_reduce, n - 1 of the others; of these 2 (k - 1) or k - 1 go to another node
-//   tree  2 (g - 1) steps within nodes of g ranks, 2 log2(k) between k nodes; all_reduce alone
-// with the bytes on the wire (reference/ops/collective.h) through each rank's link in its node, and those that leave a
-// node, 2 (k - 1) / k of the message or (k - 1) / k, through its ranks' links to the others together.
+// A collective takes the best of the ways that NCCL has (harness/network/collective_time.h), with the bytes on the wire
+// (reference/ops/collective.h) through each rank's link in its node, and those that leave a node, 2 (k - 1) / k of the
+// message or (k - 1) / k, through its ranks' links to the others together.
 #pragma once
 
 #include <cstdint>

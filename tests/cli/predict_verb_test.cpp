@@ -83,6 +83,45 @@ TEST_F(PredictVerb, WhatDoesNotFitIntoMemoryIsTold) {
   EXPECT_THAT(said(0.5 * least), HasSubstr("does not fit"));
 }
 
+// Of 512 replicas a device each: 6 x 8.03e9 bytes, 7/8 of them in the node, 31/32 of an eighth within 256 devices, half
+// of a 256th beyond.
+TEST_F(PredictVerb, TellsWhichLevelOfTheNetworkIsSlowest) {
+  EXPECT_EQ(cli_.run({"predict", "--model", "llama3-8b", "--gpus", "512", "--rate", "400", "--network", "256:50,1",
+                      "--json", "p.json"}),
+            0)
+      << cli_.err.str();
+  EXPECT_THAT(cli_.out.str(),
+              AllOf(HasSubstr("450 GB/s within 8 devices, 50 within 256, 1 beyond"), HasSubstr("to 256")));
+  std::ifstream file("p.json");
+  const Json network =
+      parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "p.json")["sizes"][0]["network"];
+  EXPECT_EQ(network["slowest"], "to 256");
+  const double bytes = 6.0 * 8.03e9,
+               expected[] = {bytes * 7 / 8 / 450e9, bytes / 8 * 31 / 32 / 50e9, bytes / 256 / 2 / 1e9};
+  ASSERT_EQ(network["levels"].size(), 3U);
+  double sum = network["latency_s"];
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(network["levels"][i]["seconds"].get<double>(), expected[i], 1e-3 * expected[i]);
+    sum += network["levels"][i]["seconds"].get<double>();
+  }
+  EXPECT_EQ(network["levels"][1]["devices"], 256);
+  EXPECT_TRUE(network["levels"][2]["devices"].is_null());
+  EXPECT_NEAR(network["seconds"].get<double>(), sum, 1e-9);
+}
+
+TEST_F(PredictVerb, AReplicatedOptimizerTakesMoreMemory) {
+  const auto size = [](const char* optimizer) {
+    Captured cli;
+    EXPECT_EQ(cli.run({"predict", "--model", "llama3-8b", "--gpus", "64", "--rate", "400", "--optimizer", optimizer,
+                       "--json", "-"}),
+              0);
+    return parse_json(cli.out.str(), "stdout")["sizes"][0];
+  };
+  const double each = 12.0 * 8.03e9;
+  EXPECT_NEAR(size("replicated")["memory_bytes"].get<double>() - size("sharded")["memory_bytes"].get<double>(),
+              each * 63.0 / 64.0, 1e-3 * each);
+}
+
 TEST_F(PredictVerb, ASizeThatDoesNotFitIsALineAndNoneAtAllAnError) {
   EXPECT_EQ(llama({"--gpus", "2048,2100", "--global-batch", "2048"}), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("2100 devices are no whole number of replicas of 128"));
@@ -109,6 +148,15 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "0"}), HasSubstr("is no number above 0"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "1", "--parallel", "dp=2"}),
               HasSubstr("--parallel: 'dp=2' is no axis"));
+  const auto on_network = [&](const char* words, const char* in_node = "8") {
+    return refusal(
+        {"--model", "llama3-8b", "--gpus", "8", "--rate", "1", "--network", words, "--gpus-per-node", in_node});
+  };
+  EXPECT_THAT(refusal({"--model", "llama3-8b", "--optimizer", "shared"}), HasSubstr("--optimizer"));
+  EXPECT_THAT(on_network("0"), HasSubstr("--network: '0' is not GB/s"));
+  EXPECT_THAT(on_network("256,50"), HasSubstr("--network: '256' is not GPUS:GB/S"));
+  EXPECT_THAT(on_network("256:50"), HasSubstr("--network: '256:50' is not GB/s"));
+  EXPECT_THAT(on_network("256:50,25", "72"), HasSubstr("--network: '256:50' joins no whole number of the 72 GPUs"));
   for (const char* word : {"8", "=1", "8=", "8=-1", "8=nan", "8:=1", ":8=1", "x=1", "9223372036854775807=1"})
     EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", word}), HasSubstr("is not GPUS=SECONDS"))
         << word;

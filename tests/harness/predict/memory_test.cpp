@@ -36,6 +36,14 @@ TEST(DeviceMemory, IsSharedByTheRanksOfALayout) {
   EXPECT_EQ(memory.activations, 2.0 * 2 * 2 * 6 * 160 / 2);
 }
 
+TEST(DeviceMemory, OfAReplicatedOptimizerIsAllOfItOnEachReplica) {
+  ParallelLayout layout = parse_layout("tp=2");
+  const double one = memory_on(tiny, {2, 8, 6, layout}).optimizer;
+  EXPECT_EQ(memory_on(tiny, {8, 8, 6, layout}).optimizer, one / 4);
+  layout.optimizer = Optimizer::replicated;
+  EXPECT_EQ(memory_on(tiny, {8, 8, 6, layout}).optimizer, one);
+}
+
 // The paper's 175B model in parts of 8 x 8, interleaved in 3 parts: 34 bytes for each of 12,288 columns, 2,048 tokens
 // and 96 layers, an eighth of it, and (1 + 7 / 24) of that are 13.3 GB; 2 of the 34 are masks of dropout.
 TEST(DeviceMemory, OfGpt3IsWhatKorthikantiEtAlHave) {

@@ -15,12 +15,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The goal: 3% on average, 8% at worst; where the rate of a device falls by more than 3%, far better than assuming that
-// it stays.
+// harness/predict/README.md has 0.8% on average and 3.4% at worst. Where the rate of a device falls by more than 3%,
+// far better than assuming that it stays.
 TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
   EXPECT_GE(published_errors().count, 10);
-  EXPECT_LE(published_errors().mean, 0.03);
-  EXPECT_LE(published_errors().worst, 0.08);
+  EXPECT_LE(published_errors().mean, 0.009);
+  EXPECT_LE(published_errors().worst, 0.035);
   for (const PublishedSeries& series : published_series()) {
     ASSERT_GE(series.steps.size(), 3U) << series.name;
     const SeriesScore score = score_of(series);
@@ -95,6 +95,20 @@ TEST(Predict, ASmallModelOnOneNodeIsLimitedByNothingButWork) {
   const PredictedSize size = predict(request).sizes.front();
   EXPECT_EQ(size.limit(), "work");
   EXPECT_EQ(size.global_batch, 8 * 32);
+}
+
+// 1,024 devices without a pipeline: 128 nodes, in pods of four where the network is slow beyond.
+TEST(Predict, NamesTheLevelThatLimits) {
+  PredictionRequest request{.model = *find_model("llama3-8b")};
+  request.layout = {8, 1, 1, 1, 1, 1};
+  request.devices = {1024};
+  request.micro_batches = 1;
+  request.flop_per_s = 400e12;
+  EXPECT_EQ(predict(request).sizes.front().slowest, "network");
+  request.network = {{{8, 450e9}, {32, 50e9}, {all_devices, 5e9}}};
+  const PredictedSize size = predict(request).sizes.front();
+  EXPECT_EQ(size.limit(), "wire");
+  EXPECT_EQ(size.slowest, "beyond 32");
 }
 
 TEST(Predict, TakesEitherStepsOrARate) {

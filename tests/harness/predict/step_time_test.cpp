@@ -51,11 +51,46 @@ TEST(StepTerms, CountReplicasMicroBatchesAndTheBubble) {
 // Four replicas whose members lie in one node of 8 two by two: half of the 6 bytes for each parameter of a device goes
 // to the neighbour, and then half of what is left, halved, to the other node.
 TEST(StepTerms, GradientsGoThroughTheNodeFirst) {
-  const Network network{100e9, 10e9, 8};
+  const Network network{{{8, 100e9}, {all_devices, 10e9}}};
   const StepTerms terms = terms_of(tiny, {16, 4, 1000, {4, 1, 1, 1, 1, 1}}, network);
   const double bytes = 6.0 * tiny.parameters() / 4.0;
-  EXPECT_NEAR(terms.wire_s, bytes / 2.0 / 100e9 + bytes / 2.0 / 2.0 / 10e9, 1e-12);
-  EXPECT_EQ(terms_of(tiny, {4, 4, 1000, {4, 1, 1, 1, 1, 1}}, network).wire_s, 0.0);  // one replica
+  EXPECT_NEAR(terms.wire.seconds - terms.wire.latency_s, bytes / 2.0 / 100e9 + bytes / 2.0 / 2.0 / 10e9, 1e-12);
+  EXPECT_EQ(slowest_of(terms.wire, network), "network");
+  const StepTerms alone = terms_of(tiny, {4, 4, 1000, {4, 1, 1, 1, 1, 1}}, network);  // one replica
+  EXPECT_EQ(alone.wire.seconds, 0.0);
+  EXPECT_EQ(slowest_of(alone.wire, network), "none");
+}
+
+// Two replicas, each on a node: 126e6 parameters of a device in four buckets of at most 40e6, each 8.4 us and a step of
+// 14 by a ring, there and back.
+TEST(StepTerms, EachBucketHasTheLatencyOfItsCollectives) {
+  ParallelLayout layout{8, 1, 1, 1, 1, 1};
+  const StepTerms sharded = terms_of(tiny, {16, 2, 1000, layout}, {});
+  EXPECT_NEAR(sharded.wire.latency_s, 4.0 * 2.0 * 22.4e-6, 1e-12);
+  EXPECT_LT(sharded.wire.latency_s, 0.03 * sharded.wire.seconds);
+  layout.optimizer = Optimizer::replicated;  // one collective, with one base
+  EXPECT_NEAR(terms_of(tiny, {16, 2, 1000, layout}, {}).wire.latency_s, 4.0 * 36.4e-6, 1e-12);
+}
+
+// 8,192 replicas, a node each, and one bucket, whose bytes are 15.1 ms. Rings: LL's 8,191 steps of 2.7 us there and
+// back at half the bandwidth, 74.5 ms in all (LL128: 82; simple: 244). A tree goes up and down 13 levels of 14 us.
+TEST(StepTerms, GradientsOfAReplicatedOptimizerTakeATreeWhereARingIsLong) {
+  ParallelLayout layout{8, 1, 1, 1, 1, 1};
+  const double bytes_s = 6.0 * tiny.parameters() / 8.0 * 8191.0 / 8192.0 / 50e9;
+  const StepShape shape{65536, 8192, 1000, layout};
+  EXPECT_NEAR(terms_of(tiny, shape, {}).wire.seconds, bytes_s / 0.5 + 2.0 * (6.6 + 8191.0 * 2.7) * 1e-6, 1e-9);
+  layout.optimizer = Optimizer::replicated;
+  EXPECT_NEAR(terms_of(tiny, {65536, 8192, 1000, layout}, {}).wire.seconds, bytes_s / 0.92 + (8.4 + 26.0 * 14.0) * 1e-6,
+              1e-9);
+}
+
+// 64 of the 72 devices of an NVLink domain hold all eight replicas.
+TEST(StepTerms, GradientsOfAnNvlinkDomainNeedNoNetwork) {
+  const Network nvl72{{{72, 900e9}, {all_devices, 50e9}}};
+  const StepTerms terms = terms_of(tiny, {64, 8, 1000, {8, 1, 1, 1, 1, 1}}, nvl72);
+  EXPECT_EQ(terms.wire.by_level[1], 0.0);
+  EXPECT_NEAR(terms.wire.by_level[0], 6.0 * tiny.parameters() / 8.0 * 7.0 / 8.0 / 900e9, 1e-12);
+  EXPECT_EQ(slowest_of(terms.wire, nvl72), "node");
 }
 
 TEST(StepTerms, RefuseWhatDoesNotFit) {
