@@ -187,6 +187,11 @@ std::vector<FlagSection> argument_sections() {
                several(Takes::list, in_simulate(&SimulateOptions::slower), of_rank)),
            row("--stop", "RANK=SECONDS,...", "ranks that stop at this time",
                several(Takes::list, in_simulate(&SimulateOptions::stops), of_rank)),
+           row("--slow-link", "RANK=FACTOR,...",
+               "ranks whose links, in their node and to others, take so many times as long",
+               several(Takes::list, in_simulate(&SimulateOptions::slow_links), of_rank)),
+           row("--cut", "RANK=SECONDS,...", "ranks whose links are cut at this time: no collective over them ends",
+               several(Takes::list, in_simulate(&SimulateOptions::cuts), of_rank)),
        }},
       {{simulate},
        "measure",
@@ -209,6 +214,14 @@ std::vector<FlagSection> argument_sections() {
                converted(in_predict(&PredictOptions::node_gb_per_s), positive_of)),
            row("--gpus-per-node", "N", "that NVLink joins (default: 8)",
                converted(in_predict(&PredictOptions::per_node), whole_from<std::int64_t>(1, 1 << 20))),
+       }},
+      {{simulate},
+       "measure",
+       {
+           row("--oversubscribe", "FACTOR",
+               "links between nodes reach so many times less than the links of a node's devices together, of which all "
+               "their collectives get fair shares (default: 1)",
+               converted(in_simulate(&SimulateOptions::oversubscription), oversubscription_of)),
        }},
       {{predict},
        "measure",
@@ -398,6 +411,10 @@ double price_of(std::string_view flag, const std::string& word) {
 
 double positive_of(std::string_view flag, const std::string& word) {
   return number_between(flag, word, 0.0, 1e9, "number above 0 such as 12.5");
+}
+
+double oversubscription_of(std::string_view flag, const std::string& word) {
+  return number_between(flag, word, 1.0, 1e9, "number from 1 such as 2");
 }
 
 double tokens_of(std::string_view flag, const std::string& word) {

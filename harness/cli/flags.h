@@ -111,6 +111,8 @@ template <class Integer>
 [[nodiscard]] double positive_of(std::string_view flag, const std::string& word);
 /// "3=1.5": of rank 3, from 0.
 [[nodiscard]] std::pair<int, double> of_rank(std::string_view flag, const std::string& word);
+/// "2": from 1, at most 1e9.
+[[nodiscard]] double oversubscription_of(std::string_view flag, const std::string& word);
 /// "15e12"; a number from 1.
 [[nodiscard]] double tokens_of(std::string_view flag, const std::string& word);
 /// "2.49": above 0.

@@ -118,8 +118,11 @@ struct SimulateOptions {
   std::vector<int> ranks;  ///< empty: 8, or the next multiple of what a layout asks for
   std::string from;        ///< a report with the case on one rank
   double memory_gb_per_s = 3000.0, network_gb_per_s = 50.0;
-  std::vector<std::pair<int, double>> slower;  ///< ranks, and how many times as long their ops take
-  std::vector<std::pair<int, double>> stops;   ///< ranks, and when they stop: seconds
+  double oversubscription = 1.0;
+  std::vector<std::pair<int, double>> slower;      ///< ranks, and how many times as long their ops take
+  std::vector<std::pair<int, double>> stops;       ///< ranks, and when they stop: seconds
+  std::vector<std::pair<int, double>> slow_links;  ///< ranks, and how many times as long their links take
+  std::vector<std::pair<int, double>> cuts;        ///< ranks, and when their links are cut: seconds
 };
 
 struct Options {

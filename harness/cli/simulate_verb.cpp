@@ -25,8 +25,11 @@ Cluster cluster_of(const Options& options) {
   cluster.node_bytes_per_s = options.predict.node_gb_per_s * giga;
   cluster.cluster_bytes_per_s = options.simulate.network_gb_per_s * giga;
   cluster.ranks_per_node = static_cast<int>(options.predict.per_node);
+  cluster.oversubscription = options.simulate.oversubscription;
   cluster.slower = {options.simulate.slower.begin(), options.simulate.slower.end()};
   cluster.stops = {options.simulate.stops.begin(), options.simulate.stops.end()};
+  cluster.slow_links = {options.simulate.slow_links.begin(), options.simulate.slow_links.end()};
+  cluster.cuts = {options.simulate.cuts.begin(), options.simulate.cuts.end()};
   return cluster;
 }
 
@@ -146,10 +149,12 @@ Size simulated_on(PlannedCase planned, const Sharing& sharing, const Cluster& cl
     for (std::string& mode : modes_of(sharing.parallel)) planned.c.modes.push_back(std::move(mode));
   }
   const Program program = planned.workload->build(planned.c);
-  for (const auto* named : {&cluster.slower, &cluster.stops}) {
+  for (const auto& [flag, named] : {std::pair{"--slow", &cluster.slower},
+                                    {"--stop", &cluster.stops},
+                                    {"--slow-link", &cluster.slow_links},
+                                    {"--cut", &cluster.cuts}}) {
     if (!named->empty() && named->rbegin()->first >= ranks)
-      throw UsageError(fmt::format("--{}: there is no rank {} of {}", named == &cluster.slower ? "slow" : "stop",
-                                   named->rbegin()->first, ranks));
+      throw UsageError(fmt::format("{}: there is no rank {} of {}", flag, named->rbegin()->first, ranks));
   }
   const SimulatedProgram lanes = lanes_of(program, cluster, measured);
   return {sharing, lanes.launches.size(), lanes.measured, simulate(lanes, cluster)};
@@ -158,11 +163,15 @@ Size simulated_on(PlannedCase planned, const Sharing& sharing, const Cluster& cl
 Json json_of(const Size& size) {
   Json stuck = Json::array(), ranks = Json::array();
   for (const StuckLane& lane : size.run.stuck)
-    stuck.push_back({{"rank", lane.rank}, {"label", lane.label}, {"awaited", lane.awaited}});
+    stuck.push_back({{"rank", lane.rank},
+                     {"label", lane.label},
+                     {"awaited", lane.awaited},
+                     {"cut", lane.cut ? Json(lane.cut->first) : Json()}});
   for (const SimulatedRank& rank : size.run.ranks) {
     ranks.push_back({{"end_s", rank.end_s},
                      {"compute_s", rank.compute_s},
                      {"communication_s", rank.communication_s},
+                     {"contention_s", rank.contention_s},
                      {"waiting_s", rank.waiting_s}});
   }
   return {{"ranks", size.sharing.ranks},
@@ -191,6 +200,7 @@ int simulate_verb(const Options& options, const Environment& environment) {
                    {"end", Align::right},
                    {"computing", Align::right},
                    {"in collectives", Align::right},
+                   {"contention", Align::right},
                    {"waiting", Align::right},
                    {"exposed", Align::right},
                    {""}});
@@ -211,20 +221,25 @@ int simulate_verb(const Options& options, const Environment& environment) {
     };
     const std::string stuck = size.run.why_stuck();
     any_stuck = any_stuck || !stuck.empty();
-    table.add({format_count(sharing.ranks), layout_text(sharing), format_count(static_cast<std::int64_t>(size.steps)),
-               format_count(size.measured), format_time_ns(size.run.end_s / nano), most(&SimulatedRank::compute_s),
-               most(&SimulatedRank::communication_s), most(&SimulatedRank::waiting_s),
-               fmt::format("{:.1f}%", 100.0 * size.run.exposed()), stuck.empty() ? "" : "STUCK: " + stuck},
-              stuck.empty() ? Tone::plain : Tone::bad);
+    table.add(
+        {format_count(sharing.ranks), layout_text(sharing), format_count(static_cast<std::int64_t>(size.steps)),
+         format_count(size.measured), format_time_ns(size.run.end_s / nano), most(&SimulatedRank::compute_s),
+         most(&SimulatedRank::communication_s), most(&SimulatedRank::contention_s), most(&SimulatedRank::waiting_s),
+         fmt::format("{:.1f}%", 100.0 * size.run.exposed()), stuck.empty() ? "" : "STUCK: " + stuck},
+        stuck.empty() ? Tone::plain : Tone::bad);
     sizes.push_back(json_of(size));
   }
   std::ostream& out = file.prose();
-  out << fmt::format("{} in virtual time: {} and {} of a device, {} to its node, {} to others, {} devices a node\n\n",
+  out << fmt::format("{} in virtual time: {} and {} of a device, {} to its node, {} to others, {} devices a node{}\n\n",
                      planned.c.id_without_ranks(), format_quantity(cluster.flop_per_s, "FLOP/s"),
                      format_quantity(cluster.bytes_per_s, "B/s"), format_quantity(cluster.node_bytes_per_s, "B/s"),
-                     format_quantity(cluster.cluster_bytes_per_s, "B/s"), cluster.ranks_per_node)
+                     format_quantity(cluster.cluster_bytes_per_s, "B/s"), cluster.ranks_per_node,
+                     cluster.oversubscription > 1.0
+                         ? fmt::format(" with 1/{:g} of their links to others together", cluster.oversubscription)
+                         : "")
       << table.text(console_style(options, Stream::out, environment))
-      << "\nof the rank with most of each; exposed: of the end, what the busiest rank's own ops don't explain\n";
+      << "\nof the rank with most of each; contention: what its collectives took longer than alone on their links;\n"
+         "exposed: of the end, what the busiest rank's own ops don't explain\n";
   file.write(Json{{"case", planned.c.id_without_ranks()}, {"sizes", sizes}});
   return any_stuck ? exit_codes::verdict_failed : exit_codes::ok;
 }

@@ -1,6 +1,5 @@
 #include "harness/network/collective_time.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -22,17 +21,20 @@ constexpr double micro = 1e-6;
 
 }  // namespace
 
-double fastest_way_s(Passes passes, const InNodes& at, double bytes_s) {
+Way fastest_way(Passes passes, const InNodes& at, double bytes_s) {
   const double times = passes == Passes::there_back ? 2.0 : 1.0;
   const double between = times * (at.nodes - 1.0), steps = times * (at.ranks - 1.0);
-  double best = HUGE_VAL;
+  Way best{HUGE_VAL};
+  const auto consider = [&](const Way& way) {
+    if (way.seconds(bytes_s) < best.seconds(bytes_s)) best = way;
+  };
   for (const Protocol& way : protocols) {
     const double latency = passes == Passes::direct ? (at.nodes > 1.0 ? way.ring_between : way.ring_in_node)
                                                     : (steps - between) * way.ring_in_node + between * way.ring_between;
-    best = std::min(best, micro * (way.ring_base + latency) + bytes_s / way.bandwidth);
+    consider({micro * (way.ring_base + latency), way.bandwidth});
     if (passes != Passes::there_back) continue;
     const double climbs = 2.0 * (at.in_node - 1.0) * way.tree_in_node + 2.0 * std::log2(at.nodes) * way.tree_between;
-    best = std::min(best, micro * (way.tree_base + climbs) + bytes_s / (way.bandwidth * of_tree));
+    consider({micro * (way.tree_base + climbs), way.bandwidth * of_tree});
   }
   return best;
 }

@@ -20,7 +20,14 @@ enum class Passes {
   direct,      ///< sends side by side: one step
 };
 
-/// Of two ranks or more. `bytes_s`: what the bytes would take on links that they fill.
-[[nodiscard]] double fastest_way_s(Passes passes, const InNodes& at, double bytes_s);
+struct Way {
+  double latency_s = 0.0;
+  double bandwidth = 1.0;  ///< the share of the links' that it reaches
+  /// `bytes_s`: what the bytes would take on links that they fill.
+  [[nodiscard]] double seconds(double bytes_s) const { return latency_s + bytes_s / bandwidth; }
+};
+
+/// Of two ranks or more.
+[[nodiscard]] Way fastest_way(Passes passes, const InNodes& at, double bytes_s);
 
 }  // namespace gpubench

@@ -32,8 +32,9 @@ Wire wire_of(double parameters, const Scattered& group, Optimizer optimizer, con
   const double buckets = std::ceil(parameters / bucket_of(group.members));
   const InNodes at = in_nodes(group, network);
   const double bucket_s = bytes_s / buckets;
-  wire.seconds = buckets * (optimizer == Optimizer::sharded ? 2.0 * fastest_way_s(Passes::once, at, 0.5 * bucket_s)
-                                                            : fastest_way_s(Passes::there_back, at, bucket_s));
+  wire.seconds = buckets * (optimizer == Optimizer::sharded
+                                ? 2.0 * fastest_way(Passes::once, at, 0.5 * bucket_s).seconds(0.5 * bucket_s)
+                                : fastest_way(Passes::there_back, at, bucket_s).seconds(bucket_s));
   wire.latency_s = wire.seconds - bytes_s;
   return wire;
 }

@@ -1,6 +1,8 @@
 #include "harness/simulate/cluster.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "harness/network/collective_time.h"
 #include "reference/ops/collective.h"
@@ -17,12 +19,78 @@ InNodes spread_of(const Cluster& cluster, const RankGroup& members) {
   return spread;
 }
 
-/// Of a collective in which each byte of the message leaves its node `times`.
-double wire_s(const Cluster& cluster, const InNodes& at, const Cost& cost, double times) {
-  const double near = cost.bytes / cluster.node_bytes_per_s;
-  const double far =
-      times * cost.message_bytes * (at.nodes - 1.0) / at.nodes / (cluster.cluster_bytes_per_s * at.in_node);
-  return at.nodes > 1.0 ? std::max(near, far) : near;
+/// A collective is done when the last of its members' links is.
+double slowest_link(const Cluster& cluster, const RankGroup& members) {
+  if (cluster.slow_links.empty()) return 1.0;
+  double slowest = 0.0;
+  for (const int rank : members.members()) {
+    const auto slow = cluster.slow_links.find(rank);
+    slowest = std::max(slowest, slow == cluster.slow_links.end() ? 1.0 : slow->second);
+  }
+  return slowest;
+}
+
+/// What is in the way of a collective's bytes: the links of its ranks in their node, and to others.
+struct Wire {
+  double near_s = 0.0, far_s = 0.0;
+  [[nodiscard]] double seconds() const { return std::max(near_s, far_s); }
+};
+
+/// Each rank has a message of its own for the others, and sends it by its own link.
+bool sends_own(OpKind kind) { return kind == all_to_all_kind || exchanges_tokens(kind); }
+
+Wire wire_of(const Cluster& cluster, const InNodes& at, OpKind kind, const Cost& cost) {
+  if (kind == send_recv_kind) {
+    if (at.nodes > 1.0) return {0.0, cost.message_bytes / cluster.cluster_bytes_per_s};
+    return {cost.message_bytes / cluster.node_bytes_per_s, 0.0};
+  }
+  const double near_s = cost.bytes / cluster.node_bytes_per_s;
+  if (at.nodes < 2.0) return {near_s, 0.0};
+  const double times = kind == all_reduce_kind ? 2.0 : 1.0;  // that each byte leaves its node
+  const double part = kind == broadcast_kind ? 1.0 : times * (at.nodes - 1.0) / at.nodes;
+  const double links = sends_own(kind) ? 1.0 : at.in_node;
+  return {near_s, part * cost.message_bytes / (cluster.cluster_bytes_per_s * links)};
+}
+
+/// The uplinks that a collective uses, and the most ranks that send over one of them.
+struct Uplinks {
+  std::vector<int> used;
+  double ranks = 0.0;
+};
+
+// Rings, trees and direct sends use both directions alike. Of send_recv only pairs in two nodes count. A broadcast goes
+// from node to node, neither back into its first nor out of its last.
+Uplinks uplinks_of(const Cluster& cluster, const InNodes& at, const OpCall& call) {
+  Uplinks uplinks;
+  if (at.nodes < 2.0) return uplinks;
+  const auto node_of = [&](int member) { return call.group[member] / cluster.ranks_per_node; };
+  const int size = call.group.size();
+  std::map<int, int> leaving;  // ranks that send out of a node
+  if (call.kind == send_recv_kind) {
+    const auto& own = call.attributes.as<SendRecv>();
+    const SendRecv sends{size, own.shift, own.round};
+    for (int member = 0; member < size; ++member) {
+      if (node_of(member) != node_of(sends.receiver(member))) ++leaving[node_of(member)];
+    }
+  } else {
+    for (int member = 0; member < size; ++member) leaving[node_of(member)] = static_cast<int>(at.in_node);
+  }
+  int first = -1, last = -1;
+  if (call.kind == broadcast_kind) {
+    std::set<int> reached;
+    const int root = call.attributes.as<Broadcast>().root;
+    first = node_of(root);
+    for (int i = 0; i < size; ++i) {
+      const int node = node_of((root + i) % size);
+      if (reached.insert(node).second) last = node;
+    }
+  }
+  for (const auto& [node, ranks] : leaving) {
+    if (node != last) uplinks.used.push_back(2 * node);
+    if (node != first) uplinks.used.push_back(2 * node + 1);
+    uplinks.ranks = std::max(uplinks.ranks, static_cast<double>(ranks));
+  }
+  return uplinks;
 }
 
 }  // namespace
@@ -31,15 +99,30 @@ double compute_s(const Cluster& cluster, const Cost& cost) {
   return std::max({cost.flop / cluster.flop_per_s, cost.bytes / cluster.bytes_per_s, cluster.launch_s});
 }
 
+CollectiveTime collective_time(const Cluster& cluster, const OpCall& call, const Cost& cost) {
+  const InNodes at = spread_of(cluster, call.group);
+  if (at.ranks < 2.0) return {cluster.launch_s};
+  const Wire wire = wire_of(cluster, at, call.kind, cost);
+  const bool direct = call.kind == send_recv_kind || sends_own(call.kind);
+  const Passes passes = call.kind == all_reduce_kind ? Passes::there_back : direct ? Passes::direct : Passes::once;
+  const Way way = fastest_way(passes, at, wire.seconds());
+  CollectiveTime time{way.latency_s, wire.seconds() / way.bandwidth * slowest_link(cluster, call.group)};
+  Uplinks uplinks = uplinks_of(cluster, at, call);
+  const double uplink_s =
+      wire.far_s / way.bandwidth * (uplinks.ranks * cluster.oversubscription / cluster.ranks_per_node);
+  if (!(uplink_s > 0.0)) return time;
+  time.wire_s = std::max(time.wire_s, uplink_s);
+  time.share = uplink_s / time.wire_s;
+  time.uplinks = std::move(uplinks.used);
+  return time;
+}
+
 double collective_s(const Cluster& cluster, OpKind kind, const Cost& cost, const RankGroup& members) {
-  const InNodes at = spread_of(cluster, members);
-  if (at.ranks < 2.0) return cluster.launch_s;
-  const bool both_ways = kind == all_reduce_kind;  // reduce, then gather
-  const double wire = kind == send_recv_kind ? cost.message_bytes / (at.nodes > 1.0 ? cluster.cluster_bytes_per_s
-                                                                                    : cluster.node_bytes_per_s)
-                                             : wire_s(cluster, at, cost, both_ways ? 2.0 : 1.0);
-  const bool direct = kind == send_recv_kind || kind == all_to_all_kind || exchanges_tokens(kind);
-  return fastest_way_s(both_ways ? Passes::there_back : direct ? Passes::direct : Passes::once, at, wire);
+  OpCall call;
+  call.kind = kind;
+  if (kind.attributes != nullptr) call.attributes = kind.attributes();
+  call.group = members;
+  return collective_time(cluster, call, cost).seconds();
 }
 
 }  // namespace gpubench

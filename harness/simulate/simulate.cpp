@@ -1,17 +1,17 @@
 #include "harness/simulate/simulate.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
+#include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
+#include "harness/simulate/shared_links.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -42,17 +42,34 @@ class Simulation {
 
   Simulated run() {
     for (int rank = 0; rank < static_cast<int>(compute_.size()); ++rank) todo_.push_back(rank);
-    while (!todo_.empty()) {
-      const int rank = todo_.front();
-      todo_.pop_front();
-      while (advance_compute(rank) || advance_communication(rank)) {
-      }
+    advance_all();
+    while (!events_.empty()) {
+      next_event();
+      advance_all();
     }
     conclude();
     return std::move(result_);
   }
 
  private:
+  /// A collective between nodes that has begun.
+  struct InFlight {
+    double begin_s = 0.0;
+    double cut_s = HUGE_VAL;
+    double event_s = 0.0;  ///< first when its bytes begin to flow, then when they have or can no more
+    bool flows = false;
+  };
+
+  // All that can begin before the next event: whatever else there is waits for a collective in flight.
+  void advance_all() {
+    while (!todo_.empty()) {
+      const int rank = todo_.front();
+      todo_.pop_front();
+      while (advance_compute(rank) || comes_to_collective(rank)) {
+      }
+    }
+  }
+
   [[nodiscard]] std::size_t launch_of(const LaneStep& step) const { return launch_.at(step.work); }
   [[nodiscard]] const RankGroup& members_of(std::size_t launch) const {
     return of_group(program_.launches[launch]).op.members;
@@ -84,28 +101,85 @@ class Simulation {
     return true;
   }
 
-  /// Comes to the next collective; the last member to come lets all of them go on.
-  bool advance_communication(int rank) {
+  /// Whether the rank comes to its next collective and finds all others there.
+  bool comes_to_collective(int rank) {
     Lane& own = communication_[static_cast<std::size_t>(rank)];
     const LaneStep* const step = own.next();
     if (step == nullptr) return false;
     const std::size_t launch = launch_of(*step);
     std::map<int, double>& came = meetings_[launch];
-    if (came.contains(rank)) return false;  // and waits
-    const std::optional<double> begin = ready_s(own, compute_[static_cast<std::size_t>(rank)], *step);
-    if (!begin || stops_before(rank, *begin)) return false;
-    came.emplace(rank, *begin);
+    if (came.contains(rank)) return false;  // and waits, or is in it
+    const std::optional<double> ready = ready_s(own, compute_[static_cast<std::size_t>(rank)], *step);
+    if (!ready || stops_before(rank, *ready)) return false;
+    came.emplace(rank, *ready);
     if (static_cast<int>(came.size()) < members_of(launch).size()) return false;
     double all_s = 0.0;
     for (const auto& [member, at] : came) all_s = std::max(all_s, at);
-    for (const auto& [member, at] : came) {
-      SimulatedRank& of = result_.ranks[static_cast<std::size_t>(member)];
-      of.waiting_s += all_s - at;
-      of.communication_s += program_.seconds[launch];
-      communication_[static_cast<std::size_t>(member)].ends.push_back(all_s + program_.seconds[launch]);
-      if (member != rank) todo_.push_back(member);
-    }
+    for (const auto& [member, at] : came) result_.ranks[static_cast<std::size_t>(member)].waiting_s += all_s - at;
+    begin(launch, all_s);
     return true;
+  }
+
+  void begin(std::size_t launch, double now) {
+    InFlight flight{now};
+    for (const auto& [rank, at] : cluster_.cuts) {
+      if (at >= flight.cut_s || !members_of(launch).contains(rank)) continue;
+      flight.cut_s = at;
+      cuts_[launch] = {rank, at};
+    }
+    const auto uses = program_.between_nodes.find(launch);
+    if (uses == program_.between_nodes.end()) {
+      const double end_s = now + program_.seconds[launch];
+      if (end_s <= flight.cut_s) end(launch, now, end_s);
+      return;
+    }
+    flight.event_s = now + uses->second.latency_s;
+    if (flight.event_s > flight.cut_s) return;
+    in_flight_.emplace(launch, flight);
+    events_.emplace(flight.event_s, launch);
+  }
+
+  void end(std::size_t launch, double begin_s, double end_s) {
+    const double alone_s = program_.seconds[launch], contention_s = std::max(0.0, end_s - (begin_s + alone_s));
+    for (const int member : members_of(launch).members()) {
+      SimulatedRank& of = result_.ranks[static_cast<std::size_t>(member)];
+      of.communication_s += alone_s + contention_s;
+      of.contention_s += contention_s;
+      communication_[static_cast<std::size_t>(member)].ends.push_back(end_s);
+      todo_.push_back(member);
+    }
+    cuts_.erase(launch);
+  }
+
+  // All that happens at the same time, before shares are worked out once.
+  void next_event() {
+    const double now = events_.begin()->first;
+    while (!events_.empty() && events_.begin()->first == now) {
+      const std::size_t launch = events_.begin()->second;
+      events_.erase(events_.begin());
+      InFlight& flight = in_flight_.at(launch);
+      if (!flight.flows) {
+        flight.flows = true;
+        const CollectiveTime& uses = program_.between_nodes.at(launch);
+        links_.begin(launch, uses.uplinks, uses.share, flight.begin_s + program_.seconds[launch]);
+        expect(launch);
+        continue;
+      }
+      const double end_s = links_.end_s(launch), begin_s = flight.begin_s;
+      links_.end(launch);
+      in_flight_.erase(launch);
+      if (end_s <= now) end(launch, begin_s, end_s);
+    }
+    for (const std::size_t launch : links_.settle(now)) {
+      events_.erase({in_flight_.at(launch).event_s, launch});
+      expect(launch);
+    }
+  }
+
+  void expect(std::size_t launch) {
+    InFlight& flight = in_flight_.at(launch);
+    flight.event_s = std::min(links_.end_s(launch), flight.cut_s);
+    events_.emplace(flight.event_s, launch);
   }
 
   void conclude() {
@@ -118,13 +192,14 @@ class Simulation {
       for (const Lane* lane : {&compute_[rank], &communication_[rank]}) {
         const LaneStep* const step = lane->next();
         if (step == nullptr) continue;
-        StuckLane stuck{static_cast<int>(rank), *step->label, {}};
+        StuckLane stuck{static_cast<int>(rank), *step->label};
         const std::size_t launch = launch_of(*step);
         const std::map<int, double>& came = meetings_[launch];
         if (lane == &communication_[rank] && came.contains(stuck.rank)) {
           for (const int member : members_of(launch).members()) {
             if (!came.contains(member)) stuck.awaited.push_back(member);
           }
+          if (const auto cut = cuts_.find(launch); cut != cuts_.end()) stuck.cut = cut->second;
         }
         result_.stuck.push_back(std::move(stuck));
       }
@@ -137,53 +212,14 @@ class Simulation {
   std::vector<Lane> compute_, communication_;    // by rank
   std::vector<std::map<int, double>> meetings_;  // by launch: members that have come, and when
   std::deque<int> todo_;                         // ranks that may go on
+  SharedLinks links_;
+  std::unordered_map<std::size_t, InFlight> in_flight_;
+  std::set<std::pair<double, std::size_t>> events_;     // one of each collective in flight
+  std::map<std::size_t, std::pair<int, double>> cuts_;  // by collective that has not ended: whose link, and when
   Simulated result_;
 };
 
-// "ranks 0, 1, 5"; of many the first and how many more.
-std::string ranks_text(std::span<const int> ranks) {
-  constexpr std::size_t most = 6;
-  const std::span<const int> first = ranks.first(std::min(most, ranks.size()));
-  const std::string more = ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "";
-  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(first, ", "), more);
-}
-
 }  // namespace
-
-double Simulated::exposed() const {
-  double busiest = 0.0;
-  for (const SimulatedRank& rank : ranks) busiest = std::max(busiest, rank.compute_s);
-  return end_s > 0.0 ? 1.0 - busiest / end_s : 0.0;
-}
-
-std::string Simulated::why_stuck() const {
-  if (stuck.empty()) return "";
-  std::map<std::string, std::vector<int>> at;  // collectives with members that came
-  std::map<std::string, std::vector<int>> awaited;
-  std::map<int, std::string> in;
-  for (const StuckLane& lane : stuck) {
-    if (lane.awaited.empty()) continue;
-    at[lane.label].push_back(lane.rank);
-    awaited[lane.label] = lane.awaited;
-    in[lane.rank] = lane.label;
-  }
-  std::string text;
-  for (const auto& [label, ranks] : at) {
-    text += fmt::format("{}{} in '{}', waiting for ", text.empty() ? "" : "; ", ranks_text(ranks), label);
-    std::vector<int> others;
-    for (const int rank : awaited[label]) {
-      if (std::ranges::binary_search(stopped, rank)) {
-        text += fmt::format("rank {}, which stopped, ", rank);
-      } else {
-        others.push_back(rank);
-      }
-    }
-    if (!others.empty()) text += ranks_text(others) + ", ";
-    text.resize(text.size() - 2);
-  }
-  return text.empty() ? fmt::format("rank {} waits at '{}' for its other lane", stuck.front().rank, stuck.front().label)
-                      : text;
-}
 
 SimulatedProgram lanes_of(const Program& program, const Cluster& cluster, const MeasuredOps& measured) {
   SimulatedProgram all;
@@ -196,7 +232,9 @@ SimulatedProgram lanes_of(const Program& program, const Cluster& cluster, const 
     const Cost cost = cost_of(program, call);
     RankOp of{call.group, call.label};
     if (call.group.size() > 1) {
-      all.seconds.push_back(collective_s(cluster, call.kind, cost, call.group));
+      CollectiveTime takes = collective_time(cluster, call, cost);
+      all.seconds.push_back(takes.seconds());
+      if (!takes.uplinks.empty()) all.between_nodes.emplace(all.launches.size(), std::move(takes));
     } else {
       if (call.group.empty()) of.members = RankGroup({rank_of(program, call).value_or(0)});
       const auto known = measured.find(std::string_view(call.label).substr(0, call.label.rfind('@')));

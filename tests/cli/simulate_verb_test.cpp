@@ -80,6 +80,57 @@ TEST(SimulateVerb, ASlowRankMakesTheOthersWait) {
   EXPECT_EQ(ranks[3]["waiting_s"], 0.0);
 }
 
+TEST(SimulateVerb, ASlowLinkMakesCollectivesLonger) {
+  const auto first_of = [](std::vector<std::string> words) {
+    const Simulated run = simulated(std::move(words));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return parse_json(run.out, "stdout")["sizes"][0]["by_rank"][0];
+  };
+  const Json usual = first_of({gpt2, "--ranks", "8", "--json", "-"});
+  const Json slow = first_of({gpt2, "--ranks", "8", "--slow-link", "3=2", "--json", "-"});
+  EXPECT_GT(slow["communication_s"].get<double>(), usual["communication_s"].get<double>());
+  EXPECT_EQ(slow["compute_s"], usual["compute_s"]);
+  EXPECT_EQ(slow["contention_s"], 0.0);
+}
+
+TEST(SimulateVerb, ALinkThatIsCutIsNamedAndTheExitCodeIs1) {
+  const std::vector<std::string> words{gpt2, "--ranks", "4", "--cut", "2=0.0001"};
+  const Simulated run = simulated(words);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("STUCK: ranks 0, 1, 2, 3 in 'gradients.bucket0': rank 2's link was cut at 0.0001 s"));
+  std::vector<std::string> as_json = words;
+  as_json.insert(as_json.end(), {"--json", "-"});
+  const Json stuck = parse_json(simulated(as_json).out, "stdout")["sizes"][0]["stuck"];
+  EXPECT_EQ(stuck[0]["cut"], nullptr);  // rank 0's compute lane, which waits for its other one
+  EXPECT_EQ(stuck[1]["cut"], 2);
+  EXPECT_EQ(stuck[1]["awaited"], Json::array());
+}
+
+// Two ranks a node, of which each reduces its weights' gradients with those of its own part in the other nodes: both
+// at once at half of the uplink's speed, where that is one device's; what they take alone stays as it is.
+TEST(SimulateVerb, ContentionIsWhatCollectivesTakeLongerThanAlone) {
+  const auto size_of = [](const std::string& oversubscription) {
+    const Simulated run = simulated({"transformer/llama_train_step", "--parallel", "dp=4,tp=2", "--gpus-per-node", "2",
+                                     "--network", "0.5", "--oversubscribe", oversubscription, "--json", "-"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return parse_json(run.out, "stdout")["sizes"][0];
+  };
+  const Json ample = size_of("1"), shared = size_of("2");
+  ASSERT_EQ(shared["by_rank"].size(), 8U);
+  EXPECT_GT(shared["end_s"].get<double>(), ample["end_s"].get<double>());
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    const auto of = [&](const Json& size, const char* part) { return size["by_rank"][rank][part].get<double>(); };
+    EXPECT_EQ(of(ample, "contention_s"), 0.0);
+    EXPECT_GT(of(shared, "contention_s"), 0.0);
+    EXPECT_NEAR(of(shared, "communication_s") - of(shared, "contention_s"), of(ample, "communication_s"), 1e-12);
+    EXPECT_EQ(of(shared, "compute_s"), of(ample, "compute_s"));
+    // Two lanes, each with no more than the whole run.
+    EXPECT_LE(of(shared, "compute_s"), of(shared, "end_s"));
+    EXPECT_LE(of(shared, "communication_s") + of(shared, "waiting_s"), of(shared, "end_s") + 1e-12);
+  }
+  EXPECT_EQ(size_of("2"), shared);
+}
+
 // A published report: one rank takes what the step took there; 64 take no less.
 TEST(SimulateVerb, OpsTakeWhatAReportSaysThatTheyTook) {
   const std::string report = GPUBENCH_RESULTS "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
@@ -101,6 +152,11 @@ TEST(SimulateVerb, RefusesWhatIsWrong) {
   EXPECT_THAT(simulated({}).err, HasSubstr("simulate needs a case"));
   EXPECT_THAT(simulated({"gemm/matmul"}).err, HasSubstr("runs on one rank only"));
   EXPECT_THAT(simulated({gpt2, "--slow", "8=2"}).err, HasSubstr("--slow: there is no rank 8 of 8"));
+  EXPECT_THAT(simulated({gpt2, "--slow-link", "8=2"}).err, HasSubstr("--slow-link: there is no rank 8 of 8"));
+  EXPECT_THAT(simulated({gpt2, "--cut", "9=0"}).err, HasSubstr("--cut: there is no rank 9 of 8"));
+  EXPECT_THAT(simulated({gpt2, "--cut", "3"}).err, HasSubstr("--cut: '3' is not RANK=NUMBER"));
+  EXPECT_THAT(simulated({gpt2, "--slow-link", "3=-1"}).err, HasSubstr("--slow-link: '3=-1' is not RANK=NUMBER"));
+  EXPECT_THAT(simulated({gpt2, "--oversubscribe", "0.5"}).err, HasSubstr("'0.5' is no number from 1 such as 2"));
   EXPECT_THAT(simulated({gpt2, "--stop", "x=2"}).err, HasSubstr("is not RANK=NUMBER"));
   EXPECT_THAT(simulated({gpt2, "--ranks", "0"}).err, HasSubstr("whole number from 1 to 4096"));
   EXPECT_THAT(simulated({gpt2, "--parallel", "ep=2"}).err, HasSubstr("--parallel ep=2: the ranks of"));
@@ -113,7 +169,13 @@ TEST(SimulateVerb, RefusesWhatIsWrong) {
                   .err,
               HasSubstr("ranks have parts of them"));
   EXPECT_THAT(simulated({gpt2, "--parallel", "pp=4"}).err, HasSubstr("on 8 ranks: "));
-  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"gemm/matmul"}, {gpt2, "--ranks", "9999"}})
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"gemm/matmul"},
+                                                {gpt2, "--ranks", "9999"},
+                                                {gpt2, "--cut", "3"},
+                                                {gpt2, "--cut", "9=0"},
+                                                {gpt2, "--slow-link", "8=2"},
+                                                {gpt2, "--oversubscribe", "0.5"}})
     EXPECT_EQ(simulated(words).exit_code, 2);
 }
 

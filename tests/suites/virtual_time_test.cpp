@@ -40,17 +40,22 @@ TEST(InVirtualTime, EveryProgramOfSeveralRanksEnds) {
   for (const int ranks : {2, 3, 8, 64}) {
     for (const PlannedCase& planned : on_ranks(ranks)) {
       const Program program = planned.workload->build(planned.c);
-      for (const Cluster& cluster : {Cluster{}, Cluster{.ranks_per_node = 1, .slower = {{ranks - 1, 3.0}}}}) {
+      for (const Cluster& cluster : {Cluster{}, Cluster{.ranks_per_node = 1, .slower = {{ranks - 1, 3.0}}},
+                                     Cluster{.ranks_per_node = 2, .oversubscription = 4.0}}) {
         const Simulated result = simulate(lanes_of(program, cluster), cluster);
         EXPECT_EQ(result.why_stuck(), "") << planned.id();
         EXPECT_GT(result.end_s, 0.0) << planned.id();
+        for (const SimulatedRank& rank : result.ranks) {
+          EXPECT_LE(rank.communication_s + rank.waiting_s, rank.end_s * (1.0 + 1e-9)) << planned.id();
+          EXPECT_LE(rank.contention_s, rank.communication_s) << planned.id();
+        }
         ++run;
       }
       workloads.insert(planned.c.suite + "/" + planned.c.workload);
     }
   }
   EXPECT_GE(workloads.size(), 8U);
-  EXPECT_GE(run, 48);
+  EXPECT_GE(run, 72);
 }
 
 // A rank that has two of a program's collectives the other way round stops all of them.

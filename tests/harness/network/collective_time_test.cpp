@@ -8,6 +8,10 @@ namespace {
 
 constexpr double micro = 1e-6;
 
+double fastest_way_s(Passes passes, const InNodes& at, double bytes_s) {
+  return fastest_way(passes, at, bytes_s).seconds(bytes_s);
+}
+
 /// Each rank in a node of its own.
 InNodes apart(double ranks) { return {ranks, ranks, 1.0}; }
 

@@ -1,9 +1,14 @@
 // How long links take for a collective, by hand from NCCL's figures.
 #include "harness/simulate/cluster.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "reference/ops/collective.h"
+#include "reference/ops/token_exchange.h"
 
 namespace gpubench {
 namespace {
@@ -56,6 +61,73 @@ TEST(Cluster, GatheringIsHalfOfReducing) {
 // 7 steps of 3.4 us and 8.4 us; every rank is passed all of it.
 TEST(Cluster, AllOfABroadcastCrossesEachLink) {
   EXPECT_NEAR(collective_s({}, broadcast_kind, {0.0, 1e9, 1e9}, RankGroup::first(8)), 32.2 * micro + 1e9 / 450e9, 1e-9);
+}
+
+// 8.4 us and a step of 14: of two ranks in two nodes one sends all of it to the other, over one link of 50 GB/s.
+TEST(Cluster, AllOfABroadcastEntersEachNode) {
+  EXPECT_NEAR(collective_s({}, broadcast_kind, {0.0, 1e9, 1e9}, RankGroup({0, 8})), 22.4 * micro + 1e9 / 50e9, 1e-9);
+}
+
+// Half of each rank's gigabyte is for ranks of the other node, and goes by that rank's own link: 50 GB/s, not 400.
+TEST(Cluster, InAnExchangeEachRankSendsItsOwnMessage) {
+  for (const OpKind& kind : {all_to_all_kind, dispatch_tokens_kind}) {
+    EXPECT_NEAR(collective_s({}, kind, {0.0, 1e9 * 15 / 16, 1e9}, RankGroup::first(16)), 22.4 * micro + 0.5e9 / 50e9,
+                1e-9);
+  }
+}
+
+// Bytes take twice as long, the 14 steps of 3.4 us and 8.4 us don't.
+TEST(Cluster, ASlowLinkHoldsUpTheBytesOfItsCollectives) {
+  const Cluster cluster{.slow_links = {{5, 2.0}}};
+  EXPECT_NEAR(collective_s(cluster, all_reduce_kind, all_reduced(1e9, 8), RankGroup::first(8)),
+              56.0 * micro + 2.0 * 1.75e9 / 450e9, 1e-9);
+  EXPECT_EQ(collective_s(cluster, all_reduce_kind, all_reduced(1e9, 4), RankGroup::first(4)),
+            collective_s({}, all_reduce_kind, all_reduced(1e9, 4), RankGroup::first(4)));
+}
+
+// 16 ranks in two nodes, 8 GB: 8 GB leave each node, at 400 GB/s and at a quarter of that. One rank of each node has a
+// link of 50 GB/s to itself, as much as an eighth of 400; of a sixteenth it is half.
+TEST(Cluster, AnOversubscribedUplinkHoldsUpWhoeverFillsIt) {
+  const auto all_s = [](double oversubscription) {
+    return collective_s({.oversubscription = oversubscription}, all_reduce_kind, all_reduced(8e9, 16),
+                        RankGroup::first(16));
+  };
+  EXPECT_NEAR(all_s(4.0), 8e9 / 100e9, 0.2e-3);
+  const auto pair_s = [](double oversubscription) {
+    return collective_s({.oversubscription = oversubscription}, all_reduce_kind, all_reduced(8e9, 2),
+                        RankGroup({0, 8}));
+  };
+  EXPECT_EQ(pair_s(8.0), pair_s(1.0));
+  EXPECT_NEAR(pair_s(16.0), 8e9 / 25e9, 0.2e-3);
+}
+
+/// Of a send of so many bytes, or a broadcast, on these ranks.
+CollectiveTime moved(OpKind kind, double bytes, std::vector<int> ranks) {
+  OpCall call;
+  call.kind = kind;
+  call.attributes = kind.attributes();
+  call.group = RankGroup(std::move(ranks));
+  return collective_time({.oversubscription = 8.0}, call, {0.0, bytes, bytes});
+}
+
+// Round a ring of 16 ranks one sends out of each node, with its own link: an eighth of the uplink if that were full
+// size, all of it here.
+TEST(Cluster, OfARingOfSendsOneLeavesEachNode) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < 16; ++rank) ranks.push_back(rank);
+  const CollectiveTime time = moved(send_recv_kind, 1e9, ranks);
+  EXPECT_NEAR(time.seconds(), 1e9 / 50e9, 0.2e-3);
+  EXPECT_DOUBLE_EQ(time.share, 1.0);
+  EXPECT_THAT(time.uplinks, ::testing::ElementsAre(0, 1, 2, 3));
+}
+
+// From rank 8, node 1, through node 0 to node 2.
+TEST(Cluster, ABroadcastGoesNeitherBackToItsRootNorOutOfTheLastNode) {
+  EXPECT_THAT(moved(broadcast_kind, 1e9, {8, 0, 16}).uplinks, ::testing::ElementsAre(0, 1, 2, 5));
+}
+
+TEST(Cluster, InANodeNoUplinkIsUsed) {
+  EXPECT_THAT(moved(send_recv_kind, 1e9, {8, 9, 10}).uplinks, ::testing::IsEmpty());
 }
 
 TEST(Cluster, OneRankHasNothingToWaitFor) {

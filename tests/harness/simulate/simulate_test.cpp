@@ -12,6 +12,7 @@
 #include "reference/ops/collective.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/transform/data_parallel.h"
+#include "tests/harness/simulate/lanes.h"
 
 namespace gpubench {
 namespace {
@@ -20,35 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-/// Launches with names, members and times; the lanes of each rank in any order.
-class Lanes {
- public:
-  std::size_t launch(const std::string& label, std::vector<int> members, double seconds) {
-    const RankGroup group(std::move(members));
-    program_.launches.push_back(std::make_shared<GroupLaunch>(nullptr, RankOp{group, label}));
-    program_.seconds.push_back(seconds);
-    return program_.launches.size() - 1;
-  }
-  void compute(std::size_t rank, std::size_t launch, std::uint64_t after = 0) {
-    of(rank).compute.push_back(step(launch, after));
-  }
-  void communicate(std::size_t rank, std::size_t launch, std::uint64_t after = 0) {
-    of(rank).communication.push_back(step(launch, after));
-  }
-  [[nodiscard]] Simulated run(const Cluster& cluster = {}) const { return simulate(program_, cluster); }
-
- private:
-  RankProgram& of(std::size_t rank) {
-    if (program_.ranks.size() <= rank) program_.ranks.resize(rank + 1);
-    return program_.ranks[rank];
-  }
-  [[nodiscard]] LaneStep step(std::size_t launch, std::uint64_t after) const {
-    const auto& of = static_cast<const GroupLaunch&>(*program_.launches[launch]);
-    return {&of.inner, &of.op.label, after};
-  }
-  SimulatedProgram program_;
-};
 
 // Rank 0 comes after 1 s, rank 1 after 3: the collective is done at 3.5, and what reads it ends at 4.5 and 6.5.
 TEST(Simulate, ACollectiveBeginsWithTheLastOfItsMembers) {
@@ -168,7 +140,7 @@ TEST(Simulate, OpsThatWereMeasuredTakeThatLongOnEveryRank) {
 }
 
 TEST(Simulate, IsTheSameEachTime) {
-  const Cluster cluster{.slower = {{3, 1.25}, {17, 2.0}}};
+  const Cluster cluster{.oversubscription = 16.0, .slower = {{3, 1.25}, {17, 2.0}}};
   const Program program = step_on(64);
   const auto ends = [&] {
     std::vector<double> all;
