@@ -65,8 +65,10 @@ ProcessRanks::~ProcessRanks() {
   if (serving_.joinable()) serving_.detach();  // only where end() was never reached: the process ends
 }
 
-std::unique_ptr<Backend> ProcessRanks::described(std::unique_ptr<Backend> inner) const {
+std::unique_ptr<Backend> ProcessRanks::described(std::unique_ptr<Backend> inner,
+                                                 std::span<const RankPlace> places) const {
   DeviceInfo info = inner->device();
+  if (!places.empty()) info.properties.emplace_back(device_property::rank_places, rank_places_text(places));
   info.libraries.emplace_back("mpi", processes_->library());
   info.libraries.insert(info.libraries.end(), share_.libraries.begin(), share_.libraries.end());
   info.properties.emplace_back("processes", std::to_string(processes_->size()));
@@ -111,7 +113,7 @@ void ProcessRanks::greet() {
 
 BackendEntry ProcessRanks::entry(const BackendEntry& backend) {
   BackendEntry entry = backend;
-  entry.open = [this](const OpenRequest&) { return described(share_.open()); };
+  entry.open = [this](const OpenRequest&) { return described(share_.open(), ranks_->places()); };
   entry.open_ranks = [this](const RankRequest& what) { return ranks_->open(what.ranks); };
   entry.ranks_have_processors = true;  // or greet() has said that they have not
   entry.rank_stall_limit_s = 1e9;      // the processes are watched one by one

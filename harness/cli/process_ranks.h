@@ -41,7 +41,8 @@ class ProcessRanks {
 
  private:
   [[nodiscard]] ServerSetup setup();
-  [[nodiscard]] std::unique_ptr<Backend> described(std::unique_ptr<Backend> inner) const;
+  [[nodiscard]] std::unique_ptr<Backend> described(std::unique_ptr<Backend> inner,
+                                                   std::span<const RankPlace> places = {}) const;
 
   std::unique_ptr<Processes> processes_;
   std::string devices_;  // "CPUs"

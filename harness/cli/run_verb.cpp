@@ -263,7 +263,7 @@ class Run {
     const bool any_row = !style.quiet || std::any_of(records_.begin(), records_.end(),
                                                      [](const CaseRecord& r) { return went_wrong(r.verdict); });
     out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style)
-        << links_text(records_, style) << summary_text(records_, style) << versus_text(style)
+        << links_text(records_, style, rank_places(info_)) << summary_text(records_, style) << versus_text(style)
         << calls_totals_text(report(), style) << legend_text(records_, style) << "\n"
         << verdict_text(records_,
                         {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,

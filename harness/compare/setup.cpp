@@ -26,11 +26,12 @@ void add_device(const DeviceInfo& device, const std::string& prefix, Setup& setu
   setup.decisive.emplace_back(key("kind"), device.kind);
   setup.decisive.emplace_back(key("name"), device.name);
   setup.decisive.emplace_back(key("units"), fmt::format("{}", device.units));
-  // The slot that a card is in, what a container may use of the memory, and why an instruction set is passed over, are
-  // no part of what computes. That it is passed over is.
+  // The slot that a card is in, the hosts of ranks, what a container may use of the memory, and why an instruction set
+  // is passed over, are no part of what computes. That it is passed over is.
   setup.telling.emplace_back(key("memory_bytes"), fmt::format("{}", device.memory_bytes));
   for (const auto& [name, value] : device.properties) {
-    const bool tells = name == device_property::pci_bus_id || name == device_property::cpu_isa_reason;
+    const bool tells = name == device_property::pci_bus_id || name == device_property::cpu_isa_reason ||
+                       name == device_property::rank_places;
     Facts& facts = tells ? setup.telling : setup.decisive;
     facts.emplace_back(key(name), value);
   }

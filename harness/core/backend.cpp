@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 
 #include "harness/core/error.h"
 
@@ -25,6 +26,28 @@ std::string property(const DeviceInfo& device, std::string_view name) {
     if (key == name) return value;
   }
   return "";
+}
+
+std::string RankPlace::to_string() const { return gpu.empty() ? host : host + ", GPU " + gpu; }
+
+std::vector<RankPlace> rank_places(const DeviceInfo& device) {
+  std::vector<RankPlace> places;
+  std::istringstream text(property(device, device_property::rank_places));
+  for (std::string word; std::getline(text, word, ',');) {
+    const std::size_t colon = std::min(word.find(':'), word.size());
+    places.push_back({word.substr(0, colon), word.substr(std::min(colon + 1, word.size()))});
+  }
+  return places;
+}
+
+std::string rank_places_text(std::span<const RankPlace> places) {
+  std::string text;
+  for (const RankPlace& place : places) {
+    if (!text.empty()) text += ',';
+    for (const char c : place.host) text += c == ',' || c == ':' ? '_' : c;  // no name of a host has one
+    if (!place.gpu.empty()) text += ':' + place.gpu;
+  }
+  return text;
 }
 
 std::optional<double> property_number(const DeviceInfo& device, std::string_view name) {

@@ -53,10 +53,24 @@ inline constexpr std::string_view driver = "driver";  ///< "580.65.06"
 /// How the use of a CPU's instruction sets is limited, "limited to avx512_core_bf16", and why; missing where it is not.
 inline constexpr std::string_view cpu_isa = "cpu_isa";
 inline constexpr std::string_view cpu_isa_reason = "cpu_isa_reason";
+/// Where ranks in several processes are, by rank: hosts, and which of a host's GPUs, "a:0,a:1,b:0"; of CPUs "a,a,b".
+inline constexpr std::string_view rank_places = "rank_places";
 }  // namespace device_property
 
 /// The property's text; empty where the device has none of that name.
 [[nodiscard]] std::string property(const DeviceInfo& device, std::string_view name);
+
+/// Where a rank is.
+struct RankPlace {
+  std::string host;
+  std::string gpu;  ///< its ordinal; empty for a CPU
+  /// "b, GPU 1"
+  [[nodiscard]] std::string to_string() const;
+};
+/// device_property::rank_places, by rank; empty where the device has none.
+[[nodiscard]] std::vector<RankPlace> rank_places(const DeviceInfo& device);
+/// The text of that property.
+[[nodiscard]] std::string rank_places_text(std::span<const RankPlace> places);
 
 /// The property as a positive number; empty where it is missing or is not one.
 [[nodiscard]] std::optional<double> property_number(const DeviceInfo& device, std::string_view name);

@@ -134,15 +134,22 @@ std::vector<LinkMap> link_maps(std::span<const CaseRecord> records) {
   return maps;
 }
 
-std::vector<LatePart> late_parts(const LinkMap& map) {
+std::string rank_text(int rank, std::span<const RankPlace> places) {
+  const auto at = static_cast<std::size_t>(rank);
+  return at < places.size() ? fmt::format("{} ({})", rank, places[at].to_string()) : std::to_string(rank);
+}
+
+std::vector<LatePart> late_parts(const LinkMap& map, std::span<const RankPlace> places) {
   std::vector<LatePart> parts;
   const auto is_late = [&](int rank) { return map.of_rank[static_cast<std::size_t>(rank)].is_sure(); };
   for (int rank = 0; rank < map.ranks; ++rank) {
-    if (is_late(rank)) parts.push_back({fmt::format("rank {}", rank), map.of_rank[static_cast<std::size_t>(rank)]});
+    if (is_late(rank))
+      parts.push_back({"rank " + rank_text(rank, places), map.of_rank[static_cast<std::size_t>(rank)]});
   }
   for (const Link& link : map.links) {
     if (link.lateness.is_sure() && !is_late(link.a) && !is_late(link.b))
-      parts.push_back({fmt::format("ranks {} and {}", link.a, link.b), link.lateness});
+      parts.push_back(
+          {fmt::format("ranks {} and {}", rank_text(link.a, places), rank_text(link.b, places)), link.lateness});
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const LatePart& x, const LatePart& y) { return x.lateness.late > y.lateness.late; });

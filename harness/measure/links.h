@@ -52,12 +52,15 @@ struct LinkMap {
 /// of virtual ranks, which have no links.
 [[nodiscard]] std::vector<LinkMap> link_maps(std::span<const CaseRecord> records);
 
-/// "rank 5", "ranks 0 and 3"
 struct LatePart {
-  std::string name;
+  std::string name;  ///< "rank 5 (b, GPU 1)", "ranks 0 (a) and 3 (b)"
   Lateness lateness;
 };
-/// Ranks whose links are surely late, and other links that are; the latest first.
-[[nodiscard]] std::vector<LatePart> late_parts(const LinkMap& map);
+/// Ranks whose links are surely late, and other links that are; the latest first. `places`: where ranks are, as far as
+/// that is known.
+[[nodiscard]] std::vector<LatePart> late_parts(const LinkMap& map, std::span<const RankPlace> places = {});
+
+/// "5 (b, GPU 1)"; "5" where it is not known where it is.
+[[nodiscard]] std::string rank_text(int rank, std::span<const RankPlace> places);
 
 }  // namespace gpubench

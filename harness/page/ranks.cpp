@@ -292,6 +292,8 @@ void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures) {
 
 std::vector<Figure> links_of(const Side& side, std::size_t /*drawn*/) {
   std::vector<Figure> figures;
+  const std::vector<DeviceInfo>& devices = side.report->run.devices;
+  const std::vector<RankPlace> places = devices.empty() ? std::vector<RankPlace>{} : rank_places(devices.front());
   for (const LinkMap& map : link_maps(side.report->cases)) {
     chart::HeatMap chart;
     chart.title = map.name;
@@ -299,7 +301,7 @@ std::vector<Figure> links_of(const Side& side, std::size_t /*drawn*/) {
         "", {{"ranks"}, {"time", true, "s"}, {"rate each way", true, "B/s"}, {"behind", true}, {"rounds behind"}}, {}};
     for (int a = 0; a < map.ranks; ++a) {
       chart.columns.push_back(fmt::format("{}", a));
-      chart.rows.push_back(fmt::format("rank {}", a));
+      chart.rows.push_back("rank " + rank_text(a, places));
       std::vector<chart::HeatCell>& row = chart.cells.emplace_back();
       for (int b = 0; b < map.ranks; ++b) {
         const Link* link = map.between(a, b);
@@ -311,18 +313,18 @@ std::vector<Figure> links_of(const Side& side, std::size_t /*drawn*/) {
         const char* const unsure = lateness.unreliable ? "~" : "";
         const std::string rate = unsure + format_quantity(map.rate(link->median_ns), "B/s");
         const std::string rounds = fmt::format("{} of {}", lateness.rounds_late, lateness.rounds);
-        row.push_back({fmt::format("{:.0f}%", 100.0 / (1.0 + lateness.late)), std::clamp(2.0 * lateness.late, 0.0, 1.0),
-                       lateness.is_sure(),
-                       fmt::format("ranks {} and {}: {} each way, {:+.1f}%, behind in {} rounds", a, b, rate,
-                                   100.0 * lateness.late, rounds)});
+        row.push_back({fmt::format("{}{:.0f}%", unsure, 100.0 / (1.0 + lateness.late)),
+                       std::clamp(2.0 * lateness.late, 0.0, 1.0), lateness.is_sure(),
+                       fmt::format("ranks {} and {}: {} each way, {:+.1f}%, behind in {} rounds", rank_text(a, places),
+                                   rank_text(b, places), rate, 100.0 * lateness.late, rounds)});
         if (a < b)
-          table.rows.push_back({fmt::format("{} and {}", a, b), unsure + format_time_ns(link->median_ns), rate,
-                                percent_text(lateness.late), rounds});
+          table.rows.push_back({fmt::format("{} and {}", rank_text(a, places), rank_text(b, places)),
+                                unsure + format_time_ns(link->median_ns), rate, percent_text(lateness.late), rounds});
       }
     }
     table.title = counted(map.links.size(), "link");
     std::string late;
-    for (const LatePart& part : late_parts(map))
+    for (const LatePart& part : late_parts(map, places))
       late += fmt::format(" {}: {} behind.", part.name, percent_text(part.lateness.late));
     chart.description =
         fmt::format("Ranks by ranks, each cell the rate of a link as a share of the middle one's, {}.{}",

@@ -155,7 +155,7 @@ std::string libraries_text(const DeviceInfo& device) {
 }
 
 /// Where a device of its own is on its host; empty for processors.
-std::string bus_of(const DeviceInfo& device) { return property(device, "pci_bus_id"); }
+std::string bus_of(const DeviceInfo& device) { return property(device, device_property::pci_bus_id); }
 
 /// All ranks together. Memory: as if each had as little as the one with the least; ranks of a host share its memory,
 /// unless each has a device of its own.
@@ -229,6 +229,8 @@ void RemoteRanks::compare_devices() {
     MessageReader reader(answer);
     devices.push_back(get_device(reader));
   }
+  for (std::size_t rank = 0; rank < devices.size(); ++rank)
+    places_.push_back({hosts_[rank], property(devices[rank], device_property::ordinal)});
   std::map<std::pair<std::string, std::string>, std::size_t> taken;  // by host and bus
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const std::string& name = processes_[rank]->name();

@@ -28,6 +28,8 @@ class RemoteRanks {
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
   /// What differs between them and is worth a word: hosts, clocks, processors.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  /// Where each of them is.
+  [[nodiscard]] std::vector<RankPlace> places() const { return places_; }
 
   /// The first `ranks` of them. Throws Unsupported where there are not so many.
   [[nodiscard]] RankSet open(int ranks);
@@ -43,6 +45,7 @@ class RemoteRanks {
   std::shared_ptr<StallWatch> watch_;
   std::vector<std::shared_ptr<RemoteProcess>> processes_;
   std::vector<std::string> hosts_;
+  std::vector<RankPlace> places_;
   std::vector<std::string> notes_;
   std::uint64_t sets_ = 0;
 };

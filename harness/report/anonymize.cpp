@@ -134,7 +134,8 @@ constexpr std::string_view kept_properties[] = {"threads",
                                                 device_property::mig,
                                                 device_property::driver,
                                                 device_property::cpu_isa,
-                                                device_property::cpu_isa_reason};
+                                                device_property::cpu_isa_reason,
+                                                device_property::rank_places};
 
 constexpr std::string_view flag_variable_prefix = "GPUBENCH_";
 
@@ -157,13 +158,11 @@ Words words_of(const std::string& line) {
 
 Anonymizer::Anonymizer(const HashKey& key, KeptFlags flags, const Report& report, Words users)
     : key_(key), flags_(std::move(flags)) {
-  const std::string& host = report.host.host_name;
-  know("host", host);
-  if (const std::size_t dot = host.find('.'); dot > 0 && dot != std::string::npos)
-    names_.emplace_back(host.substr(0, dot), alias("host", host));
+  know_host(report.host.host_name);
   for (const DeviceInfo& device : report.run.devices) {
     know("gpu", gpubench::property(device, device_property::uuid));
     know("bus", gpubench::property(device, device_property::pci_bus_id));
+    for (const RankPlace& place : rank_places(device)) know_host(place.host);
   }
   know_users_in(report.host.executable);
   for (const std::string& word : report.run.argv) know_users_in(word);
@@ -183,6 +182,13 @@ std::string Anonymizer::alias(std::string_view kind, std::string_view name) cons
 
 void Anonymizer::know(std::string_view kind, const std::string& name) {
   if (!name.empty()) names_.emplace_back(name, alias(kind, name));
+}
+
+// Its short form is the same host.
+void Anonymizer::know_host(const std::string& name) {
+  know("host", name);
+  if (const std::size_t dot = name.find('.'); dot > 0 && dot != std::string::npos)
+    names_.emplace_back(name.substr(0, dot), alias("host", name));
 }
 
 void Anonymizer::know_users_in(std::string_view text) {

@@ -92,6 +92,7 @@ class Anonymizer {
  private:
   [[nodiscard]] std::string alias(std::string_view kind, std::string_view name) const;
   void know(std::string_view kind, const std::string& name);
+  void know_host(const std::string& name);
   void know_users_in(std::string_view text);
   [[nodiscard]] std::string variable(const std::string& name, const std::string& value) const;
   [[nodiscard]] std::string property(const std::string& name, const std::string& value) const;

@@ -109,7 +109,8 @@ struct Ending {
 
 /// Where ranks exchanged in pairs: the middle and the slowest link at each size of message, and which ranks and links
 /// are late (harness/measure/links.h). Empty where there are no links to compare.
-[[nodiscard]] std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style = {});
+[[nodiscard]] std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style = {},
+                                     std::span<const RankPlace> places = {});
 
 /// Nanoseconds per run of every sample of the valid rounds, by the clock that a summary is made of.
 [[nodiscard]] std::vector<double> samples_per_run_ns(const CaseRecord& record);

@@ -205,7 +205,8 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
          "\n" + (fits ? rows : list) + "\n";
 }
 
-std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style,
+                       std::span<const RankPlace> places) {
   constexpr int usual_width = 92;
   constexpr std::size_t most_parts = 8;
   std::string text;
@@ -220,11 +221,12 @@ std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& 
     };
     say(visible(map.name), 0);
     say(fmt::format("{} links, the middle one {}, the slowest {}, between ranks {} and {}", map.links.size(),
-                    time_and_rate(map.middle_ns), time_and_rate(slowest->median_ns), slowest->a, slowest->b),
+                    time_and_rate(map.middle_ns), time_and_rate(slowest->median_ns),
+                    visible(rank_text(slowest->a, places)), visible(rank_text(slowest->b, places))),
         2);
-    const std::vector<LatePart> late = late_parts(map);
+    const std::vector<LatePart> late = late_parts(map, places);
     for (std::size_t i = 0; i < std::min(late.size(), most_parts); ++i) {
-      say(fmt::format("{}: {:.1f}% behind, in {} of {} rounds", late[i].name, 100.0 * late[i].lateness.late,
+      say(fmt::format("{}: {:.1f}% behind, in {} of {} rounds", visible(late[i].name), 100.0 * late[i].lateness.late,
                       late[i].lateness.rounds_late, late[i].lateness.rounds),
           2);
     }

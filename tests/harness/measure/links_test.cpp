@@ -94,6 +94,17 @@ TEST(Links, OneLateLinkIsNamedWithItsRanksTheLatestFirst) {
               ElementsAre("ranks 0 and 3", "ranks 1 and 2"));
 }
 
+TEST(Links, TheHostAndTheGpuOfALateRankAreNamedWhereTheyAreKnown) {
+  const std::vector<RankPlace> places{{"a", "0"}, {"a", "1"}, {"b", "0"}, {"b", "1"}};
+  const auto rank = [](int a, int b, int /*round*/) { return a == 2 || b == 2 ? 1100.0 : 1000.0; };
+  EXPECT_THAT(names_of(late_parts(link_maps(pairs_of_four(rank)).at(0), places)), ElementsAre("rank 2 (b, GPU 0)"));
+  const auto link = [](int a, int b, int /*round*/) { return a == 0 && b == 3 ? 1300.0 : 1000.0; };
+  EXPECT_THAT(names_of(late_parts(link_maps(pairs_of_four(link)).at(0), places)),
+              ElementsAre("ranks 0 (a, GPU 0) and 3 (b, GPU 1)"));
+  EXPECT_EQ(rank_text(1, std::vector<RankPlace>{{"a", ""}, {"b", ""}}), "1 (b)");
+  EXPECT_EQ(rank_text(1, {}), "1");
+}
+
 // In two of three rounds, by far.
 TEST(Links, WhatIsLateNowAndThenIsNotNamed) {
   const auto time = [](int a, int b, int round) { return a == 0 && b == 3 && round != 1 ? 1300.0 : 1000.0; };

@@ -98,6 +98,20 @@ TEST(Links, AreAMapOfRanksInWhichTheLateOneIsMarked) {
   EXPECT_EQ(column_of(figure.table, "rounds behind")[2], "10 of 10");
 }
 
+TEST(Links, TellWhereTheirRanksAreAndWhichTimingsAreUnsure) {
+  std::vector<CaseRecord> records = exchanges();
+  records[0].summary.ci95_high_ns = 4.0 * records[0].summary.median_ns;
+  Report report = made_report(std::move(records));
+  report.run.devices.front().properties.emplace_back("rank_places", "a:0,a:1,b:0,b:1");
+  const Figure figure = figures_of(section_of(report, "links"))[0];
+  const auto& map = std::get<chart::HeatMap>(figure.chart);
+  EXPECT_THAT(map.rows,
+              ElementsAre("rank 0 (a, GPU 0)", "rank 1 (a, GPU 1)", "rank 2 (b, GPU 0)", "rank 3 (b, GPU 1)"));
+  EXPECT_EQ(map.cells[0][1].text, "~100%");
+  EXPECT_EQ(map.cells[0][3].text, "50%");
+  EXPECT_THAT(map.description, ::testing::HasSubstr("ranks 0 (a, GPU 0) and 3 (b, GPU 1): 100.0% behind."));
+}
+
 // 572% of one rank, and a step that is faster than its parts without communication: beyond +-10% of each timing.
 TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
   CaseRecord impossible = step(2, 1144, 5.72);

@@ -123,6 +123,7 @@ TEST(RemoteRanks, WhichRanksAreOnWhichHostIsToldWhereThereAreSeveral) {
   };
   MemoryProcesses processes(3, 15.0, on);
   EXPECT_EQ(processes.ranks().notes(), std::vector<std::string>{"ranks of a: 0, 2; of b: 1"});
+  EXPECT_EQ(rank_places_text(processes.ranks().places()), "a,b,a");
   MemoryProcesses alone(1, 15.0, on);
   EXPECT_TRUE(alone.ranks().notes().empty());
 }

@@ -49,7 +49,8 @@ Report whole_report() {
   run.devices[0].properties = {{"isa", "avx2"},
                                {"uuid", "GPU-8c3f2a10-1111-2222-3333-444455556666"},
                                {"pci_bus_id", "0000:18:00.0"},
-                               {"driver", "580.65.06"}};
+                               {"driver", "580.65.06"},
+                               {"rank_places", "qzone:0,qztwo:1"}};
   report.cases[0].rounds[0].note = "odd";
   return report;
 }
@@ -86,7 +87,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/context/gpubench/devices/N/kind", Fate::kept},
       {"/context/gpubench/devices/N/name", Fate::text},
       {"/context/gpubench/devices/N/properties/driver", Fate::text},
-      {"/context/gpubench/devices/N/properties/(uuid|pci_bus_id|isa)", Fate::hidden},  // isa: not known
+      {"/context/gpubench/devices/N/properties/(uuid|pci_bus_id|isa|rank_places)", Fate::hidden},  // isa: not known
       {"/context/gpubench/devices/N/libraries/.*", Fate::text},
       {"/gpubench/cases/N/(id|suite|workload|recipe|label|tier|cache|contender|def_hash|status)", Fate::kept},
       {"/gpubench/cases/N/modes/N", Fate::kept},
@@ -197,6 +198,18 @@ TEST(Anonymize, OneKeyGivesOneMachineOneNameAndAnotherKeyAnother) {
   // The device that a variable names is the one that its property names.
   const RunContext run = anonymized(whole_report(), key, flags).run;
   EXPECT_EQ(run.env[1].second, run.devices[0].properties[1].second + ",1");
+}
+
+// What failed on another host than the report's names it.
+TEST(Anonymize, HostsOfOtherRanksAreHiddenWhereverTheyAreNamed) {
+  Report report = whole_report();
+  report.cases[0].reason = "rank 1: process 1 (pid 4711 on qztwo): out of memory";
+  const Report hidden = anonymized(report, key, flags);
+  const std::vector<RankPlace> places = rank_places(hidden.run.devices[0]);
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_EQ(places[1].gpu, "1");
+  EXPECT_NE(places[0].host, places[1].host);
+  EXPECT_EQ(hidden.cases[0].reason, "rank 1: process 1 (pid 4711 on " + places[1].host + "): out of memory");
 }
 
 TEST(Anonymize, SentencesLoseNamesAndPathsAndNothingElse) {

@@ -249,6 +249,8 @@ TEST(LinksText, TellsTheMiddleAndTheSlowestLinkAndWhoIsLate) {
   const std::vector<CaseRecord> late{exchange({1, 0, 2}, 500.0), exchange({2, 1, 0}, 600.0),
                                      exchange({0, 2, 1}, 500.0)};
   EXPECT_THAT(links_text(late), HasSubstr("  ranks 0 and 2: 20.0% behind, in 5 of 5 rounds\n"));
+  EXPECT_THAT(links_text(late, {}, std::vector<RankPlace>{{"a", ""}, {"a", ""}, {"b\x1b", ""}}),
+              HasSubstr("  ranks 0 (a) and 2 (b\\x1b): 20.0% behind, in 5 of 5 rounds\n"));
   EXPECT_EQ(links_text({late.data(), 0}), "");
 }
 
