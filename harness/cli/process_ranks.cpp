@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "harness/parity/candidate_judge.h"
 #include "harness/run/forwarding_backend.h"
 
 namespace gpubench {
@@ -84,6 +85,9 @@ ServerSetup ProcessRanks::setup() {
   setup.hello.pid = static_cast<int>(::getpid());
   setup.open_backend = [this] { return described(share_.open()); };
   setup.open_collectives = share_.collectives;
+  setup.judge = [](const OpCall& call, std::span<const TensorSpec> tensors) {
+    return std::make_unique<CandidateJudge>(call, tensors);
+  };
   return setup;
 }
 

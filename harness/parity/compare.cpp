@@ -1,7 +1,5 @@
 #include "harness/parity/compare.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,11 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/error.h"
-#include "harness/core/hash.h"
 #include "harness/parity/judge.h"
 #include "harness/parity/rounding.h"
-#include "harness/parity/sample.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -215,45 +210,6 @@ MutationReport mutate(std::span<const CheckedElement> panel, DType type) {
     mutants.lane("three bits of a lane", [type](const CheckedElement& s) { return with_flipped_bits(type, s.got); });
   }
   return mutants.report();
-}
-
-namespace {
-
-// fp64 work for one output of one candidate: 20 ms on a core, 500 elements of a product of k = 4096.
-constexpr double sample_flop = 20e6;
-
-}  // namespace
-
-std::string CandidateJudge::objection(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
-  const OpCall& call = program_.op(op_);
-  if (inputs.size() != call.inputs.size() || outputs.size() != call.outputs.size()) {
-    throw ProgramError(fmt::format("op '{}' was given {} inputs and {} outputs to judge, expected {} and {}",
-                                   call.label, inputs.size(), outputs.size(), call.inputs.size(), call.outputs.size()));
-  }
-  const std::vector<TensorSpec> input_specs = specs_of(program_, call.inputs);
-  const std::vector<TensorSpec> output_specs = specs_of(program_, call.outputs);
-  const OpDefinition& textbook = definition(call.kind);
-  for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-    const TensorView& view = outputs[static_cast<std::size_t>(output)];
-    const CheckUnits units = textbook.units({call, input_specs, output_specs}, output);
-    const UnitChoice choice = choose_units(units, sample_flop, {}, hash(view.spec().name));
-    const std::vector<std::int64_t> wanted = choice.slice(0, choice.size());
-    const auto per_unit = static_cast<std::size_t>(units.elements);
-    std::vector<Expected> judged(wanted.size() * per_unit);
-    textbook.evaluate({call, inputs, output_specs, outputs}, output, wanted, judged);
-    Tally tally;
-    std::vector<double> got(per_unit);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const std::int64_t linear = wanted[i] * units.elements;
-      view.read(linear, got);
-      compare(linear, std::span<const Expected>(judged).subspan(i * per_unit, per_unit), view.dtype(), got, tally);
-    }
-    if (tally.bad > 0) {
-      return fmt::format("{} of {} judged elements of '{}' outside their bound, by up to {:.3g} times", tally.bad,
-                         tally.judged, view.spec().name, tally.error_over_bound);
-    }
-  }
-  return {};
 }
 
 namespace {

@@ -1,5 +1,5 @@
 // Comparing elements: a run of them with the textbook, with the live mutations that prove the comparison could have
-// failed; what a tuner's candidate computed with the textbook; two tensors with each other.
+// failed; two tensors with each other.
 #pragma once
 
 #include <cstdint>
@@ -54,20 +54,6 @@ struct MutationReport {
 /// flipped signs, a step beyond the bound, three bits of every 32nd element. Each must be rejected. Zeros, signs and
 /// bits are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
-
-/// Judges with the textbook what a candidate for an op computed, for tuners (ResultJudge). This only keeps
-/// wrong results from being chosen for their speed; the verdict on the chosen one is judge.h's, on the case's own data.
-class CandidateJudge final : public ResultJudge {
- public:
-  /// The program must outlive it.
-  CandidateJudge(const Program& program, int op) : program_(program), op_(op) {}
-  [[nodiscard]] std::string objection(std::span<const TensorView> inputs,
-                                      std::span<const TensorView> outputs) const override;
-
- private:
-  const Program& program_;
-  int op_;
-};
 
 /// The elements in which two tensors differ: suspects, where their fingerprints do.
 struct Difference {

@@ -162,6 +162,8 @@ class RankServer {
     options.pinned = message.text();
     options.remembered = message.text();
     options.deterministic = message.get_bool();
+    const std::unique_ptr<ResultJudge> judge = setup_.judge ? setup_.judge(call, specs) : nullptr;
+    options.judge = judge.get();
     at_work_on(call);
     const Plan plan = device().plan(call, specs, options);
     answer.put(plans_.add({plan, &interned(call.label)}));

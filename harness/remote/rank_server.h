@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "harness/core/backend.h"
 #include "harness/core/processes.h"
@@ -16,6 +17,9 @@ struct ServerSetup {
   Hello hello;  ///< its clock is read anew
   std::function<std::unique_ptr<Backend>()> open_backend;
   std::function<std::unique_ptr<RankCollectives>(int ranks)> open_collectives;
+  /// What judges the candidates among which a plan of this op chooses; `tensors`: of its inputs, then of its outputs.
+  /// No function: nothing does.
+  std::function<std::unique_ptr<ResultJudge>(const OpCall& call, std::span<const TensorSpec> tensors)> judge = {};
 };
 
 /// Serves until it is told to end; returns the exit code that comes with it. What a request throws is its answer; an op

@@ -150,7 +150,7 @@ class RemoteBackend final : public Backend {
     return MessageReader(answer).get_bool();
   }
 
-  // The judge stays here: of the devices that are opened this way none asks it.
+  // Its judge is made where the plan is (ServerSetup::judge).
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     MessageWriter request = RemoteProcess::request(Request::plan);

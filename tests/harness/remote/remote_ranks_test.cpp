@@ -7,8 +7,10 @@
 #include <map>
 
 #include "harness/core/error.h"
+#include "harness/run/forwarding_backend.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/pointwise.h"
 #include "suites/suites.h"
 #include "tests/harness/remote/memory_processes.h"
 #include "tests/harness/run/run_fixture.h"
@@ -126,6 +128,53 @@ TEST(RemoteRanks, WhichRanksAreOnWhichHostIsToldWhereThereAreSeveral) {
   EXPECT_EQ(rank_places_text(processes.ranks().places()), "a,b,a");
   MemoryProcesses alone(1, 15.0, on);
   EXPECT_TRUE(alone.ranks().notes().empty());
+}
+
+/// Rejects whatever it is shown.
+class NoneIsRight final : public ResultJudge {
+ public:
+  explicit NoneIsRight(std::string label) : label_(std::move(label)) {}
+  [[nodiscard]] std::string objection(std::span<const TensorView>, std::span<const TensorView>) const override {
+    return label_ + " is wrong";
+  }
+
+ private:
+  std::string label_;
+};
+
+/// A backend whose plans have rejected one candidate, if the judge said so.
+class Choosing final : public ForwardingBackend {
+ public:
+  explicit Choosing(std::unique_ptr<Backend> inner) : ForwardingBackend(*inner, nullptr), held_(std::move(inner)) {}
+  struct Chosen final : ForwardingPlan {
+    Chosen(Plan of, std::string why) : ForwardingPlan(std::move(of)), why_(std::move(why)) {}
+    [[nodiscard]] std::vector<std::string> rejected() const override { return {why_}; }
+    std::string why_;
+  };
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    return std::make_shared<Chosen>(held_->plan(call, tensors, options), options.judge->objection({}, {}));
+  }
+
+ private:
+  std::unique_ptr<Backend> held_;
+};
+
+TEST(RemoteRanks, CandidatesAreJudgedWhereThePlanIsMade) {
+  MemoryProcesses processes(2, 15.0, [](int rank) {
+    ServerSetup setup = testing::usual_setup(rank);
+    setup.open_backend = [] { return std::make_unique<Choosing>(open_cpu_backend(1)); };
+    setup.judge = [](const OpCall& call, std::span<const TensorSpec> tensors) {
+      return std::make_unique<NoneIsRight>(call.label + " of " + std::to_string(tensors.size()));
+    };
+    return setup;
+  });
+  const RankSet set = processes.ranks().open(2);
+  Program p;
+  const ValueId x = testing::on_rank(p, "x", 0, 2, DType::f32, {4});
+  (void)gelu_forward(p, Gelu{}, Math{}, "y", x);
+  const Plan plan = set.backends[0]->plan(p.op(0), specs_of_call(p, p.op(0)), {});
+  EXPECT_EQ(plan->rejected(), std::vector<std::string>{"y of 2 is wrong"});
 }
 
 TEST(RemoteRanks, RunsOfBytesAreReadFromWhicheverRankHasThem) {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "harness/core/error.h"
-#include "harness/parity/compare.h"
+#include "harness/parity/candidate_judge.h"
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/plans.h"
