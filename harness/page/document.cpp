@@ -70,7 +70,7 @@ const SectionSpec specs[] = {
     {"links",
      "Links between ranks",
      "Each two ranks exchange a message, all pairs of a round at once: rank by rank, the rate of a link as a share of "
-     "that of the middle one. What is over 5% behind in most rounds is marked.",
+     "that of the middle one. What is over 5% behind in most rounds is marked; ~: too unsure to tell.",
      {},
      links_of},
     {"error-budget",
