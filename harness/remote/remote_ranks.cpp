@@ -138,9 +138,9 @@ class RemoteCommunicator final : public Communicator {
 };
 
 /// "ranks of a: 0, 1; of b: 2, 3"; empty where there is one host.
-std::string hosts_text(std::span<const std::string> hosts) {
+std::string hosts_text(std::span<const RankPlace> places) {
   std::map<std::string, std::vector<int>> on;
-  for (std::size_t rank = 0; rank < hosts.size(); ++rank) on[hosts[rank]].push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < places.size(); ++rank) on[places[rank].host].push_back(static_cast<int>(rank));
   if (on.size() < 2) return "";
   std::string text;
   for (const auto& [host, ranks] : on)
@@ -159,15 +159,15 @@ std::string bus_of(const DeviceInfo& device) { return property(device, device_pr
 
 /// All ranks together. Memory: as if each had as little as the one with the least; ranks of a host share its memory,
 /// unless each has a device of its own.
-DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const std::string> hosts) {
+DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const RankPlace> places) {
   DeviceInfo all = devices.front();
   std::map<std::string, std::int64_t> on_host;
-  for (const std::string& host : hosts) ++on_host[host];
+  for (const RankPlace& place : places) ++on_host[place.host];
   const auto ranks = static_cast<std::int64_t>(devices.size());
   all.units = 0;
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const bool is_own = !bus_of(devices[rank]).empty();
-    const std::int64_t sharing = is_own ? 1 : on_host[hosts[rank]];
+    const std::int64_t sharing = is_own ? 1 : on_host[places[rank].host];
     if (is_own && rank > 0) all.cache_bytes += devices[rank].cache_bytes;
     all.units += devices[rank].units;
     all.memory_bytes =
@@ -211,10 +211,10 @@ RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, doubl
       notes_.push_back(fmt::format("the clock of {} is {:.3g} s {} that of process 0; no duration is made of it", name,
                                    std::fabs(ahead_s), ahead_s > 0.0 ? "ahead of" : "behind"));
     }
-    hosts_.push_back(hello.host);
+    places_.push_back({hello.host, ""});  // its GPU it tells with its device
     names.push_back(name);
   }
-  if (std::string hosts = hosts_text(hosts_); !hosts.empty()) notes_.push_back(std::move(hosts));
+  if (std::string hosts = hosts_text(places_); !hosts.empty()) notes_.push_back(std::move(hosts));
   watch_ = std::make_shared<StallWatch>(names, limit_s);
   for (std::size_t rank = 0; rank < channels.size(); ++rank)
     processes_.push_back(
@@ -230,16 +230,16 @@ void RemoteRanks::compare_devices() {
     devices.push_back(get_device(reader));
   }
   for (std::size_t rank = 0; rank < devices.size(); ++rank)
-    places_.push_back({hosts_[rank], property(devices[rank], device_property::ordinal)});
+    places_[rank].gpu = property(devices[rank], device_property::ordinal);
   std::map<std::pair<std::string, std::string>, std::size_t> taken;  // by host and bus
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const std::string& name = processes_[rank]->name();
     if (const std::string bus = bus_of(devices[rank]); !bus.empty()) {
-      const auto [by, fresh] = taken.try_emplace({hosts_[rank], bus}, rank);
+      const auto [by, fresh] = taken.try_emplace({places_[rank].host, bus}, rank);
       if (!fresh)
         throw BackendError(
             fmt::format("{} has the GPU of process {}: {} of {}; start no more processes on a host than it has GPUs",
-                        name, by->second, bus, hosts_[rank]));
+                        name, by->second, bus, places_[rank].host));
     }
     const std::string there = libraries_text(devices[rank]), here = libraries_text(devices.front());
     if (there != here)
@@ -275,7 +275,7 @@ RankSet RemoteRanks::open(int ranks) {
     if (!property(devices.back(), oversubscribed_property).empty()) set.flags = {"oversubscribed"};
   }
   set.communicator = std::make_unique<RemoteCommunicator>(std::move(all), watch_);
-  set.device = together(devices, std::span(hosts_).first(members.size()));
+  set.device = together(devices, std::span(places_).first(members.size()));
   set.timed_where_they_are = true;
   return set;
 }

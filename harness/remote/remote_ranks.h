@@ -29,7 +29,7 @@ class RemoteRanks {
   /// What differs between them and is worth a word: hosts, clocks, processors.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   /// Where each of them is.
-  [[nodiscard]] std::vector<RankPlace> places() const { return places_; }
+  [[nodiscard]] const std::vector<RankPlace>& places() const { return places_; }
 
   /// The first `ranks` of them. Throws Unsupported where there are not so many.
   [[nodiscard]] RankSet open(int ranks);
@@ -44,7 +44,6 @@ class RemoteRanks {
 
   std::shared_ptr<StallWatch> watch_;
   std::vector<std::shared_ptr<RemoteProcess>> processes_;
-  std::vector<std::string> hosts_;
   std::vector<RankPlace> places_;
   std::vector<std::string> notes_;
   std::uint64_t sets_ = 0;

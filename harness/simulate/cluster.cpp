@@ -117,12 +117,4 @@ CollectiveTime collective_time(const Cluster& cluster, const OpCall& call, const
   return time;
 }
 
-double collective_s(const Cluster& cluster, OpKind kind, const Cost& cost, const RankGroup& members) {
-  OpCall call;
-  call.kind = kind;
-  if (kind.attributes != nullptr) call.attributes = kind.attributes();
-  call.group = members;
-  return collective_time(cluster, call, cost).seconds();
-}
-
 }  // namespace gpubench

@@ -45,7 +45,5 @@ struct CollectiveTime {
 
 /// NCCL chooses a way by what links can do at best: it knows of none that is slow or shared.
 [[nodiscard]] CollectiveTime collective_time(const Cluster& cluster, const OpCall& call, const Cost& cost);
-/// The seconds of a collective with its usual attributes, of that `cost`.
-[[nodiscard]] double collective_s(const Cluster& cluster, OpKind kind, const Cost& cost, const RankGroup& members);
 
 }  // namespace gpubench

@@ -12,13 +12,19 @@
 namespace gpubench::cuda {
 namespace {
 
+#ifndef GPUBENCH_HAS_NCCL
+[[noreturn]] void refuse_without_nccl(int ranks) {
+  throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", ranks));
+}
+#endif
+
 std::unique_ptr<CudaCommunicator> open_nccl(const std::vector<int>& devices, DeviceInfo& device) {
 #ifdef GPUBENCH_HAS_NCCL
   device.libraries.emplace_back("nccl", nccl_version(nccl_calls()));
   return open_nccl_communicator(nccl_calls(), nccl_ranks_on(devices));
 #else
   (void)device;
-  throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", devices.size()));
+  refuse_without_nccl(static_cast<int>(devices.size()));
 #endif
 }
 
@@ -88,7 +94,7 @@ std::unique_ptr<RankCollectives> open_process_collectives(const ProcessRank& ran
                        processes.broadcast(members, bytes);
                      }});
 #else
-  throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", rank.ranks));
+  refuse_without_nccl(rank.ranks);
 #endif
 }
 

@@ -9,6 +9,7 @@
 
 #include "reference/ops/collective.h"
 #include "reference/ops/token_exchange.h"
+#include "tests/harness/simulate/lanes.h"
 
 namespace gpubench {
 namespace {
@@ -103,11 +104,8 @@ TEST(Cluster, AnOversubscribedUplinkHoldsUpWhoeverFillsIt) {
 
 /// Of a send of so many bytes, or a broadcast, on these ranks.
 CollectiveTime moved(OpKind kind, double bytes, std::vector<int> ranks) {
-  OpCall call;
-  call.kind = kind;
-  call.attributes = kind.attributes();
-  call.group = RankGroup(std::move(ranks));
-  return collective_time({.oversubscription = 8.0}, call, {0.0, bytes, bytes});
+  return collective_time({.oversubscription = 8.0}, collective_call(kind, RankGroup(std::move(ranks))),
+                         {0.0, bytes, bytes});
 }
 
 // Round a ring of 16 ranks one sends out of each node, with its own link: an eighth of the uplink if that were full

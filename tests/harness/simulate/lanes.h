@@ -11,6 +11,19 @@
 
 namespace gpubench {
 
+/// A collective with its usual attributes.
+inline OpCall collective_call(const OpKind& kind, RankGroup members) {
+  OpCall call;
+  call.kind = kind;
+  if (kind.attributes != nullptr) call.attributes = kind.attributes();
+  call.group = std::move(members);
+  return call;
+}
+/// Its seconds, at this cost and alone.
+inline double collective_s(const Cluster& cluster, const OpKind& kind, const Cost& cost, const RankGroup& members) {
+  return collective_time(cluster, collective_call(kind, members), cost).seconds();
+}
+
 /// Launches with names, members and times; the lanes of each rank in any order.
 class Lanes {
  public:
