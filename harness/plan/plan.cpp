@@ -312,7 +312,6 @@ class Planner {
           for (const auto& [ranks, parallel] : layouts_of(declared.info)) {
             if (declared.info.fits && !declared.info.fits(point.dims, ranks)) continue;
             if (!has_layers_for(point, parallel)) continue;
-            if (parallel.tp > 1 && gpubench::recipe(recipe).quantizes()) continue;  // by the amax of whole tensors
             for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks, parallel);
           }
         }

@@ -223,6 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
         Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "bf16", {}, "_with_masters"},
         Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "f16", "loss_scaling", "_with_a_loss_scale"},
         Model{"gpt2_train_step", transformer(2, {{"vocab", 24}}), "b", "f32", suites::masked_mode, "_of_some_labels"},
+        Model{"gpt2_train_step", transformer(1, {{"vocab", 24}}), "b", "f8_hybrid", {}, "_in_8_bits"},
         Model{"gpt2_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}}, "b"},
         Model{"llama_train_step", transformer(1, {{"kv", 4}, {"f", 24}, {"vocab", 24}}), "b"},
         Model{"llama_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 8}, {"kv", 4}, {"f", 24}}, "b"},

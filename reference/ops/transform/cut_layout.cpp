@@ -1,6 +1,7 @@
 #include "reference/ops/transform/cut_layout.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -70,6 +71,14 @@ std::int64_t start_of(const TensorSpec& whole, std::int64_t first, int axis) {
   return first / stride(whole, axis) % extent(whole, axis);
 }
 
+/// Of the axes, from slowest to fastest.
+std::vector<int> order_of(const TensorSpec& spec) {
+  std::vector<int> order(static_cast<std::size_t>(spec.shape.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&spec](int axis) { return stride(spec, axis); });
+  return order;
+}
+
 }  // namespace
 
 std::optional<CutRange> range_of(const TensorSpec& whole, const View& view, const Cut& cut) {
@@ -125,10 +134,11 @@ bool divides(const TensorSpec& spec, const Cut& cut, int parts) {
 }
 
 void shrink(TensorSpec& whole, const Cut& cut, int parts) {
+  const std::vector<int> order = order_of(whole);
   std::vector<std::int64_t> extents(whole.shape.extents().begin(), whole.shape.extents().end());
   resize(extents[static_cast<std::size_t>(cut.axis)], cut, parts);
   whole.shape = Shape(std::move(extents));
-  whole.layout = Layout::row_major(whole.shape);
+  whole.layout = Layout::ordered(whole.shape, order);
 }
 
 std::int64_t shrink_view(const TensorSpec& whole, const Cut& cut, int parts, const Cut& of_view, std::int64_t first,

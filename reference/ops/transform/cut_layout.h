@@ -36,7 +36,7 @@ struct CutRange {
 
 /// Whether each section of the axis has as many elements for each of `parts` ranks.
 [[nodiscard]] bool divides(const TensorSpec& spec, const Cut& cut, int parts);
-/// What one rank has of it: its shape and, row-major, its layout.
+/// What one rank has of it, dense: its shape and, with its axes in the same order, its layout.
 void shrink(TensorSpec& whole, const Cut& cut, int parts);
 /// The view of one rank's part of the whole: `view` with its new shape and strides. Returns its first element there.
 /// `of_view`: cut_of_view().

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "harness/core/row_view.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -77,7 +78,6 @@ class Shares {
     TensorSpec spec = value.spec;
     axis_.move(spec, rank);
     spec.name = program_.unique_name(spec.name);
-    const ValueId whole = whole_of(step_, id);
     const MaybeCut cut = plan_.as_made(id);
     if (cut && !cut->of_experts) spec.placement.spread.push_back(part(rank, *cut));
     if (plan_.is_addend(id))
@@ -96,8 +96,9 @@ class Shares {
       return program_.part(of_rank(rank)[at(*value.part_of)], std::move(spec), first);
     }
     if (cut) {
-      if (!step_.spec(whole).layout.is_row_major(step_.spec(whole).shape))
-        throw ProgramError("partition: " + step_.spec(whole).to_string() + " is cut, and not row-major");
+      const bool has_views = step_.values_in(value.storage).size() > 1;  // which cut_layout.h places by rows
+      if (has_views ? !is_row_major(spec) : !is_dense(spec) || !spec.layout.blocks.empty())
+        throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut, and not row-major");
       shrink(spec, *cut, options_.ranks);
     }
     return value.source ? program_.add(std::move(spec)) : program_.reserve(std::move(spec));
@@ -194,11 +195,16 @@ class Shares {
     }
   }
 
+  /// The largest of a part, which is of use to nobody: a tensor that has been scaled by its own.
+  [[nodiscard]] bool is_unread_candidate(ValueId id, Reduction reduction) const {
+    return reduction == Reduction::maximum && step_.readers(id).empty();
+  }
+
   /// Makes results of the addends that the op has left on the ranks.
   void reduce(const OpCall& call, const OpSharding& sharding, Reduction reduction) {
     std::map<int, std::vector<ValueId>> together;  // by rank of the step
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-      if (sharding.addends[i] != reduction) continue;
+      if (sharding.addends[i] != reduction || is_unread_candidate(call.outputs[i], reduction)) continue;
       if (plan_.is_scattered(call.outputs[i])) {
         scatter(call, call.outputs[i], reduction);
       } else {
@@ -237,10 +243,12 @@ class Shares {
     const auto [made, is_new] = converted_.try_emplace(conversion(id, wanted));
     if (!is_new) return made->second;
     if (!cut && !wanted->of_experts && wanted->sections.empty()) return made->second = sliced(id, *wanted);
-    if (!wanted && *cut == Cut{0}) return made->second = gathered(id);
+    if (!wanted && *cut == Cut{0} && is_row_major(step_.spec(id))) return made->second = gathered(id);
     throw ProgramError("partition: '" + step_.spec(id).name + "' is " + text(cut) + " where an op needs it " +
                        text(wanted));
   }
+
+  static bool is_row_major(const TensorSpec& spec) { return spec.layout.is_row_major(spec.shape); }
 
   static std::string text(const MaybeCut& cut) {
     if (!cut) return "whole";

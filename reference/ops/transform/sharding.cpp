@@ -17,6 +17,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench {
@@ -73,7 +74,7 @@ bool is_along(const MaybeCut& cut, int axis) { return cut && cut->axis == axis; 
 // rows that are cut and a weight that is whole is not shared: its rows are wanted whole.
 void share_gemm(Sharing& op) {
   const Gemm& gemm = op.call().attributes.as<Gemm>();
-  if (op.input(0).shape.rank() != 2 || gemm.scaled || gemm.blocks) return;
+  if (op.input(0).shape.rank() != 2 || gemm.blocks) return;
   const int m = gemm.transpose_a ? 1 : 0;
   const int n = gemm.transpose_b ? 0 : 1;
   const MaybeCut a = op.cut("a");
@@ -139,6 +140,21 @@ void share_pointwise(Sharing& op) {
         i, Cut{op.input(i).shape.rank() - (op.output(0).shape.rank() - cut->axis), cut->sections, cut->of_experts});
   }
   for (std::size_t i = 0; i < op.call().outputs.size(); ++i) op.set_output(i, cut);
+}
+
+// An 8-bit copy laid out for products that sum over rows. A weight's is of the rows that a rank has; tokens are wanted
+// whole by those products, and turned they could not be gathered.
+void share_reorder(Sharing& op) {
+  const bool keeps_rows = op.output(0).layout.is_row_major(op.output(0).shape);
+  if (keeps_rows || !is_along(op.cut("x"), 0) || op.input(0).role == Role::parameter) share_pointwise(op);
+}
+
+// The scale is one for all of a tensor, as on one rank: by the largest of what the ranks find in their parts.
+void share_quantize(Sharing& op) {
+  const MaybeCut x = op.cut("x");
+  if (!x) return;
+  op.set({"x", "values"}, x);
+  op.adds_up("amax", Reduction::maximum);
 }
 
 // By rows, whose statistics are their own; gradients of what all rows share are sums over the ranks' rows.
@@ -211,8 +227,12 @@ OpSharding sharding_of(const Program& program, const OpCall& call, std::span<con
     share_embedding(op);
   } else if (is_one_of({cross_entropy_forward_kind, cross_entropy_backward_kind})) {
     share_cross_entropy(op);
-  } else if (is_pointwise(call.kind) || is_one_of({copy_kind, reorder_kind})) {
+  } else if (is_pointwise(call.kind) || call.kind == copy_kind) {
     share_pointwise(op);
+  } else if (call.kind == reorder_kind) {
+    share_reorder(op);
+  } else if (is_one_of({amax_kind, quantize_kind})) {
+    share_quantize(op);
   } else if (is_one_of({layer_norm_forward_kind, layer_norm_backward_kind, rms_norm_forward_kind,
                         rms_norm_backward_kind, residual_norm_forward_kind, residual_norm_backward_kind})) {
     share_norm(op);

@@ -9,6 +9,7 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/transform/cut_layout.h"
 #include "tests/reference/ops/textbook_run.h"
 #include "tests/reference/ops/transform/mesh_step.h"
@@ -120,6 +121,49 @@ TEST(TensorParallel, ScatteredTokensAreReducedToTheRanksThatHaveThem) {
       run_of(shared, {{"x", {1, 2, 5, 3}}, {"up", {1, 0, 0, 1, 1, 1, 1, -1}}, {"down", {1, 1, 1, 1, 0, 0, 0, 2}}});
   EXPECT_EQ(left_in(shared, run, "y.reduce_scatter@0"), (std::vector<double>{5, -2}));
   EXPECT_EQ(left_in(shared, run, "y.reduce_scatter@1"), (std::vector<double>{18, 4}));
+}
+
+/// y = x w^T, of copies in 8 bits whose scales are by the largest of x and of w.
+Program quantized_product() {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {2, 4});
+  const ValueId w = source(p, "w", DType::f32, {2, 4}, Role::parameter);
+  const Quantized narrow_x = quantize_by_amax(p, DType::f8_e4m3, f32_math, "x.f8", x);
+  const Quantized narrow_w = quantize_by_amax(p, DType::f8_e4m3, f32_math, "w.f8", w);
+  (void)gemm(p, {.transpose_b = true, .scaled = true}, f32_math, "y", narrow_x.values, narrow_w.values,
+             {.scale_a = narrow_x.inverse, .scale_b = narrow_w.inverse});
+  return p;
+}
+
+// The largest of x is 384 and rank 0's; of w 7, and rank 1's. 448 has room for 1 and 64 times as much.
+TEST(TensorParallel, PartsAreQuantizedByTheLargestOfTheWhole) {
+  const Program p = quantized_product();
+  const Program shared = tensor_parallel(p, {.ranks = 2}, {{"x", {1}}, {"w", {1}}}, {}).program;
+  EXPECT_EQ(kinds_and_labels(shared),
+            (std::vector<std::string>{
+                "amax x.f8.largest@0", "amax x.f8.largest@1", "all_reduce x.f8.largest.all_reduce",
+                "scale_from_amax x.f8.scale@0", "scale_from_amax x.f8.scale@1", "quantize x.f8@0", "quantize x.f8@1",
+                "amax w.f8.largest@0", "amax w.f8.largest@1", "all_reduce w.f8.largest.all_reduce",
+                "scale_from_amax w.f8.scale@0", "scale_from_amax w.f8.scale@1", "quantize w.f8@0", "quantize w.f8@1",
+                "gemm y@0", "gemm y@1", "all_reduce y.all_reduce"}));
+  TextbookRun run = run_of(shared, {{"x", {384, 1, 2, 0, 8, 1, 0, 1}}, {"w", {1, 2, 7, 1, 1, 0, 0, -4}}});
+  for (const char* rank : {"@0", "@1"}) {
+    EXPECT_EQ(left_in(shared, run, std::string("x.f8.scale") + rank), std::vector<double>{1});
+    EXPECT_EQ(left_in(shared, run, std::string("w.f8.scale") + rank), std::vector<double>{64});
+    EXPECT_EQ(left_in(shared, run, std::string("y") + rank), (std::vector<double>{400, 384, 11, 4}));
+  }
+  EXPECT_EQ(left_in(shared, run, "w.f8@1"), (std::vector<double>{448, 64, 0, -256}));
+}
+
+TEST(TensorParallel, TokensOfEachRankAreGatheredInEightBits) {
+  const Program p = quantized_product();
+  const Program shared = tensor_parallel(p, {.ranks = 2}, {{"x", {0}}, {"w", {0}}}, {}).program;
+  TextbookRun run = run_of(shared, {{"x", {384, 1, 2, 0, 8, 1, 0, 1}}, {"w", {1, 2, 7, 1, 1, 0, 0, -4}}});
+  const auto gather = std::ranges::find(shared.ops(), all_gather_kind, &OpCall::kind);
+  ASSERT_NE(gather, shared.ops().end());
+  EXPECT_EQ(shared.spec(gather->inputs[0]).to_string(), "x.f8@0: f8_e4m3[1, 4]");
+  EXPECT_EQ(left_in(shared, run, "y@0"), (std::vector<double>{400, 11}));
+  EXPECT_EQ(left_in(shared, run, "y@1"), (std::vector<double>{384, 4}));
 }
 
 // sqrt(3^2 + 4^2 + 12^2) = 13: the parts of the one gradient together, the other once.
