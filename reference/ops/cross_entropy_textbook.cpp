@@ -30,8 +30,8 @@ double counted_rows(const Operands& operands) {
   const TensorView& labels = Named<TensorView>(operands.call, operands.inputs)["labels"];
   if (!attributes.ignores) return static_cast<double>(labels.shape()[0]);
   std::int64_t count = 0;
-  for_each_chunk(labels, [&](std::int64_t, std::span<const double> labels) {
-    for (const double label : labels) count += attributes.counts(static_cast<std::int64_t>(label)) ? 1 : 0;
+  for_each_chunk(labels, [&](std::int64_t, std::span<const double> chunk) {
+    for (const double label : chunk) count += attributes.counts(static_cast<std::int64_t>(label)) ? 1 : 0;
   });
   return static_cast<double>(count);
 }

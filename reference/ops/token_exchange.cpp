@@ -71,7 +71,10 @@ std::vector<ValueId> return_tokens(Program& program, const TokenExchange& attrib
 ExchangeOperands exchange_operands(const OpCall& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                                    int member) {
   const auto at = static_cast<std::size_t>(member);
-  ExchangeOperands operands{call.kind == dispatch_tokens_kind, inputs[2 * at], inputs[2 * at + 1]};
+  ExchangeOperands operands;
+  operands.dispatches = call.kind == dispatch_tokens_kind;
+  operands.rows = inputs[2 * at];
+  operands.sizes = inputs[2 * at + 1];
   operands.result = outputs[operands.dispatches ? 2 * at : at];
   if (operands.dispatches) operands.own_sizes = outputs[2 * at + 1];
   const TensorSpec& own = operands.dispatches ? operands.rows.spec : operands.result.spec;

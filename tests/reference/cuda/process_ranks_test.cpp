@@ -21,7 +21,8 @@ using testing::NcclTrouble;
 std::string judged(Backend& ranks, const Program& program, const std::vector<ValueId>& x) {
   testing::ProgramRun run(ranks, program);
   for (std::size_t i = 0; i < x.size(); ++i)
-    run.set(x[i], std::vector<double>(static_cast<std::size_t>(program.spec(x[i]).shape.elements()), 1.0 + i));
+    run.set(x[i], std::vector<double>(static_cast<std::size_t>(program.spec(x[i]).shape.elements()),
+                                      1.0 + static_cast<double>(i)));
   return testing::run_and_judge(run);
 }
 

@@ -141,7 +141,9 @@ TEST(SendRecv, HasEachTwoMeetOnceAndOnlyOneOfAnOddNumberAlone) {
     }
     for (int a = 0; a < ranks; ++a) {
       for (int b = 0; b < ranks; ++b) {
-        if (a != b) EXPECT_EQ((met[{a, b}]), 1) << a << " and " << b << " of " << ranks;
+        if (a != b) {
+          EXPECT_EQ((met[{a, b}]), 1) << a << " and " << b << " of " << ranks;
+        }
       }
     }
   }
