@@ -10,7 +10,7 @@ namespace {
 
 using page::Html;
 
-constexpr std::string_view own_style = R"(
+constexpr std::string_view explain_style = R"(
 main section { margin-top: 2.25rem; }
 .meaning { font-size: 1.125rem; max-width: 48rem; margin-top: .5rem; }
 pre { background: var(--wash); border-radius: .5rem; padding: 1rem 1.25rem; margin: .75rem 0 0; overflow-x: auto;
@@ -29,7 +29,7 @@ void begin(Html& html, std::string_view title, std::string_view meaning) {
       .element("title", fmt::format("{}: gpubench", title))
       .raw("\n<style>\n")
       .raw(page::style_sheet())
-      .raw(own_style)
+      .raw(explain_style)
       .raw("</style>\n</head>\n<body>\n<header class=\"masthead\">\n")
       .raw("<p class=\"eyebrow\"><a href=\"index.html\">gpubench ops</a></p>\n")
       .element("h1", title)

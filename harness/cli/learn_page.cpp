@@ -97,7 +97,7 @@ void add_reasons(Html& html, const ModelLearning& model) {
   }
 }
 
-constexpr std::string_view own_style = R"(
+constexpr std::string_view learn_style = R"(
 main section { margin-top: 2.25rem; }
 main .scroll { margin-top: .75rem; }
 main .figures { margin-top: 1.5rem; }
@@ -127,7 +127,7 @@ std::string learning_page(std::span<const ModelLearning> models, const std::stri
           "<meta name=\"color-scheme\" content=\"light dark\">\n<title>gpubench learn</title>\n<style>\n")
       .raw(chart::chart_style())
       .raw(page::style_sheet())
-      .raw(own_style)
+      .raw(learn_style)
       .raw("</style>\n</head>\n<body>\n<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench learn</p>\n")
       .element("h1", fmt::format("Training against fp64: {}", verdict_word(verdict_of(models))))
       .raw("\n")

@@ -12,7 +12,7 @@ namespace {
 std::string run_by(const RecipeLearning& recipe) { return recipe.lacking.empty() ? "device" : "emulated"; }
 
 // "0.07", "1.3e+04", "inf".
-std::string ratio_text(double ratio) {
+std::string error_ratio_text(double ratio) {
   return ratio < 1000.0 ? fmt::format("{:.2f}", ratio) : fmt::format("{:.1e}", ratio);
 }
 
@@ -81,7 +81,7 @@ std::string table_of(const ModelLearning& model, const ConsoleStyle& style) {
     const std::string verdict = verdict_word(recipe.verdict);
     recipes.add(
         {recipe.lacking.empty() ? verdict : "(" + verdict + ")", recipe.recipe, run_by(recipe),
-         fmt::format("{}", recipe.judged.size()), worst == nullptr ? "-" : ratio_text(worst->worst),
+         fmt::format("{}", recipe.judged.size()), worst == nullptr ? "-" : error_ratio_text(worst->worst),
          worst == nullptr ? "-" : worst->worst_tensor.tensor, from_to(recipe.losses),
          fmt::format("{:.1e}", apart(recipe.losses, model.exact_losses)), fmt::format("{:.1e}", spread_of(recipe))},
         tone_of(recipe.verdict), recipe.reason);
@@ -100,7 +100,7 @@ std::string table_of(const ModelLearning& model, const ConsoleStyle& style) {
   for (const BrokenLearning& one : model.broken) {
     const bool seen = one.seen_in_step > 0;
     broken.add({one.name, one.recipe, seen ? fmt::format("step {}", one.seen_in_step) : "NO",
-                seen ? ratio_text(error_over_allowed(one.seen_in)) : "-", seen ? one.seen_in.tensor : "-",
+                seen ? error_ratio_text(error_over_allowed(one.seen_in)) : "-", seen ? one.seen_in.tensor : "-",
                 from_to(one.losses), fmt::format("{:.1e}", apart(one.losses, model.exact_losses))},
                seen ? Tone::plain : Tone::bad);
   }

@@ -16,9 +16,10 @@
 namespace gpubench {
 namespace {
 
-constexpr double giga = 1e9, tera = 1e12, nano = 1e-9;
+constexpr double nano = 1e-9;
 
 Cluster cluster_of(const Options& options) {
+  constexpr double giga = 1e9, tera = 1e12;
   Cluster cluster;
   if (options.predict.rate) cluster.flop_per_s = *options.predict.rate * tera;
   cluster.bytes_per_s = options.simulate.memory_gb_per_s * giga;

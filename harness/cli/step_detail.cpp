@@ -56,7 +56,7 @@ std::vector<Recomputed> recomputed(const Program& program) {
   return all;
 }
 
-std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
+std::string share_text(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
 
 }  // namespace
 
@@ -95,8 +95,8 @@ std::string step_detail(const Program& program, const ConsoleStyle& style) {
     std::vector<std::string> row{
         name, size(static_cast<double>(one.bytes)), "", format_quantity(one.cost.flop, "FLOP"), "", "nothing"};
     if (one.ops_again > 0) {
-      row[2] = percent(1.0 - static_cast<double>(one.bytes) / static_cast<double>(plain.bytes));
-      row[4] = percent(one.cost.flop / plain.cost.flop - 1.0);
+      row[2] = share_text(1.0 - static_cast<double>(one.bytes) / static_cast<double>(plain.bytes));
+      row[4] = share_text(one.cost.flop / plain.cost.flop - 1.0);
       row[5] = fmt::format("{} ({} ops)", one.policy->what, one.ops_again);
     }
     table.add(std::move(row));
