@@ -83,13 +83,15 @@ class Collectives : public ::testing::TestWithParam<RankOpening> {
   std::unique_ptr<Backend> ranks_ = open_rank_group(GetParam().open(ranks()));
 };
 
-// One element, fewer than ranks, not divisible by them, small enough for one meeting and not.
+// One element, fewer than ranks, not divisible by them, small enough for one meeting and not; last, of several pieces
+// a rank, which are shared out in the same way whatever the reduction.
 inline constexpr std::int64_t counts[] = {1, 3, 7, 1000, 1024, 4099, 100003};
 
 TEST_P(Collectives, ReduceAllCountsBitForBitInAndOutOfPlace) {
   for (const std::int64_t count : counts) {
     for (const DType type : GetParam().reduced) {
       for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum}) {
+        if (count == std::end(counts)[-1] && reduction != Reduction::sum) continue;
         for (const bool in_place : {false, true}) {
           Program p;
           const std::vector<ValueId> x = on_ranks(p, type, each(count));

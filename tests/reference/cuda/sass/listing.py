@@ -2,6 +2,7 @@
 import re
 import subprocess
 from dataclasses import dataclass, field
+from functools import cached_property
 
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
 REGISTER = re.compile(r"(?<![\w.])R(\d+)(\.64)?(?![\w])")
@@ -16,7 +17,7 @@ class Instruction:
     opcode: str
     operands: str
 
-    @property
+    @cached_property
     def load_bytes(self):
         """Of a load from global memory, per thread; 0 of anything else."""
         if not self.opcode.startswith("LDG"):
@@ -34,6 +35,7 @@ class Instruction:
         wide = re.match(r"IMAD\.WIDE|D[A-Z]+\d?\b|F2F\.F64|I2F\.F64|S2R\.64|CS2R(?!\.32)", self.opcode)
         return 2 if wide else 1
 
+    @cached_property
     def touched(self):
         """Registers that it reads, and those that it writes."""
         operands = [part.strip() for part in self.operands.split(",")]
@@ -91,7 +93,7 @@ class Kernel:
     def loads_in_flight(self, at_least=16):
         """The longest run of loads of `at_least` bytes that some path issues before any instruction touches what one of them brings."""
         self._place = {instruction.address: i for i, instruction in enumerate(self.instructions)}
-        self._touched = [instruction.touched() for instruction in self.instructions]
+        self._successors = {}
         starts = [i for i, instruction in enumerate(self.instructions) if instruction.load_bytes >= at_least]
         best = 0
         for start in starts:
@@ -108,13 +110,15 @@ class Kernel:
             if (at, loads) in seen:
                 continue
             seen.add((at, loads))
-            read, written = self._touched[at]
+            read, written = self.instructions[at].touched
             if (read | written) & pending or at in loads:
                 continue
             if self.instructions[at].load_bytes >= at_least:
                 loads, pending = loads | {at}, pending | written
                 best = max(best, len(loads))
-            for successor in self._next(at):
+            if at not in self._successors:
+                self._successors[at] = self._next(at)
+            for successor in self._successors[at]:
                 paths.append((successor, loads, pending))
         return best
 
@@ -123,6 +127,12 @@ def parse_listing(text):
     """The kernels of `cuobjdump -sass`, by architecture and mangled name."""
     kernels, kernel, architecture = {}, None, ""
     for line in text.splitlines():
+        found = INSTRUCTION.match(line)
+        if found:
+            if kernel:
+                kernel.instructions.append(
+                    Instruction(int(found.group(1), 16), found.group(2) or "", found.group(3), found.group(4).strip()))
+            continue
         found = re.search(r"code for (sm_\w+)", line)
         if found:
             architecture = found.group(1)
@@ -131,11 +141,6 @@ def parse_listing(text):
         if found:
             kernel = Kernel(found.group(1), architecture)
             kernels[architecture, kernel.name] = kernel
-            continue
-        found = INSTRUCTION.match(line)
-        if found and kernel:
-            kernel.instructions.append(
-                Instruction(int(found.group(1), 16), found.group(2) or "", found.group(3), found.group(4).strip()))
     return kernels
 
 
