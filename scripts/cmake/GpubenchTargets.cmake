@@ -77,9 +77,10 @@ add_custom_target(smoke_tests)
 add_custom_target(gpu_tests)
 
 # What nearly every test reads, compiled once for all: a quarter of the time that compiling the tests takes. Only for unity builds,
-# so that `debug` sees what a test forgets to include.
+# so that `debug` sees what a test forgets to include; and for g++, since CMake names such a file by the compiler of C where a
+# folder has enabled that.
 function(gpubench_share_test_headers name)
-  if(NOT CMAKE_UNITY_BUILD)
+  if(NOT CMAKE_UNITY_BUILD OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   if(NOT TARGET gpubench_test_headers)
