@@ -37,12 +37,11 @@ function(gpubench_optimization name release_level)
   endif()
 endfunction()
 
-# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | NEVER_HOT_IN_TESTS] [UNITY_BATCH n]): a part of the
-# program. NEVER_HOT_IN_TESTS: it is optimized in full in the program, since users read reports of a hundred megabytes and time
-# launches, and not at all under sanitizers. LINK is PRIVATE on purpose: a part sees only what it names (CONTRIBUTING.md: what
-# may include what).
+# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | READS] [UNITY_BATCH n]): a part of the program. What READS
+# reports of a hundred megabytes is not optimized under sanitizers, and in full in the program. LINK is PRIVATE
+# on purpose: a part sees only what it names (CONTRIBUTING.md: what may include what).
 function(gpubench_library name)
-  cmake_parse_arguments(ARG "HARDLY_COMPUTES;NEVER_HOT_IN_TESTS" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HARDLY_COMPUTES;READS" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   if(NOT ARG_SOURCES)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE gpubench_flags ${ARG_PUBLIC_LINK})
@@ -55,7 +54,7 @@ function(gpubench_library name)
   target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
   if(ARG_HARDLY_COMPUTES)
     gpubench_optimization(${name} -O1)
-  elseif(ARG_NEVER_HOT_IN_TESTS)
+  elseif(ARG_READS)
     gpubench_optimization(${name} -O3)
   endif()
 endfunction()
