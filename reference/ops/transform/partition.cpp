@@ -195,8 +195,8 @@ class Shares {
     }
   }
 
-  /// What quantize finds to be the largest of a part, where no op reads it: a tensor that is scaled by its own has had amax
-  /// find it before.
+  /// What quantize finds to be the largest of a part, where no op reads it: a tensor that is scaled by its own has had
+  /// amax find it before.
   [[nodiscard]] bool is_unread_candidate(ValueId id, Reduction reduction) const {
     return reduction == Reduction::maximum && step_.readers(id).empty();
   }
