@@ -66,18 +66,23 @@ class Kernel:
         spilled = any(i.opcode.startswith(("LDL", "STL")) for i in self.instructions)
         return spilled or self.resources.get("STACK", 0) > 0 or self.resources.get("LOCAL", 0) > 0
 
-    def _next(self, at):
-        """Where control may go from instruction number `at`: by a branch that is taken first."""
-        instruction = self.instructions[at]
-        after = [at + 1] if at + 1 < len(self.instructions) else []
-        if instruction.opcode.startswith(("EXIT", "RET", "KILL", "BRX")):
-            return after if instruction.predicate else []
-        if instruction.opcode.startswith("BRA"):
-            target = TARGET.search(instruction.operands)
-            taken = [self._place[int(target.group(1), 16)]] if target and target.group(1) else []
-            conditional = instruction.predicate or "," in instruction.operands
-            return taken + after if conditional else taken
-        return after
+    @cached_property
+    def _successors(self):
+        """Where control may go from each instruction: by a branch that is taken first."""
+        place = {instruction.address: at for at, instruction in enumerate(self.instructions)}
+
+        def of(at, instruction):
+            after = [at + 1] if at + 1 < len(self.instructions) else []
+            if instruction.opcode.startswith(("EXIT", "RET", "KILL", "BRX")):
+                return after if instruction.predicate else []
+            if instruction.opcode.startswith("BRA"):
+                target = TARGET.search(instruction.operands)
+                taken = [place[int(target.group(1), 16)]] if target and target.group(1) else []
+                conditional = instruction.predicate or "," in instruction.operands
+                return taken + after if conditional else taken
+            return after
+
+        return [of(at, instruction) for at, instruction in enumerate(self.instructions)]
 
     def innermost_loops(self):
         """What lies between a branch back and its target, with no other branch back in between."""
@@ -90,17 +95,12 @@ class Kernel:
         return [[i for i in self.instructions if begin <= i.address <= end] for begin, end in loops
                 if not any(begin <= other_begin and other_end < end for other_begin, other_end in loops)]
 
-    def loads_in_flight(self, at_least=16):
-        """The longest run of loads of `at_least` bytes that some path issues before any instruction touches what one of them brings."""
-        self._place = {instruction.address: i for i, instruction in enumerate(self.instructions)}
-        self._successors = {}
-        starts = [i for i, instruction in enumerate(self.instructions) if instruction.load_bytes >= at_least]
-        best = 0
-        for start in starts:
-            best = max(best, self._run_from(start, at_least))
-        return best
+    @cached_property
+    def loads_in_flight(self):
+        """The longest run of loads of 16 bytes or more that some path issues before any instruction touches what one of them brings."""
+        return max((self._run_from(at) for at, instruction in enumerate(self.instructions) if instruction.load_bytes >= 16), default=0)
 
-    def _run_from(self, start, at_least, budget=4000):
+    def _run_from(self, start, budget=4000):
         best = 0
         seen = set()
         paths = [(start, frozenset(), frozenset())]
@@ -113,11 +113,9 @@ class Kernel:
             read, written = self.instructions[at].touched
             if (read | written) & pending or at in loads:
                 continue
-            if self.instructions[at].load_bytes >= at_least:
+            if self.instructions[at].load_bytes >= 16:
                 loads, pending = loads | {at}, pending | written
                 best = max(best, len(loads))
-            if at not in self._successors:
-                self._successors[at] = self._next(at)
             for successor in self._successors[at]:
                 paths.append((successor, loads, pending))
         return best

@@ -108,7 +108,7 @@ def faults(kernel, expected):
     found = []
     if kernel.uses_local_memory() and not expected.spills:
         found.append("uses local memory")
-    loads = kernel.loads_in_flight()
+    loads = kernel.loads_in_flight
     if loads < expected.loads:
         found.append(f"has {loads} loads of 16 bytes on their way before the first is used; expected {expected.loads}")
     needed = expected.share * latency_ns * bytes_per_ns[kernel.architecture]
@@ -132,7 +132,7 @@ class Built(unittest.TestCase):
             self.assertTrue(matching, f"no kernel matches {expected.name}")
             for kernel in matching:
                 name = self.names[kernel.name]
-                in_flight = kernel.loads_in_flight()
+                in_flight = kernel.loads_in_flight
                 threads = resident_threads(expected.threads, kernel.resources["REG"])
                 print(f"{kernel.architecture:7} {name:66} {kernel.resources['REG']:4} registers {in_flight:3} loads {threads:5} threads "
                       f"{in_flight * 16 * threads / 1024:6.0f} KiB")
@@ -203,25 +203,25 @@ class TheCheckItself(unittest.TestCase):
 
     def test_loads_that_nothing_touches_in_between_are_on_their_way_together(self):
         kernel = made([self.first, self.second, "FADD R12, R4, R8", "EXIT"])
-        self.assertEqual(kernel.loads_in_flight(), 2)
+        self.assertEqual(kernel.loads_in_flight, 2)
         self.assertEqual(faults(kernel, self.expected), [])
 
     def test_a_load_that_is_taken_apart_before_the_next_is_seen(self):
         kernel = made([self.first, "PRMT R20, R7, 0x7632, R20", self.second, "FADD R12, R4, R8", "EXIT"])
-        self.assertEqual(kernel.loads_in_flight(), 1)
+        self.assertEqual(kernel.loads_in_flight, 1)
         self.assertIn("1 loads", " ".join(faults(kernel, self.expected)))
 
     def test_the_last_of_four_registers_counts_as_well_and_the_next_does_not(self):
-        self.assertEqual(made([self.first, "MOV R20, R7", self.second, "EXIT"]).loads_in_flight(), 1)
-        self.assertEqual(made([self.first, "MOV R20, R12", self.second, "EXIT"]).loads_in_flight(), 2)
+        self.assertEqual(made([self.first, "MOV R20, R7", self.second, "EXIT"]).loads_in_flight, 1)
+        self.assertEqual(made([self.first, "MOV R20, R12", self.second, "EXIT"]).loads_in_flight, 2)
 
     def test_a_rare_path_that_fills_the_registers_in_another_way_does_not_hide_the_loads(self):
         kernel = made(["@!P0 BRA 0x40", "LDG.E.U16 R4, desc[UR4][R2.64]", "PRMT R7, R4, 0x5410, R4", "BRA 0x50", self.first,
                        self.second, "FADD R12, R4, R8", "EXIT"])
-        self.assertEqual(kernel.loads_in_flight(), 2)
+        self.assertEqual(kernel.loads_in_flight, 2)
 
     def test_narrow_loads_do_not_count(self):
-        self.assertEqual(made([self.first.replace(".128", ""), self.second.replace(".128", ".64"), "EXIT"]).loads_in_flight(), 0)
+        self.assertEqual(made([self.first.replace(".128", ""), self.second.replace(".128", ".64"), "EXIT"]).loads_in_flight, 0)
 
     def test_local_memory_is_seen(self):
         self.assertIn("uses local memory", faults(made([self.first, self.second, "STL [R1], R4", "EXIT"]), self.expected))
