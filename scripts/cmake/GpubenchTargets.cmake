@@ -70,8 +70,9 @@ function(gpubench_bench name)
   add_dependencies(full ${name})
 endfunction()
 
-# What `ctest -L smoke` needs: the sanitizer builds make only this.
+# What `ctest -L smoke` and `-L threads` need: all that the sanitizer builds make.
 add_custom_target(smoke_tests)
+add_custom_target(threads_tests)
 # What `ctest -L gpu` (multi_gpu among them) needs: these go into the package, to be run where there is a GPU.
 add_custom_target(gpu_tests)
 
@@ -93,13 +94,13 @@ function(gpubench_share_test_headers name)
   target_precompile_headers(${name} REUSE_FROM gpubench_test_headers)
 endfunction()
 
-# gpubench_test(<name> SOURCES ... LINK ... [LABELS ...] [OPTIMIZED] [SINGLE_THREADED] [UNITY_BATCH n]): a GoogleTest program
+# gpubench_test(<name> SOURCES ... LINK ... [LABEL label] [OPTIMIZED] [UNITY_BATCH n]): a GoogleTest program
 # whose tests CTest runs one by one. A program takes seconds to link and a source two to read its headers, so a folder's tests
 # are one program, and in a unity build UNITY_BATCH of its sources are compiled at a time (default: all).
-# What is SINGLE_THREADED is no part of the thread sanitizer's smoke tier: it could find nothing there.
-# Its own sources are not optimized, which is enough for all but OPTIMIZED ones.
+# Its own sources are not optimized, which is enough for all but OPTIMIZED ones. One label: gtest_discover_tests loses a second;
+# ctest searches in it, and so finds unit_cuda by both words (default: unit).
 function(gpubench_test name)
-  cmake_parse_arguments(ARG "OPTIMIZED;SINGLE_THREADED" "TIMEOUT;UNITY_BATCH" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "LABEL;TIMEOUT;UNITY_BATCH" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(ARG_UNITY_BATCH)
     set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE ${ARG_UNITY_BATCH})
@@ -112,22 +113,21 @@ function(gpubench_test name)
       gpubench_share_test_headers(${name})
     endif()
   endif()
-  if(NOT ARG_LABELS)
-    set(ARG_LABELS unit)
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  if(ARG_SINGLE_THREADED AND GPUBENCH_SANITIZE STREQUAL "thread")
-    list(REMOVE_ITEM ARG_LABELS smoke)
-  endif()
-  if("smoke" IN_LIST ARG_LABELS)
-    add_dependencies(smoke_tests ${name})
-  endif()
-  if("gpu" IN_LIST ARG_LABELS OR "multi_gpu" IN_LIST ARG_LABELS)
+  foreach(label IN ITEMS smoke threads)
+    if(ARG_LABEL MATCHES ${label})
+      add_dependencies(${label}_tests ${name})
+    endif()
+  endforeach()
+  if(ARG_LABEL MATCHES gpu)
     add_dependencies(gpu_tests ${name})
     target_compile_options(${name} PRIVATE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # a failure names its file
     set_property(GLOBAL APPEND PROPERTY GPUBENCH_GPU_TESTS ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX "${name}." PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()

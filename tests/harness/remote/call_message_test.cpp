@@ -45,7 +45,7 @@ TEST(CallMessage, EveryOpOfTheSuitesIsReadAsItWasWritten) {
   selection.tier = Tier::smoke;
   selection.ranks = {1, 2};
   int calls = 0;
-  for (const PlannedCase& planned : plan_cases(all_suites(), selection)) {
+  for (const PlannedCase& planned : declared_cases(all_suites(), selection)) {
     const Program program = planned.workload->build(planned.c);
     for (const OpCall& call : program.ops()) {
       const std::vector<TensorSpec> specs = specs_of_call(program, call);
@@ -67,7 +67,7 @@ TEST(CallMessage, AMessageThatIsCutShortOrChangedIsAnErrorAndNothingElse) {
   selection.tier = Tier::smoke;
   selection.suites = {"transformer"};
   selection.ranks = {2};
-  const PlannedCase planned = plan_cases(all_suites(), selection).at(0);
+  const PlannedCase planned = declared_cases(all_suites(), selection).at(0);
   const Program program = planned.workload->build(planned.c);
   int refused = 0;
   for (const OpCall& call : program.ops()) {

@@ -30,6 +30,16 @@ std::vector<PlannedCase> cases(const std::string& filter, int ranks) {
   return plan_cases(all_suites(), selection);
 }
 
+/// The workload's step of the smoke tier, shared so.
+std::vector<PlannedCase> shared_steps(const std::string& workload, const RankLayout& layout) {
+  Selection selection;
+  selection.suites = {"transformer", "moe"};
+  selection.filters = {workload + "_train_step/.*/f32/"};
+  selection.tier = Tier::smoke;
+  selection.layouts = {{.parallel = layout}};
+  return plan_cases(all_suites(), selection);
+}
+
 using Records = std::map<std::string, CaseRecord>;
 
 /// The records of the cases, each on a group that `open` makes.
@@ -151,6 +161,17 @@ TEST(CollectiveFaults, SoundRanksRaiseNoAlarm) {
     const Records seen = run_on(cases("bytes=65536/", ranks), open_cpu_ranks);
     EXPECT_GE(seen.size(), 10U);
     for (const auto& [id, record] : seen) EXPECT_EQ(record.verdict, Verdict::pass) << id << record.reason;
+  }
+}
+
+TEST(CollectiveFaults, SoundRanksThatShareAStepRaiseNoAlarm) {
+  const std::vector<std::pair<std::string, RankLayout>> steps{
+      {"vit", {.fsdp = 2}}, {"vit", {.pp = 2}}, {"mixtral", {.ep = 2}}};
+  for (const auto& [workload, layout] : steps) {
+    const std::vector<PlannedCase> planned = shared_steps(workload, layout);
+    ASSERT_EQ(planned.size(), 1U) << workload;
+    for (const auto& [id, record] : run_on(planned, open_cpu_ranks))
+      EXPECT_EQ(record.verdict, Verdict::pass) << id << ": " << record.reason;
   }
 }
 
