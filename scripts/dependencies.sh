@@ -27,6 +27,7 @@ header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
 file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compare.py, which must read what we write
 python|scipy.stats|python3-scipy|what compare.py asks for
 command|clang++|clang|the address sanitizer's build, and fuzzing
+command|ld.lld|lld|links tests in a fifth of the time
 fuzzer|clang++|libclang-rt-dev|fuzzing
 openmp|clang++|libomp-dev|OpenMP of what clang++ builds
 command|chromium|chromium|opens the report page as readers do

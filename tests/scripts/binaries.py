@@ -42,7 +42,7 @@ def hardening(path):
     """By name whether the binary has it. Fortified calls and canaries are there only where the code has a use for them."""
     dynamic, headers = read(path, "--dynamic"), read(path, "--file-header", "--program-headers")
     symbols = read(path, "--dyn-syms")
-    stack = re.search(r"GNU_STACK(?:\s+0x[0-9a-f]+){5}\s+([RWE ]+?)\s+0x", headers)
+    stack = re.search(r"GNU_STACK(?:\s+0x[0-9a-f]+){5}\s+([RWE ]+?)\s+0(?:x[0-9a-f]+)?$", headers, re.MULTILINE)
     return {
         "pie": bool(re.search(r"Type:\s+DYN", headers)),
         "noexecstack": bool(stack) and "E" not in stack.group(1),

@@ -3,6 +3,7 @@
 Prints a table. The build type says whether calls can be fortified, which takes optimized code.
 """
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,12 @@ class TheCheckItself(unittest.TestCase):
         self.assertEqual(binaries.unsafe_folders(["/usr/lib", "$ORIGIN/../lib", "", "lib", "$ORIGINAL"]), ["", "lib", "$ORIGINAL"])
         program = self.linked("-Wl,-rpath,/usr/local/cuda/lib:")
         self.assertEqual(binaries.unsafe_folders(binaries.rpath(program)), [""])
+
+    def test_what_lld_links_is_read_as_well(self):
+        if not shutil.which("ld.lld"):
+            self.skipTest("no lld")
+        for flag, is_there in (("noexecstack", True), ("execstack", False)):
+            self.assertEqual(binaries.hardening(self.linked("-fuse-ld=lld", f"-Wl,-z,{flag}"))["noexecstack"], is_there)
 
     def test_what_is_missing_is_seen(self):
         program = self.linked("-no-pie", "-Wl,-z,norelro,-z,lazy,-z,execstack", "-fno-stack-protector")
