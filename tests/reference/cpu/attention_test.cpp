@@ -466,7 +466,7 @@ TEST_P(BothTypes, GivesTheSameBitsOnOneTwoAndFiveThreads) {
   std::vector<std::vector<std::byte>> first;
   for (const int threads : {1, 2, 5}) {
     const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
-    Experiment x({{6, 300, 2, 1, 32}, true, GetParam()}, true, *backend);
+    Experiment x({{6, 150, 2, 1, 32}, true, GetParam()}, true, *backend);
 
     x.run.run();
 

@@ -41,9 +41,8 @@ GraphOf graph_of(GraphFamily family, const OpCall& call) {
 // Everything of tier standard, which is what a GPU runs unless told otherwise, and what is larger in bf16.
 bool chosen(GraphFamily family, const Case& c, Sorts sorts) {
   const bool standard = c.tier <= Tier::standard;
-  if (sorts == Sorts::few && family != GraphFamily::convolution && c.recipe != "bf16") return false;
-  if (family == GraphFamily::deterministic)
-    return c.tier <= (sorts == Sorts::few ? Tier::quick : Tier::standard) && c.recipe == "bf16";
+  if (sorts == Sorts::few && family != GraphFamily::convolution) return c.tier <= Tier::quick && c.recipe == "bf16";
+  if (family == GraphFamily::deterministic) return standard && c.recipe == "bf16";
   return standard || c.recipe == "bf16";
 }
 

@@ -28,8 +28,8 @@ enum class GraphFamily {
 };
 [[nodiscard]] std::string_view name(GraphFamily family);
 
-/// Few: attention in bf16 alone, deterministic of tier quick. Those of f16 had bf16's engines and workspaces wherever
-/// both were known (51 graphs of 3 chips); each is a second of compiling.
+/// Few: of attention and what is deterministic, tier quick in bf16. Those of f16 had bf16's engines and workspaces
+/// wherever both were known (51 graphs of 3 chips); each is a second of compiling.
 enum class Sorts { all, few };
 [[nodiscard]] std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts);
 
