@@ -6,6 +6,7 @@
 #include <future>
 #include <map>
 #include <new>
+#include <string_view>
 #include <thread>
 
 #include "harness/core/error.h"
@@ -64,11 +65,11 @@ std::map<std::string, CaseRecord> run_both(MemoryProcesses& processes) {
   return std::move(seen.records);
 }
 
-const CaseRecord& of(const std::map<std::string, CaseRecord>& records, const std::string& part) {
+const CaseRecord& of(const std::map<std::string, CaseRecord>& records, std::string_view part) {
   for (const auto& [id, record] : records) {
     if (id.find(part) != std::string::npos) return record;
   }
-  throw std::out_of_range(part);
+  throw std::out_of_range(std::string(part));
 }
 
 TEST(RemoteFaults, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "harness/measure/statistics.h"
 #include "harness/report/export.h"
@@ -71,11 +72,11 @@ class ComparePy : public ::testing::Test {
       std::filesystem::path(::testing::TempDir()) / ("gpubench_compare_py." + std::to_string(::getpid()));
 };
 
-const Json& named(const Json& dump, const std::string& name) {
+const Json& named(const Json& dump, std::string_view name) {
   for (const Json& entry : dump) {
-    if (entry["name"] == name) return entry;
+    if (entry["name"].get_ref<const std::string&>() == name) return entry;
   }
-  throw std::runtime_error("no " + name + " in " + dump.dump());
+  throw std::runtime_error("no " + std::string(name) + " in " + dump.dump());
 }
 
 TEST_F(ComparePy, SeesTheSameTimesAndTheSameDifferences) {
