@@ -28,6 +28,7 @@ file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compa
 python|scipy.stats|python3-scipy|what compare.py asks for
 command|clang++|clang|the address sanitizer's build, and fuzzing
 command|ld.lld|lld|links tests in a fifth of the time
+command|ccache|ccache|compiles what has not changed once for all clones
 fuzzer|clang++|libclang-rt-dev|fuzzing
 openmp|clang++|libomp-dev|OpenMP of what clang++ builds
 command|chromium|chromium|opens the report page as readers do

@@ -75,6 +75,7 @@ add_custom_target(full)
 function(gpubench_bench name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  gpubench_optimization(${name} -O1)  # the code that it times is in libraries
   target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} benchmark::benchmark)
   add_dependencies(full ${name})
 endfunction()
@@ -97,29 +98,60 @@ function(gpubench_share_test_headers name)
     add_executable(gpubench_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/tests/test_headers.cpp)  # a program, as tests are: -fPIE
     target_link_libraries(gpubench_test_headers PRIVATE gpubench_flags GTest::gmock GTest::gtest_main)
     gpubench_optimization(gpubench_test_headers -O0)
+    target_compile_options(gpubench_test_headers PRIVATE -fpch-preprocess)  # ccache asks for it
     target_precompile_headers(gpubench_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
       <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span> <string> <vector>)
   endif()
+  target_compile_options(${name} PRIVATE -fpch-preprocess)
   target_precompile_headers(${name} REUSE_FROM gpubench_test_headers)
 endfunction()
 
-# gpubench_test(<name> SOURCES ... LINK ... [LABEL label] [OPTIMIZED] [UNITY_BATCH n]): a GoogleTest program
-# whose tests CTest runs one by one. A program takes seconds to link and a source two to read its headers, so a folder's tests
-# are one program, and in a unity build UNITY_BATCH of its sources are compiled at a time (default: all).
-# Its own sources are not optimized, which is enough for all but OPTIMIZED ones. One label: gtest_discover_tests loses a second;
-# ctest searches in it, and so finds unit_cuda by both words (default: unit).
+# gpubench_turn(<name> COMMAND ...): a test that is too slow for every run: scripts/test --full chooses three of them by the commit.
+function(gpubench_turn name)
+  add_test(NAME ${name} CONFIGURATIONS trials ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS turn TIMEOUT 900 COST 60 SKIP_RETURN_CODE 77)
+endfunction()
+
+# gpubench_turns(<program> <pattern> ...): one for each --gtest_filter; their names are in turn_tests.
+function(gpubench_turns program)
+  set(turn_tests "")
+  foreach(pattern IN LISTS ARGN)
+    string(REGEX REPLACE "[.]?[*][.]?" "" test "${pattern}")
+    gpubench_turn(${program}.${test} COMMAND ${program} --gtest_filter=${pattern})
+    list(APPEND turn_tests ${program}.${test})
+  endforeach()
+  set(turn_tests ${turn_tests} PARENT_SCOPE)
+endfunction()
+
+# gpubench_test_paths(<name>=<path> ...): defines what tests/paths.h declares. Not a compile definition, which would make a
+# source another one in each clone, for ccache too.
+function(gpubench_test_paths)
+  set_property(GLOBAL APPEND PROPERTY GPUBENCH_TEST_PATHS ${ARGN})
+endfunction()
+
+# gpubench_test(<name> SOURCES ... LINK ... [LABEL label] [OPTIMIZED] [UNITY_BATCH n] [PROCESSORS n] [TURNS pattern ...]):
+# a GoogleTest program whose tests CTest runs one by one, each with PROCESSORS reserved for it (default: 1). A program takes
+# seconds to link and a source two to read its headers, so a folder's tests are one program, and in a unity build UNITY_BATCH
+# of its sources are compiled at a time (default: all). Its own sources are not optimized, which is enough for all but
+# OPTIMIZED ones. One label: gtest_discover_tests loses a second; ctest searches in it, and so finds unit_cuda by both words
+# (default: unit). Each of TURNS is a --gtest_filter of tests that are too slow for every run: one test of CTest, labelled
+# `turn` (scripts/test).
 function(gpubench_test name)
-  cmake_parse_arguments(ARG "OPTIMIZED" "LABEL;TIMEOUT;UNITY_BATCH" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "LABEL;TIMEOUT;UNITY_BATCH;PROCESSORS" "SOURCES;LINK;TURNS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(ARG_UNITY_BATCH)
     set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE ${ARG_UNITY_BATCH})
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} gpubench_paths GTest::gmock GTest::gtest_main)
   if(GPUBENCH_LLD)
     target_link_options(${name} PRIVATE -fuse-ld=lld)
   endif()
-  if(NOT ARG_OPTIMIZED)
+  if(ARG_OPTIMIZED)
+    if(NOT GPUBENCH_SANITIZE)
+      gpubench_optimization(${name} -O1)
+    endif()
+  else()
     gpubench_optimization(${name} -O0)
     if(NOT "OpenMP::OpenMP_CXX" IN_LIST ARG_LINK)  # whose _OPENMP the others have not
       gpubench_share_test_headers(${name})
@@ -131,6 +163,9 @@ function(gpubench_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
+  endif()
   foreach(label IN ITEMS smoke threads)
     if(ARG_LABEL MATCHES ${label})
       add_dependencies(${label}_tests ${name})
@@ -138,8 +173,10 @@ function(gpubench_test name)
   endforeach()
   if(ARG_LABEL MATCHES gpu)
     add_dependencies(gpu_tests ${name})
-    target_compile_options(${name} PRIVATE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # a failure names its file
     set_property(GLOBAL APPEND PROPERTY GPUBENCH_GPU_TESTS ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX "${name}." PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  list(JOIN ARG_TURNS ":" turns)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_FILTER "-${turns}" TEST_PREFIX "${name}."
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS})
+  gpubench_turns(${name} ${ARG_TURNS})
 endfunction()

@@ -10,6 +10,7 @@
 #include "harness/report/json_parser.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -28,8 +29,8 @@ class CheatProgram : public ScratchFolder, public ::testing::WithParamInterface<
 TEST_P(CheatProgram, CostsItsOwnCaseAlone) {
   const Row& row = GetParam();
   ::setenv("GPUBENCH_CHEAT", row.cheat, 1);
-  const ChildResult result = run_child({GPUBENCH_PROGRAM, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache",
-                                        "off", "--deadline", "3", "--impl", GPUBENCH_CHEATS, "--versus", "reference",
+  const ChildResult result = run_child({paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache",
+                                        "off", "--deadline", "3", "--impl", paths::cheats, "--versus", "reference",
                                         "--filter", "gemm/matmul/m=35.*/f32/", "--json", "-"});
   ::unsetenv("GPUBENCH_CHEAT");
   const Json cases = parse_json(result.out, "stdout")["gpubench"]["cases"];

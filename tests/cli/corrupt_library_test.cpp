@@ -15,6 +15,7 @@
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
+#include "tests/paths.h"
 #include "tests/trials.h"
 
 namespace gpubench {
@@ -32,10 +33,10 @@ class CorruptLibrary : public ::testing::Test {
   }
   static ChildResult run(const std::string& kind, std::vector<std::string> words,
                          std::map<std::string, std::string> variables = {}) {
-    words.insert(words.begin(), GPUBENCH_PROGRAM);
+    words.insert(words.begin(), paths::program);
     words.insert(words.end(), {"--suite", "gemm", "--device", "cpu", "--preset", "minimal", "--progress", "none",
                                "--json", "-", "--tuning-cache", "off"});
-    variables.insert({{"LD_PRELOAD", GPUBENCH_CORRUPT_ONEDNN}, {"CORRUPT_ONEDNN", kind}});
+    variables.insert({{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", kind}});
     return run_child(words, variables);
   }
   static Json only_case(const ChildResult& result) {
@@ -86,8 +87,8 @@ TEST_F(CorruptLibrary, ThatIsWrongOnSeveralThreadsFailsThereAlone) {
   EXPECT_EQ(only_case(run("threads", small))["status"], "pass");
   ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
   const ChildResult determinism =
-      run_child({GPUBENCH_PROGRAM, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", small.back()},
-                {{"LD_PRELOAD", GPUBENCH_CORRUPT_ONEDNN}, {"CORRUPT_ONEDNN", "threads"}});
+      run_child({paths::program, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", small.back()},
+                {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "threads"}});
   EXPECT_EQ(determinism.exit_code, 0) << determinism.err;  // a property, not promised
   EXPECT_THAT(determinism.out, HasSubstr("1 thread             the same bits in 0 of 1 cases"));
 }
@@ -241,9 +242,9 @@ TEST(BinomialOfTrials, HasTheValuesOfItsDefinition) {
 // Of the usual seed's launches the 91st and the 148th are hit: a busy machine has 400 in these three seconds.
 TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
   const ChildResult result =
-      run_child({GPUBENCH_PROGRAM, "soak", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
+      run_child({paths::program, "soak", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
                  "--axis", "m=320", "--axis", "n=320", "--axis", "k=32", "--minutes", "0.05"},
-                {{"LD_PRELOAD", GPUBENCH_CORRUPT_ONEDNN}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "50"}});
+                {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "50"}});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("launches left other bits than the one that was judged, the first:\n"),
@@ -253,9 +254,9 @@ TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
 
 TEST_F(CorruptLibrary, NowAndThenIsNamedByDeterminismWithOpAndElement) {
   const ChildResult result = run_child(
-      {GPUBENCH_PROGRAM, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
+      {paths::program, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
        "--axis", "m=320", "--axis", "n=320", "--axis", "k=32", "--runs", "30", "--threads", "0", "--deterministic"},
-      {{"LD_PRELOAD", GPUBENCH_CORRUPT_ONEDNN}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "2"}});
+      {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "2"}});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("again: 'c'["), HasSubstr("of op 'c' (gemm), "), HasSubstr("BROKEN: again")));
 }

@@ -14,6 +14,7 @@
 #include "harness/core/error.h"
 #include "harness/hardware/gpu_survey.h"
 #include "reference/cuda/module.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -60,7 +61,7 @@ TEST_F(CudaModule, ItIsFoundBesideTheProgramAndInLib) {
 }
 
 TEST_F(CudaModule, AModuleOfAnotherBuildIsRefused) {
-  EXPECT_THAT(complaint_about(GPUBENCH_OTHER_BUILD),
+  EXPECT_THAT(complaint_about(paths::other_build),
               AllOf(HasSubstr("is of another build (0123456789abcdef)"), HasSubstr("build both together")));
 }
 
@@ -166,10 +167,10 @@ TEST_F(TrustedFile, AsRootNoFolderOfAnotherUserIsLoadedFromUnlessTheFlagSaysSo) 
   ::unsetenv("VIRTUAL_ENV");
 }
 
-#ifdef GPUBENCH_CUDA_MODULE
+#ifdef GPUBENCH_TEST_CUDA_MODULE
 TEST_F(CudaModule, TheRealOneLoadsAndAnswersPolitelyWithNoDriver) {
   if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a driver";
-  const std::optional<BackendEntry> entry = cuda_entry(fs::path(GPUBENCH_CUDA_MODULE).parent_path() / "gpubench");
+  const std::optional<BackendEntry> entry = cuda_entry(fs::path(paths::cuda_module).parent_path() / "gpubench");
   try {
     (void)entry.value().open({});
     FAIL() << "a device was opened without a driver";

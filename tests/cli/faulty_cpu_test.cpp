@@ -12,6 +12,7 @@
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -42,8 +43,8 @@ class FaultyCpu : public ::testing::Test {
     if (!processor_flags().contains("avx2")) GTEST_SKIP() << "this processor has no AVX2 that could be taken from it";
   }
   static ChildResult run(std::vector<std::string> words, std::map<std::string, std::string> variables) {
-    words.insert(words.begin(), GPUBENCH_PROGRAM);
-    variables.insert({{"LD_PRELOAD", GPUBENCH_FAULTY_ONEDNN},
+    words.insert(words.begin(), paths::program);
+    variables.insert({{"LD_PRELOAD", paths::faulty_onednn},
                       {"FAULTY_CPU_ABOVE", only_avx_works},
                       {"ONEDNN_MAX_CPU_ISA", ""},
                       {"DNNL_MAX_CPU_ISA", ""}});
@@ -132,7 +133,7 @@ TEST_F(FaultyCpu, AMissingAmxLeafIsFoundAndNamed) {
   const std::set<std::string> flags = processor_flags();
   if (!flags.contains("cpuid_fault")) GTEST_SKIP() << "this processor cannot fault at CPUID (no cpuid_fault)";
   if (!flags.contains("amx_tile")) GTEST_SKIP() << "this processor has no AMX whose leaf could be emptied";
-  const ChildResult result = run(smoke_cases(), {{"LD_PRELOAD", GPUBENCH_EMPTY_AMX_LEAF}});
+  const ChildResult result = run(smoke_cases(), {{"LD_PRELOAD", paths::empty_amx_leaf}});
   const Json report = parse_json(result.out, "stdout");
   expect_green(result, report);
   EXPECT_THAT(property(report, "cpu_isa"), AllOf(HasSubstr("limited to avx512_core_"), Not(HasSubstr("amx"))));

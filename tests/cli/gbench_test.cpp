@@ -13,6 +13,7 @@
 #include "tests/cli/captured.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 ChildResult gbench(std::vector<std::string> words, const std::string& script = "") {
-  words.insert(words.begin(), {GPUBENCH_GBENCH_SIM, "--tier", "smoke", "--tuning-cache", "off"});
+  words.insert(words.begin(), {paths::gbench_sim_program, "--tier", "smoke", "--tuning-cache", "off"});
   return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}});
 }
 

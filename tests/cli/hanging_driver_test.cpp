@@ -12,6 +12,7 @@
 
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace hanging_driver_test {
@@ -23,8 +24,8 @@ class HangingDriver : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words, const std::string& call, const std::string& wait_for = "",
                          const std::function<void(int)>& while_running = {}) {
-    words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
-    return run_child(words, {{"LD_LIBRARY_PATH", GPUBENCH_FAKE_DRIVER}, {"GPUBENCH_FAKE_HANG", call}}, wait_for,
+    words.insert(words.begin(), paths::sim_program);
+    return run_child(words, {{"LD_LIBRARY_PATH", paths::fake_driver_folders}, {"GPUBENCH_FAKE_HANG", call}}, wait_for,
                      while_running);
   }
   // Side by side: each waits for its deadline.
@@ -81,10 +82,10 @@ TEST_F(HangingDriver, IsToldOfItsManagementLibraryToo) {
 
 // Loading a library runs its constructors, which may call a driver: doctor loads none itself.
 TEST_F(HangingDriver, HangsNoDoctorInTheConstructorsOfTheModule) {
-  const std::map<std::string, std::string> variables{{"LD_LIBRARY_PATH", GPUBENCH_FAKE_DRIVER},
-                                                     {"GPUBENCH_SIM_MODULE", GPUBENCH_HANGING_MODULE},
+  const std::map<std::string, std::string> variables{{"LD_LIBRARY_PATH", paths::fake_driver_folders},
+                                                     {"GPUBENCH_SIM_MODULE", paths::hanging_module},
                                                      {"GPUBENCH_FAKE_HANG", "constructor"}};
-  const ChildResult result = run_child({GPUBENCH_SIM_PROGRAM, "doctor", "--deadline", "1"}, variables);
+  const ChildResult result = run_child({paths::sim_program, "doctor", "--deadline", "1"}, variables);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("D107  the CUDA module does not answer (loading it, 1 s)"),
@@ -111,7 +112,7 @@ TEST_F(HangingDriver, AndASilentPipeEndWithTheFirstSignal) {
       const pid_t pid = ::fork();
       if (pid == 0) {
         std::vector<std::string> held = words;
-        held.insert(held.begin(), GPUBENCH_SIM_PROGRAM);
+        held.insert(held.begin(), paths::sim_program);
         std::vector<char*> argv;
         for (std::string& word : held) argv.push_back(word.data());
         argv.push_back(nullptr);

@@ -22,6 +22,7 @@
 #include "harness/report/report_json.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 #include "tests/trials.h"
 
 namespace gpubench {
@@ -36,7 +37,7 @@ class Killed : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words, const std::string& wait_for = "",
                          const std::function<void(int)>& while_running = {}) {
-    words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
+    words.insert(words.begin(), paths::sim_program);
     words.insert(words.end(), {"--tuning-cache", "off", "--progress", "none"});
     return run_child(words, {}, wait_for, while_running);
   }
@@ -141,7 +142,7 @@ TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
 
 TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
   const ChildResult killed =
-      run_child({GPUBENCH_SIM_PROGRAM, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
+      run_child({paths::sim_program, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
         while (content_of("soak.jsonl").find("\"interval\"") == std::string::npos && !has_ended(pid)) ::sched_yield();
         ::kill(pid, SIGKILL);
       });
@@ -152,7 +153,7 @@ TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
   });
   EXPECT_THAT(kinds, Contains("start"));
   EXPECT_THAT(kinds, Contains("interval"));
-  const ChildResult read = run_child({GPUBENCH_SIM_PROGRAM, "soak", "--read", "soak.jsonl"});
+  const ChildResult read = run_child({paths::sim_program, "soak", "--read", "soak.jsonl"});
   EXPECT_EQ(read.exit_code, 0) << read.err;
   EXPECT_NE(read.err.find("soak.jsonl: the soak did not end: it was to take 30 s"), std::string::npos) << read.err;
   EXPECT_NE(read.out.find("no fault until its journal ends\n"), std::string::npos) << read.out;

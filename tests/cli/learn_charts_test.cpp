@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "harness/cli/learn.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace learn_charts_test {
@@ -75,7 +76,7 @@ TEST(LearnCharts, EachIsDrawnAsInItsFile) {
   const std::vector<page::Drawing> drawings = learning_drawings(models);
   ASSERT_EQ(drawings.size(), 5U);  // loss, distance, steps, and two of the recipe that has broken ones
   for (const page::Drawing& drawing : drawings) {
-    const std::string path = std::string(GPUBENCH_GOLDEN_DIR) + "/" + drawing.name + ".svg";
+    const std::string path = std::string(paths::cli_golden) + "/" + drawing.name + ".svg";
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
     EXPECT_EQ(content(path), drawing.svg) << path;
   }

@@ -6,6 +6,7 @@
 #include "harness/report/json_parser.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace learn_verb_test {
@@ -17,7 +18,7 @@ using ::testing::Not;
 class LearnVerb : public ScratchFolder {
  protected:
   static ChildResult learn(std::vector<std::string> words) {
-    words.insert(words.begin(), {GPUBENCH_PROGRAM, "learn", "--device", "cpu"});
+    words.insert(words.begin(), {paths::program, "learn", "--device", "cpu"});
     return run_child(words);
   }
 };

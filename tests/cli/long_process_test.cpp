@@ -13,6 +13,7 @@
 
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 #include "tests/trials.h"
 
 namespace gpubench {
@@ -52,7 +53,7 @@ TEST_F(LongProcess, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) 
     SCOPED_TRACE(i);
     for (const std::string isolate : {"on", "off"}) {
       Captured cli;
-      cli.program = GPUBENCH_SIM_PROGRAM;
+      cli.program = paths::sim_program;
       cli.variables["TMPDIR"] = "tmp";
       ASSERT_EQ(cli.run({"--tier", "smoke", "--isolate", isolate, "--out", "o", "--force", "--tuning-cache", "off"}), 0)
           << cli.err.str();

@@ -14,6 +14,7 @@
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -30,7 +31,7 @@ struct Mpi {
 
 std::vector<Mpi> installed() {
   std::vector<Mpi> all;
-  std::istringstream pairs(GPUBENCH_LAUNCHERS);
+  std::istringstream pairs(paths::launchers);
   for (std::string pair; std::getline(pairs, pair, ',');)
     all.push_back({pair.substr(0, pair.find('=')), pair.substr(pair.find('=') + 1)});
   if (all.empty()) all.push_back({});
@@ -66,7 +67,7 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
         "2",      "--filter",  "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
         "--json", report_file, "--force"};
     words.insert(words.end(), more.begin(), more.end());
-    return start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, words, fault);
+    return start(2, paths::faulty_processes_program, words, fault);
   }
   // Of a long text on stdout Open MPI 5 may drop a part.
   static constexpr const char* report_file = "report.json";
@@ -84,7 +85,7 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
 TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
   for (const int processes : {2, 4}) {
     const ChildResult result =
-        start(processes, GPUBENCH_PROGRAM,
+        start(processes, paths::program,
               {"--suite", "collectives", "--tier", "smoke", "--ranks", processes == 2 ? "2" : "2,4", "--check", "full",
                "--json", report_file, "--force"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -100,7 +101,7 @@ TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
 }
 
 TEST_P(InProcesses, AStepOfTrainingPassesOnTwoWithItsComputeBesideItsCollectives) {
-  const ChildResult result = start(2, GPUBENCH_PROGRAM,
+  const ChildResult result = start(2, paths::program,
                                    {"--tier", "smoke", "--ranks", "1,2", "--precision", "f32", "--filter",
                                     "transformer/(bert|vit)_train_step/", "--json", report_file, "--force"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -109,7 +110,7 @@ TEST_P(InProcesses, AStepOfTrainingPassesOnTwoWithItsComputeBesideItsCollectives
 
 TEST_P(InProcesses, AllOfThemAreRanksWhereNoNumberIsAskedFor) {
   const ChildResult result = start(
-      3, GPUBENCH_PROGRAM, {"--tier", "smoke", "--filter", "collectives/broadcast/", "--json", report_file, "--force"});
+      3, paths::program, {"--tier", "smoke", "--filter", "collectives/broadcast/", "--json", report_file, "--force"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(report_there()["gpubench"]["cases"][0]["id"], "collectives/broadcast/bytes=65536/f32/x3");
 }
@@ -121,7 +122,7 @@ TEST_P(InProcesses, ACaseIsRepeatedByALineThatStartsAsMany) {
 
 TEST_P(InProcesses, MoreRanksThanProcessesAreUnsupportedWithTheReason) {
   const ChildResult result = start(
-      2, GPUBENCH_PROGRAM,
+      2, paths::program,
       {"--tier", "smoke", "--ranks", "3", "--filter", "collectives/broadcast/", "--json", report_file, "--force"});
   const Json report = report_there();
   EXPECT_EQ(report["gpubench"]["cases"][0]["status"], "unsupported");
@@ -130,15 +131,15 @@ TEST_P(InProcesses, MoreRanksThanProcessesAreUnsupportedWithTheReason) {
 }
 
 TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
-  const ChildResult flag = start(2, GPUBENCH_PROGRAM, {"--suite", "nonsense"});
+  const ChildResult flag = start(2, paths::program, {"--suite", "nonsense"});
   EXPECT_EQ(flag.exit_code, 2);
   const std::size_t first = flag.err.find("gpubench: suite 'nonsense'");
   ASSERT_NE(first, std::string::npos) << flag.err;
   EXPECT_EQ(flag.err.find("gpubench: suite 'nonsense'", first + 1), std::string::npos) << flag.err;
-  const ChildResult device = start(2, GPUBENCH_PROGRAM, {"--device", "cuda:1"});
+  const ChildResult device = start(2, paths::program, {"--device", "cuda:1"});
   EXPECT_EQ(device.exit_code, 2);
   EXPECT_THAT(device.err, HasSubstr("--device cuda:1: each of several processes"));
-  const ChildResult sharing = start(2, GPUBENCH_PROGRAM, {"--virtual-ranks"});
+  const ChildResult sharing = start(2, paths::program, {"--virtual-ranks"});
   EXPECT_EQ(sharing.exit_code, 2);
   EXPECT_THAT(sharing.err, HasSubstr("--virtual-ranks: they are of one process"));
 }
@@ -146,13 +147,13 @@ TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
 // The CPU is never taken in a GPU's place.
 TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
   if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a GPU";
-  const ChildResult result = start(2, GPUBENCH_PROGRAM, {"--device", "cuda"});
+  const ChildResult result = start(2, paths::program, {"--device", "cuda"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, HasSubstr("gpubench: --device cuda: "));
 }
 
 TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
-  const ChildResult result = start(2, GPUBENCH_PROGRAM, {"version"});
+  const ChildResult result = start(2, paths::program, {"version"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out.find("gpubench "), result.out.rfind("gpubench ")) << result.out;
   EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
@@ -202,10 +203,10 @@ TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
                                    "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
                                    "--out",    folder};
     words.insert(words.end(), how_many.begin(), how_many.end());
-    const ChildResult killed = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, words, "kill");
+    const ChildResult killed = start(2, paths::faulty_processes_program, words, "kill");
     EXPECT_NE(killed.exit_code, 0) << killed.err;
     EXPECT_TRUE(std::filesystem::exists(folder + "/journal.jsonl"));
-    const ChildResult again = start(2, GPUBENCH_FAULTY_PROCESSES_PROGRAM, {"run", "--resume", folder});
+    const ChildResult again = start(2, paths::faulty_processes_program, {"run", "--resume", folder});
     EXPECT_EQ(again.exit_code, 0) << again.err;
     EXPECT_THAT(again.out, HasSubstr("3 pass of 3 cases"));
   }

@@ -13,6 +13,7 @@
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -26,7 +27,7 @@ class OwnImplementationProgram : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words) {
     words.insert(words.begin(),
-                 {GPUBENCH_PROGRAM, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off"});
+                 {paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off"});
     return run_child(words);
   }
   static ChildResult run_with(const std::string& file, std::vector<std::string> words) {
@@ -39,7 +40,7 @@ const std::vector<std::string> small{"--filter", "gemm/matmul/m=35.*/f32/", "--j
 
 TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAndVersion) {
   const ChildResult result =
-      run_with(GPUBENCH_LOOPS, {"--versus", "reference", "--filter", "gemm/matmul/m=35.*/f32/", "--json", "-"});
+      run_with(paths::loops, {"--versus", "reference", "--filter", "gemm/matmul/m=35.*/f32/", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json report = parse_json(result.out, "stdout");
   EXPECT_EQ(schema_errors(report), "");
@@ -62,7 +63,7 @@ TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAn
 
 TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedOverIt) {
   const ChildResult result = run_with(
-      GPUBENCH_LOOPS, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset", "minimal", "--json", "-"});
+      paths::loops, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset", "minimal", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   int own = 0, others = 0;
@@ -76,7 +77,7 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
 }
 
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
-  const ChildResult result = run_with(GPUBENCH_LOOPS, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
+  const ChildResult result = run_with(paths::loops, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
                                                        "f32", "--preset", "minimal", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
@@ -102,19 +103,19 @@ TEST_F(OwnImplementationProgram, BadFilesGetOneClearErrorBeforeAnythingRuns) {
   EXPECT_THAT(complaint("missing.so"), HasSubstr("--impl: missing.so: No such file"));
   std::ofstream("text.so") << "no library";
   EXPECT_THAT(complaint("text.so"), HasSubstr("cannot be loaded"));
-  std::filesystem::copy(GPUBENCH_NO_IMPLEMENTATION, "./other.so");
+  std::filesystem::copy(paths::other_build, "./other.so");
   EXPECT_THAT(complaint("other.so"), HasSubstr("exports no gpubench_entry()"));
-  std::filesystem::copy(GPUBENCH_LOOPS, "reference.so");
+  std::filesystem::copy(paths::loops, "reference.so");
   EXPECT_THAT(complaint("reference.so"), HasSubstr("'reference' cannot be its name"));
-  std::filesystem::copy(GPUBENCH_LOOPS, "libloops.so");
-  EXPECT_THAT(complaint(std::string("libloops.so,") + GPUBENCH_LOOPS), HasSubstr("two files are called 'loops'"));
-  EXPECT_THAT(run_with(GPUBENCH_LOOPS, {"--suite", "norm"}).err, HasSubstr("no implementation takes an op"));
-  EXPECT_THAT(run_with(GPUBENCH_LOOPS, {"--versus", "refrence"}).err, HasSubstr("did you mean 'reference'?"));
+  std::filesystem::copy(paths::loops, "libloops.so");
+  EXPECT_THAT(complaint(std::string("libloops.so,") + paths::loops), HasSubstr("two files are called 'loops'"));
+  EXPECT_THAT(run_with(paths::loops, {"--suite", "norm"}).err, HasSubstr("no implementation takes an op"));
+  EXPECT_THAT(run_with(paths::loops, {"--versus", "refrence"}).err, HasSubstr("did you mean 'reference'?"));
   EXPECT_THAT(run({"--versus", "reference"}).err, HasSubstr("add --impl FILE"));
 }
 
 TEST_F(OwnImplementationProgram, WhatItPrintsGoesToAFileBesideTheReportAndWritingNothingIsAFailure) {
-  const ChildResult result = run_with(GPUBENCH_NOISY, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "r.json"});
+  const ChildResult result = run_with(paths::noisy_implementation, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "r.json"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const std::string* text : {&result.out, &result.err}) {
     EXPECT_THAT(*text, Not(HasSubstr("offers to the output")));
@@ -122,14 +123,14 @@ TEST_F(OwnImplementationProgram, WhatItPrintsGoesToAFileBesideTheReportAndWritin
   }
   EXPECT_THAT(result.err, HasSubstr("the implementations printed"));
   EXPECT_THAT(content_of("r.json.printed.log"), HasSubstr("runs to the error output"));
-  EXPECT_EQ(run_with(GPUBENCH_LOOPS, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "q.json"}).exit_code, 0);
+  EXPECT_EQ(run_with(paths::loops, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "q.json"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists("q.json.printed.log")) << "nothing was printed";
 }
 
 TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
-  std::string files = GPUBENCH_ONEDNN;
-#ifdef GPUBENCH_OPENBLAS
-  files += std::string(",") + GPUBENCH_OPENBLAS;
+  std::string files = paths::example_onednn;
+#ifdef GPUBENCH_TEST_OPENBLAS
+  files += std::string(",") + paths::example_openblas;
 #endif
   const ChildResult result = run_with(files, {"--suite", "gemm,conv", "--preset", "minimal", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -142,22 +143,22 @@ TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
   // Half of them in f32; those in bf16 where oneDNN has it on this processor, and declined elsewhere.
   EXPECT_GE(cases["onednn gemm"], 7);
   EXPECT_GE(cases["onednn conv"], 2);
-#ifdef GPUBENCH_OPENBLAS
+#ifdef GPUBENCH_TEST_OPENBLAS
   EXPECT_GE(cases["openblas_gemm gemm"], 7);
 #endif
 }
 
 TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullCheck) {
-  const ChildResult made = run_child({GPUBENCH_PROGRAM, "impl", "new", "mine", "--op", "rms_norm_forward"});
+  const ChildResult made = run_child({paths::program, "impl", "new", "mine", "--op", "rms_norm_forward"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const std::string compile = made.out.substr(0, made.out.find("gpubench impl check"));
   ASSERT_THAT(compile, StartsWith("cd mine\ncc "));
   ASSERT_EQ(run_child({"/bin/sh", "-ec", compile}).exit_code, 0);
   const ChildResult listed = run_child(
-      {GPUBENCH_PROGRAM, "impl", "list", "mine/libmine.so", "--device", "cpu", "--suite", "norm", "--tier", "smoke"});
+      {paths::program, "impl", "list", "mine/libmine.so", "--device", "cpu", "--suite", "norm", "--tier", "smoke"});
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
   EXPECT_THAT(listed.out, AllOf(HasSubstr("mine 1.0, digest"), HasSubstr("takes 1 cases"), HasSubstr("only rms_norm")));
-  const ChildResult checked = run_child({GPUBENCH_PROGRAM, "impl", "check", "mine/libmine.so", "--device", "cpu",
+  const ChildResult checked = run_child({paths::program, "impl", "check", "mine/libmine.so", "--device", "cpu",
                                          "--filter", "rms_norm_forward|llama_train"});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   EXPECT_THAT(checked.err + checked.out, HasSubstr("check full"));
@@ -165,13 +166,13 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
 }
 
 TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {
-  const ChildResult made = run_child({GPUBENCH_PROGRAM, "impl", "new", "pool", "--op", "max_pool_forward"});
+  const ChildResult made = run_child({paths::program, "impl", "new", "pool", "--op", "max_pool_forward"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const std::string compile = made.out.substr(0, made.out.find("gpubench impl check"));
   ASSERT_EQ(run_child({"/bin/sh", "-ec", compile}).exit_code, 0);
   EXPECT_THAT(content_of("pool/pool.c"), HasSubstr("Inputs: x."));
-  EXPECT_EQ(run_child({GPUBENCH_PROGRAM, "impl", "check", "pool/libpool.so", "--device", "cpu"}).exit_code, 2);
-  EXPECT_EQ(run_child({GPUBENCH_PROGRAM, "impl", "new", "script", "--op", "layer_norm_forward", "--lang", "python"})
+  EXPECT_EQ(run_child({paths::program, "impl", "check", "pool/libpool.so", "--device", "cpu"}).exit_code, 2);
+  EXPECT_EQ(run_child({paths::program, "impl", "new", "script", "--op", "layer_norm_forward", "--lang", "python"})
                 .exit_code,
             0);
   EXPECT_THAT(content_of("script/script.py"), HasSubstr("def layer_norm_forward(x, gamma, beta, *, out):"));
@@ -179,7 +180,7 @@ TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {
 
 TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
   const auto complaint = [](std::vector<std::string> words) {
-    words.insert(words.begin(), {GPUBENCH_PROGRAM, "impl"});
+    words.insert(words.begin(), {paths::program, "impl"});
     const ChildResult result = run_child(words);
     EXPECT_EQ(result.exit_code, 2) << words.back();
     return result.err;
@@ -194,16 +195,16 @@ TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
 }
 
 TEST_F(OwnImplementationProgram, ReportsOfTwoImplementationsAreComparedByTheirIds) {
-  std::filesystem::copy(GPUBENCH_LOOPS, "other.so");
+  std::filesystem::copy(paths::loops, "other.so");
   const std::vector<std::string> rest{"--filter", "gemm/matmul/m=35.*/f32/", "--json"};
   const auto report = [&](const std::string& file, const std::string& to) {
     std::vector<std::string> words = rest;
     words.push_back(to);
     EXPECT_EQ(run_with(file, words).exit_code, 0);
   };
-  report(GPUBENCH_LOOPS, "a.json");
+  report(paths::loops, "a.json");
   report("other.so", "b.json");
-  const ChildResult compared = run_child({GPUBENCH_PROGRAM, "compare", "a.json", "b.json"});
+  const ChildResult compared = run_child({paths::program, "compare", "a.json", "b.json"});
   EXPECT_EQ(compared.exit_code, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("gemm/matmul/m=35"));
   EXPECT_THAT(compared.out, HasSubstr("implementations"));

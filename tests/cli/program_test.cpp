@@ -13,6 +13,7 @@
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace program_test {
@@ -24,7 +25,7 @@ class Program : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words, const std::string& script = "",
                          const std::string& wait_for = "", const std::function<void(int)>& while_running = {}) {
-    words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
+    words.insert(words.begin(), paths::sim_program);
     return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}}, wait_for, while_running);
   }
   static Json valid_report(const std::string& text) {
@@ -44,7 +45,7 @@ TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
 
 // Started through a shell, as scripts and service managers start programs.
 ChildResult run_in_shell(const std::string& commands) {
-  return run_child({"/bin/sh", "-c", commands, GPUBENCH_SIM_PROGRAM});
+  return run_child({"/bin/sh", "-c", commands, paths::sim_program});
 }
 
 TEST_F(Program, ClosedDescriptorsFailNoCase) {
@@ -85,7 +86,7 @@ TEST_F(Program, WithoutProcItRunsWithWhatItKnows) {
 TEST_F(Program, AWorkerIsDeterministicWhereItsSupervisorIs) {
   const auto implementation = [](const std::vector<std::string>& words,
                                  const std::map<std::string, std::string>& variables) {
-    std::vector<std::string> all{GPUBENCH_SIM_PROGRAM, "--tier", "smoke", "--filter", "last", "--json", "-"};
+    std::vector<std::string> all{paths::sim_program, "--tier", "smoke", "--filter", "last", "--json", "-"};
     all.insert(all.end(), words.begin(), words.end());
     const ChildResult result = run_child(all, variables);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -190,7 +191,7 @@ TEST_F(Program, CalibrateIsAsAnonymousAsItsRuns) {
     EXPECT_THAT(context["host_name"].get<std::string>(), StartsWith("host-")) << file;
     EXPECT_EQ(context["executable"], "gpubench") << file;
   }
-  EXPECT_EQ(dump(read_json_file("noise.json")).find(GPUBENCH_SIM_PROGRAM), std::string::npos);
+  EXPECT_EQ(dump(read_json_file("noise.json")).find(paths::sim_program), std::string::npos);
   const ChildResult from = run({"calibrate", "--from", "runs/run-001.json", "runs/run-002.json", "--anonymize"});
   EXPECT_EQ(from.exit_code, 2) << from.err;
   EXPECT_THAT(from.err, HasSubstr("gpubench export --format report --anonymize makes them anonymous"));
@@ -214,7 +215,7 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
 // signal comes first: no report. Standard error ends, and the program is waited for, once all three processes are gone.
 TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
   const std::vector<std::string> words{
-      GPUBENCH_SIM_PROGRAM, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"};
+      paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"};
   for (const bool twice : {false, true}) {
     const ChildResult result =
         run_child_in_steps(words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
@@ -229,7 +230,7 @@ TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
 // As timeout(1) does: the process is told, then its group. The worker speaks once the run has taken the first.
 TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
   const ChildResult result = run_child_in_steps(
-      {GPUBENCH_SIM_PROGRAM, "--tier", "smoke", "--json", "again.json"},
+      {paths::sim_program, "--tier", "smoke", "--json", "again.json"},
       {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
       {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
   EXPECT_EQ(result.exit_code, 143) << result.err;
@@ -245,7 +246,7 @@ TEST_F(Program, ASignalToCalibrateAndItsRunIsOneWish) {
     return child;
   };
   const ChildResult result =
-      run_child_in_steps({GPUBENCH_SIM_PROGRAM, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"},
+      run_child_in_steps({paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"},
                          {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
                          {{"sim: hangs", [&](int pid) { ::kill(child_of(pid), SIGTERM); }},
                           {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});

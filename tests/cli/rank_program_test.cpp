@@ -7,6 +7,7 @@
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -19,7 +20,7 @@ class RankProgram : public ScratchFolder {
   // Four collectives of suite collectives on two ranks, of which the second fails; returns its reason.
   static std::string reason_after(const std::string& fault) {
     const ChildResult result =
-        run_child({GPUBENCH_FAULTY_RANKS_PROGRAM, "--suite", "collectives", "--tier", "smoke", "--filter",
+        run_child({paths::faulty_ranks_program, "--suite", "collectives", "--tier", "smoke", "--filter",
                    "all_reduce/|all_gather|broadcast", "--tuning-cache", "off", "--json", "-"},
                   {{"GPUBENCH_RANK_FAULT", fault}});
     EXPECT_EQ(result.exit_code, 3) << result.err;

@@ -7,6 +7,7 @@
 
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -17,7 +18,7 @@ using ::testing::HasSubstr;
 class SaveFailures : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words) {
-    words.insert(words.begin(), {GPUBENCH_PROGRAM, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off",
+    words.insert(words.begin(), {paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off",
                                  "--preset", "minimal", "--json", "r.json", "--force"});
     return run_child(words);
   }
@@ -72,7 +73,7 @@ TEST_F(SaveFailures, NothingIsOverwrittenAndWhatCannotBeWrittenLeavesTheVerdict)
   write("f/mine", "kept");
   const std::vector<std::string> words{"--filter", "gemm/matmul/m=35.*/f32/", "--inject-error",
                                        "gemm=bit", "--save-failures",         "f"};
-  ChildResult refused = run_child({GPUBENCH_PROGRAM, "run", "--device", "cpu", "--tier", "smoke", "--filter",
+  ChildResult refused = run_child({paths::program, "run", "--device", "cpu", "--tier", "smoke", "--filter",
                                    "gemm/matmul/m=35.*/f32/", "--save-failures", "f"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--save-failures: f has files already"));

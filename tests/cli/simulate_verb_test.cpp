@@ -6,6 +6,7 @@
 #include "harness/report/report_json.h"
 #include "suites/suites.h"
 #include "tests/cli/captured.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
@@ -133,7 +134,7 @@ TEST(SimulateVerb, ContentionIsWhatCollectivesTakeLongerThanAlone) {
 
 // A published report: one rank takes what the step took there; 64 take no less.
 TEST(SimulateVerb, OpsTakeWhatAReportSaysThatTheyTook) {
-  const std::string report = GPUBENCH_RESULTS "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
+  const std::string report = std::string(paths::results) + "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
   double step_s = 0.0;
   for (const CaseRecord& record : read_report(report).cases) {
     if (record.id == gpt2 + "/b=2,s=64,layers=2,h=128,heads=4,vocab=512/f32/x1")
@@ -165,7 +166,7 @@ TEST(SimulateVerb, RefusesWhatIsWrong) {
   EXPECT_THAT(simulated({gpt2, "--parallel", "dp=4096,tp=2"}).err, HasSubstr("8192 ranks; expected at most 4096"));
   EXPECT_THAT(simulated({gpt2, "--parallel", "tp=100000,pp=100000"}).err, HasSubstr("expected at most 1048576"));
   EXPECT_THAT(simulated({gpt2, "--parallel", "tp=2", "--from",
-                         GPUBENCH_RESULTS "/intel-xeon-processor-2-cpus/2026-11-22/report.json"})
+                         std::string(paths::results) + "/intel-xeon-processor-2-cpus/2026-11-22/report.json"})
                   .err,
               HasSubstr("ranks have parts of them"));
   EXPECT_THAT(simulated({gpt2, "--parallel", "pp=4"}).err, HasSubstr("on 8 ranks: "));

@@ -6,6 +6,7 @@
 #include "harness/report/json_parser.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace tune_batch_test {
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 class TuneBatch : public ScratchFolder {
  protected:
   static ChildResult tune(std::vector<std::string> words) {
-    words.insert(words.begin(), {GPUBENCH_PROGRAM, "tune-batch", "--device", "cpu", "--tuning-cache", "off"});
+    words.insert(words.begin(), {paths::program, "tune-batch", "--device", "cpu", "--tuning-cache", "off"});
     return run_child(words);
   }
   static std::vector<std::string> tiny(std::vector<std::string> more) {

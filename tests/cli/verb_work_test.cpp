@@ -12,6 +12,7 @@
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace verb_work_test {
@@ -75,7 +76,7 @@ TEST(WorkingChildren, AStopIsPassedOnAndWhatTheyTellThenIsHeard) {
 class VerbWork : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words, const std::string& script) {
-    words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
+    words.insert(words.begin(), paths::sim_program);
     return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}});
   }
   static std::vector<std::string> kinds_of(const std::string& journal) {

@@ -4,10 +4,12 @@
 
 #include <stdexcept>
 
+#include "tests/paths.h"
+
 namespace gpubench {
 
 ScriptedNvml::ScriptedNvml(const std::string& kind)
-    : path_(std::string(GPUBENCH_FAKE_NVML) + "/" + kind + "/libnvidia-ml.so.1") {
+    : path_(std::string(paths::fake_nvml_folder) + "/" + kind + "/libnvidia-ml.so.1") {
   void* library = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error("no fake NVML at " + path_);
   script_ = reinterpret_cast<FakeNvml* (*)()>(::dlsym(library, "fake_nvml"))();

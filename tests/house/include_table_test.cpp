@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,7 +109,7 @@ bool permitted(const Rule& rule, const Include& include) {
 std::string violations(const std::function<bool(const Rule&, const Include&)>& allowed) {
   std::string text;
   for (const Rule& rule : table()) {
-    for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, rule.part)) {
+    for (const Include& include : includes_of(gpubench::paths::source_folder, rule.part)) {
       if (!allowed(rule, include)) text += include.file + " includes " + include.target + "\n";
     }
   }
@@ -121,7 +123,7 @@ TEST(IncludeTable, ABackendNeverSeesTheTextbook) {
   const std::regex textbook(R"(reference/ops/(.*_textbook\.h|definition\.h|sum_error_bound\.h|transform/.*))");
   std::string found;
   for (const char* backend : {"reference/cpu/", "reference/cuda/", "reference/mpi/"}) {
-    for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, backend)) {
+    for (const Include& include : includes_of(gpubench::paths::source_folder, backend)) {
       if (std::regex_match(include.target, textbook)) found += include.file + " includes " + include.target + "\n";
     }
   }
@@ -131,7 +133,7 @@ TEST(IncludeTable, ABackendNeverSeesTheTextbook) {
 TEST(IncludeTable, TheTextbookHasNoThreadsAndNoConsole) {
   const std::vector<std::string> never{"thread", "future", "atomic", "mutex", "iostream", "cstdio", "random"};
   std::string found;
-  for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, "reference/ops/")) {
+  for (const Include& include : includes_of(gpubench::paths::source_folder, "reference/ops/")) {
     if (std::find(never.begin(), never.end(), include.target) != never.end())
       found += include.file + " includes " + include.target + "\n";
   }
@@ -141,7 +143,8 @@ TEST(IncludeTable, TheTextbookHasNoThreadsAndNoConsole) {
 TEST(IncludeTable, TheTextbookComputesInFp64Only) {
   const std::regex single(R"((^|[^\w_])float([^\w_]|$))");
   std::string found;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(GPUBENCH_SOURCE_DIR) / "reference/ops")) {
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(gpubench::paths::source_folder) / "reference/ops")) {
     if (!entry.is_regular_file() || entry.path().extension() == ".md" || entry.path().extension() == ".txt") continue;
     std::ifstream in(entry.path());
     std::string line;
@@ -158,7 +161,7 @@ TEST(IncludeTable, TheCheckItselfSeesAForbiddenInclude) {
   EXPECT_FALSE(permitted(core, {"harness/core/x.h", "nlohmann/json.hpp", false}));
   EXPECT_FALSE(permitted(core, {"harness/core/x.h", "harness/run/run.h", true}));
   EXPECT_TRUE(permitted(core, {"harness/core/x.h", "vector", false}));
-  EXPECT_GT(includes_of(GPUBENCH_SOURCE_DIR, "harness/core/").size(), 20U);
+  EXPECT_GT(includes_of(gpubench::paths::source_folder, "harness/core/").size(), 20U);
 }
 
 }  // namespace

@@ -8,11 +8,12 @@
 #include "harness/run/case_record.h"
 #include "reference/ops/definition.h"
 #include "suites/suites.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
 
-constexpr const char* published = GPUBENCH_DEFINITIONS;
+const char* const published = paths::definitions;
 
 std::map<std::string, std::string> definitions_in(const std::string& path) {
   std::ifstream file(path);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/harness/chart/sample_charts.h"
+#include "tests/paths.h"
 
 namespace gpubench::chart {
 namespace {
@@ -22,7 +23,7 @@ std::string content(const std::string& path) {
 TEST(Golden, EverySampleIsDrawnAsInItsFile) {
   const bool update = std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr;
   for (const NamedDrawing& drawing : sample_drawings(Placement::file)) {
-    const std::string path = std::string(GPUBENCH_GOLDEN_DIR) + "/" + drawing.name + ".svg";
+    const std::string path = std::string(paths::chart_golden) + "/" + drawing.name + ".svg";
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
     EXPECT_EQ(content(path), drawing.svg) << path;
   }

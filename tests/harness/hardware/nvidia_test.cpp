@@ -1,4 +1,5 @@
 #include "harness/hardware/gpu_survey.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,14 +24,14 @@ TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
 
 TEST(ProbeNvidiaDriver, SaysEachCallBeforeItMakesIt) {
   std::vector<std::string> calls;
-  (void)probe_nvidia_driver("", GPUBENCH_FAKE_CUDA, [&](std::string_view call) { calls.emplace_back(call); });
-  EXPECT_EQ(calls, (std::vector<std::string>{std::string("dlopen ") + GPUBENCH_FAKE_CUDA, "cuDriverGetVersion",
+  (void)probe_nvidia_driver("", paths::fake_cuda, [&](std::string_view call) { calls.emplace_back(call); });
+  EXPECT_EQ(calls, (std::vector<std::string>{std::string("dlopen ") + paths::fake_cuda, "cuDriverGetVersion",
                                              "cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute",
                                              "cuDeviceGet", "cuDeviceGetAttribute"}));
 }
 
 TEST(ProbeNvidiaDriver, TellsTheComputeCapabilityOfEachDevice) {
-  const NvidiaDriver driver = probe_nvidia_driver("", GPUBENCH_FAKE_CUDA);
+  const NvidiaDriver driver = probe_nvidia_driver("", paths::fake_cuda);
   EXPECT_TRUE(driver.usable);
   EXPECT_EQ(driver.devices, 2);
   EXPECT_EQ(driver.capabilities, (std::vector<int>{80, 90}));

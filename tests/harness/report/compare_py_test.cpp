@@ -14,13 +14,14 @@
 #include "harness/report/reader.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/shell.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 namespace {
 
 std::string compare_py() {
   const char* variable = std::getenv("GPUBENCH_COMPARE_PY");
-  return variable != nullptr ? variable : GPUBENCH_COMPARE_PY;
+  return variable != nullptr ? variable : paths::compare_py;
 }
 
 // Twelve rounds of three samples around `ns`, so that the U test has enough of them (it asks for nine).

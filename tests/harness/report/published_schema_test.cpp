@@ -8,6 +8,7 @@
 
 #include "harness/report/json.h"
 #include "harness/report/record_members.h"
+#include "tests/paths.h"
 
 namespace gpubench::record_members {
 namespace {
@@ -241,7 +242,7 @@ std::string readable(const Json& json, const std::string& indent = "") {
 }
 
 TEST(PublishedSchema, IsWhatTheMembersTableMakes) {
-  const std::string path = GPUBENCH_SCHEMAS "/report.v1.json";
+  const std::string path = std::string(paths::schemas) + "/report.v1.json";
   const std::string made = readable(report_schema_json()) + "\n";
   if (std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << made;

@@ -9,11 +9,12 @@
 #include <valijson/validator.hpp>
 
 #include "harness/report/json.h"
+#include "tests/paths.h"
 
 namespace gpubench {
 
 std::string schema_errors(const Json& written, const std::string& schema_name) {
-  const std::string path = std::string(GPUBENCH_SCHEMAS "/") + schema_name;
+  const std::string path = std::string(paths::schemas) + "/" + schema_name;
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
   // valijson's adapter is for the unordered document type.

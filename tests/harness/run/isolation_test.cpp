@@ -13,6 +13,7 @@
 
 #include "harness/run/wire.h"
 #include "tests/harness/run/run_fixture.h"
+#include "tests/paths.h"
 #include "tests/trials.h"
 
 namespace gpubench::sim {
@@ -30,7 +31,7 @@ struct Isolated {
                     const std::string& stop_at = "", double deadline_s = long_deadline_s) {
     RunOptions options = smoke_options();
     options.deadline_floor_s = deadline_s;
-    WorkerCommand command{{GPUBENCH_SIM_WORKER, "--script", script}};
+    WorkerCommand command{{paths::sim_worker, "--script", script}};
     command.argv.insert(command.argv.end(), flags.begin(), flags.end());
     seen.stop_at = stop_at;
     run_isolated(sim_cases(), options, command, TextCodec(), seen, seen.stop);
@@ -204,7 +205,7 @@ std::string reason_of_a_hang(double expected_s, double cap_s) {
   options.deadline_cap_s = cap_s;
   for (const PlannedCase& planned : sim_cases()) options.expected_s[planned.id()] = expected_s;
   Remembering seen;
-  run_isolated(sim_cases(), options, {{GPUBENCH_SIM_WORKER, "--script", "hang@update.gemm"}}, TextCodec(), seen,
+  run_isolated(sim_cases(), options, {{paths::sim_worker, "--script", "hang@update.gemm"}}, TextCodec(), seen,
                seen.stop);
   return seen.of("update").reason;
 }
@@ -220,7 +221,7 @@ void run_slow_worker(const std::vector<std::string>& flags, Remembering& seen) {
   options.deadline_floor_s = 0.5;
   options.deadline_cap_s = 60.0;
   for (const PlannedCase& planned : sim_cases()) options.expected_s[planned.id()] = 0.3;
-  WorkerCommand command{{GPUBENCH_SIM_WORKER, "--script", ""}};
+  WorkerCommand command{{paths::sim_worker, "--script", ""}};
   command.argv.insert(command.argv.end(), flags.begin(), flags.end());
   run_isolated(sim_cases(), options, command, TextCodec(), seen, seen.stop);
 }

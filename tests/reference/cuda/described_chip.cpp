@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/paths.h"
+
 namespace gpubench::cuda {
 
 const std::vector<std::string>& described_chips() {
@@ -13,7 +15,7 @@ const std::vector<std::string>& described_chips() {
 }
 
 std::string chip_description(const std::string& chip) {
-  std::ifstream in(std::string(GPUBENCH_CHIPS_DIR) + "/" + chip + ".json");
+  std::ifstream in(std::string(paths::chips) + "/" + chip + ".json");
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -14,6 +14,7 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/cudnn_plan.h"
+#include "tests/paths.h"
 #include "tests/reference/cuda/described_chip.h"
 #include "tests/reference/cuda/golden_table.h"
 #include "tests/reference/cuda/suite_graphs.h"
@@ -67,7 +68,7 @@ TEST_P(SuitePlans, EveryGraphIsSupportedByTheEngineThatThisVersionIsKnownToChoos
   }
 
   EXPECT_FALSE(answers.empty());
-  GoldenTable golden(fmt::format("{}/cudnn-{}.tsv", GPUBENCH_GOLDEN_DIR, cudnn_version()));
+  GoldenTable golden(fmt::format("{}/cudnn-{}.tsv", paths::cudnn_golden, cudnn_version()));
   if (std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr) {
     golden.replace(prefix, answers);
   } else if (golden.exists()) {

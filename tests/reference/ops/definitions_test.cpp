@@ -31,6 +31,7 @@
 #include "reference/ops/softmax.h"
 #include "reference/ops/token_exchange.h"
 #include "reference/ops/token_groups.h"
+#include "tests/paths.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -411,7 +412,7 @@ TEST(Definitions, AreTheTableOfTheDocs) {
     table += "| `" + std::string(op->kind().name) + "` | " + operands_text(op->kind().inputs) + " | " +
              operands_text(op->kind().outputs) + " | " + with_commas(attributes) + " |\n";
   }
-  const std::string path = GPUBENCH_OPS_README;
+  const std::string path = paths::ops_readme;
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   const std::string begin = "<!-- ops -->\n";
