@@ -1,4 +1,4 @@
-// Charts as data, and their drawing as SVG: one look for the report page, results and the README, in light and in dark.
+// Charts as data, and their drawing as SVG: one look for the report page and results, in light and in dark.
 //
 // Colours are Okabe and Ito's (jfly.uni-koeln.de/color), each with its own marker and dash. Every drawing has
 // role="img", a title and a description; nothing in it moves, loads or runs. All text is untrusted (case ids, device

@@ -103,7 +103,7 @@ class Run {
     const auto expected = expected_cases(left, {tier_, options_.run.preset, options_.run.check}, info_.units);
     for (const auto& [key, one] : expected) run_options_.expected_s[key] = one.checking_s + one.timing_s;
     announce(total_s(expected));
-    ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
+    ProgressOptions progress{progress_style(options_, environment_), run_style(options_, Stream::err, environment_),
                              columns_of(Stream::err, environment_), static_cast<int>(left.size())};
     progress.remaining = Remaining(expected);
     progress.rows = rows();
@@ -172,16 +172,20 @@ class Run {
 
   [[nodiscard]] ResultRows rows() const {
     const bool one_terminal = pure() || (environment_.out_is_terminal && environment_.err_is_terminal);
-    RowLayout layout{info_.kind == "cuda" ? ShareColumn::of_peak : ShareColumn::of_best};
-    for (const PlannedCase& planned : plan_) {
-      if (!planned.c.label.empty()) layout.id_width = std::max(layout.id_width, columns(planned.key()));
-    }
-    return {&out(), console_style(options_, pure() ? Stream::err : Stream::out, environment_), layout, one_terminal};
+    return {&out(), out_style(), layout(), one_terminal};
+  }
+  [[nodiscard]] ConsoleStyle out_style() const {
+    return run_style(options_, pure() ? Stream::err : Stream::out, environment_);
+  }
+  [[nodiscard]] RowLayout layout() const {
+    std::vector<Case> cases;
+    for (const PlannedCase& planned : plan_) cases.push_back(planned.c);
+    return row_layout(info_.kind, cases, out_style());
   }
 
   void announce(double expected_s) {
     const std::string libraries = visible(libraries_text(info_));
-    const int width = console_style(options_, Stream::err, environment_).width;
+    const int width = columns_of(Stream::err, environment_);
     const std::string device = fmt::format("{}, {}, {} free{}{}", visible(info_.name), units_text(info_),
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                            libraries.empty() ? "" : ", ", libraries);
@@ -242,7 +246,7 @@ class Run {
     outputs.write();
     Outcome outcome{totals_of(records_), signal_, outputs.lost()};
     std::ostream& out = this->out();
-    const ConsoleStyle style = console_style(options_, pure() ? Stream::err : Stream::out, environment_);
+    const ConsoleStyle style = out_style();
     if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
     resume_ = end_journal(outputs.lost());
     int code = tell(out, outcome, outputs, style);
@@ -262,8 +266,9 @@ class Run {
     const int code = exit_code(outcome);
     const bool any_row = !style.quiet || std::any_of(records_.begin(), records_.end(),
                                                      [](const CaseRecord& r) { return went_wrong(r.verdict); });
-    out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style)
-        << links_text(records_, style, rank_places(info_)) << summary_text(records_, style) << versus_text(style)
+    const RowLayout rows = layout();
+    out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style, rows)
+        << links_text(records_, style, rank_places(info_)) << summary_text(records_, style, rows) << versus_text(style)
         << calls_totals_text(report(), style) << legend_text(records_, style) << "\n"
         << verdict_text(records_,
                         {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,
@@ -346,7 +351,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
       for_contenders(plan_cases(environment.suites, selection), run.implementations, reference_runs);
   environment.err << fitted(fmt::format("gpubench {}, device: {} ({})", version(),
                                         device.word() == "cpu" ? "CPU" : device.word(), visible(device.why)),
-                            console_style(options, Stream::err, environment).width, 0)
+                            columns_of(Stream::err, environment), 0)
                   << std::endl;
   tell_variables(options, environment);
   tell_lacking(selection, device, environment);

@@ -53,6 +53,12 @@ ConsoleStyle console_style(const Options& options, Stream stream, const Environm
           options.verbose ? 1 : 0, is_terminal ? columns_of(stream, environment) : 0};
 }
 
+ConsoleStyle run_style(const Options& options, Stream stream, const Environment& environment) {
+  ConsoleStyle style = console_style(options, stream, environment);
+  style.width = columns_of(stream, environment);
+  return style;
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -61,22 +67,21 @@ double seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 constexpr double heartbeat_s = 30.0;
 
-// The rows of finished cases, under their titles. A run that writes to a pipe is read while it goes on: each row is
-// sent at once.
+// The rows of finished cases. A run that writes to a pipe is read while it goes on: each row is sent at once.
 class Rows {
  public:
-  explicit Rows(const ResultRows& options) : options_(options) {}
+  explicit Rows(const ResultRows& options)
+      : out_(options.out), quiet_(options.style.quiet), rows_(options.style, options.layout) {}
 
   void tell(const CaseRecord& record) {
-    if (options_.out == nullptr || (options_.style.quiet && !went_wrong(record.verdict))) return;
-    if (!begun_) *options_.out << result_header(options_.style, options_.layout);
-    begun_ = true;
-    *options_.out << result_line(record, options_.style, options_.layout) << std::flush;
+    if (out_ == nullptr || (quiet_ && !went_wrong(record.verdict))) return;
+    *out_ << rows_.next(record) << std::flush;
   }
 
  private:
-  ResultRows options_;
-  bool begun_ = false;
+  std::ostream* out_;
+  bool quiet_;
+  RowSequence rows_;
 };
 
 class Lines final : public RunObserver {

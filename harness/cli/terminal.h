@@ -27,8 +27,11 @@ enum class Stream { out, err };
 /// How wide a stream's lines may be: COLUMNS where it is a whole number above 0, else as the terminal; 100 without one.
 [[nodiscard]] int columns_of(Stream stream, const Environment& environment);
 
-/// Lines have a width only on a terminal: elsewhere each case keeps to one line.
+/// The style of lists and tables: their lines have a width only on a terminal; elsewhere each entry keeps to one line.
 [[nodiscard]] ConsoleStyle console_style(const Options& options, Stream stream, const Environment& environment);
+
+/// The style of a run's rows and summary: columns_of() is their width on a terminal and elsewhere.
+[[nodiscard]] ConsoleStyle run_style(const Options& options, Stream stream, const Environment& environment);
 
 // While cases run each case's row is printed as it finishes, and standard error shows that the run is alive: a bar
 // below the rows on a terminal, a line now and then elsewhere.

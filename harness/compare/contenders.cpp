@@ -130,8 +130,7 @@ std::string contenders_text(const Report& report, const std::string& base, const
                    {"speed", Align::right},
                    {"95% interval"},
                    {"rate", Align::right},
-                   {title, Align::right},
-                   {"case"}});
+                   {title, Align::right}});
   std::string means;
   for (const std::string& name : contenders_of(report.cases)) {
     if (name == base) continue;
@@ -139,8 +138,8 @@ std::string contenders_text(const Report& report, const std::string& base, const
     for (const ComparedCase& one : comparison.cases)
       table.add({contender_title(name), std::string(word_of(one.relation)), ratio_text(one.speed.ratio),
                  fmt::format("[{}, {}]", ratio_text(one.speed.low), ratio_text(one.speed.high)),
-                 format_quantity(one.rate_b, one.unit), format_quantity(one.rate_a, one.unit), one.id},
-                tone_of(one.relation));
+                 format_quantity(one.rate_b, one.unit), format_quantity(one.rate_a, one.unit)},
+                tone_of(one.relation), one.id);
     for (const SuiteSpeed& suite : comparison.suites)
       means += fitted(fmt::format("{}: {} [{}, {}] times the speed of {}, geometric mean of {} cases of {}",
                                   contender_title(name), ratio_text(suite.speed.ratio), ratio_text(suite.speed.low),

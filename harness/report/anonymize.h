@@ -1,7 +1,7 @@
 // Reports without what identifies a machine or its user.
 //
 // Host names, a GPU's UUID and bus id, users and paths become a word and 16 hexadecimal digits, hashed under a key:
-// the same name gives the same word, so that reports of one machine still count as such. README.md says what is kept.
+// the same name gives the same word, so that reports of one machine still count as such. harness/report/README.md lists what is kept.
 // tests/harness/report/anonymize_test.cpp lists what becomes of each text of a report: one that is new there needs a
 // decision here.
 #pragma once

@@ -15,72 +15,7 @@
 namespace gpubench {
 namespace {
 
-constexpr int verdict_width = 11;
-constexpr int rate_width = 15;
-constexpr int time_width = 8;
-constexpr int interval_width = 6;
-constexpr int error_width = 9;
-constexpr int share_width = 6;
-
 std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
-
-std::string share_cell(const Derived& derived, ShareColumn column) {
-  if (!derived.peak || column == ShareColumn::absent) return "-";
-  const std::optional<double>& share = column == ShareColumn::of_peak ? derived.peak->of_peak : derived.peak->of_best;
-  return share ? percent(*share) : "-";
-}
-
-/// The cells of a line before its case.
-struct Cells {
-  std::string_view verdict;
-  Tone tone = Tone::plain;
-  std::string rate;
-  std::string share;
-  std::string time;
-  std::string interval;
-  std::string error;
-};
-
-// Width of the columns before the id, with the blanks after them.
-int columns_before_id(const RowLayout& layout) {
-  const int of_share = layout.share == ShareColumn::absent ? 0 : share_width + 1;
-  return verdict_width + 1 + rate_width + 1 + of_share + time_width + 1 + interval_width + 1 + error_width + 2;
-}
-
-std::string columns_of_line(const Cells& cells, const RowLayout& layout, const ConsoleStyle& style) {
-  const std::string share =
-      layout.share == ShareColumn::absent ? "" : padded(cells.share, share_width, Align::right) + " ";
-  return fmt::format("{} {} {}{} {} {}", paint(padded(cells.verdict, verdict_width), cells.tone, style),
-                     padded(cells.rate, rate_width, Align::right), share, padded(cells.time, time_width, Align::right),
-                     padded(cells.interval, interval_width, Align::right),
-                     padded(cells.error, error_width, Align::right));
-}
-
-// Where a terminal is too narrow for the columns: the same in two lines or three.
-std::string narrow_lines(const Cells& cells, const RowLayout& layout, const ConsoleStyle& style) {
-  std::string text = paint(cells.verdict, cells.tone, style);
-  if (cells.rate != "-") text += fmt::format("  {}  {}", cells.rate, cells.time);
-  std::vector<std::string> parts;
-  if (cells.interval != "-") parts.push_back(fmt::format("{}95% {}", style.utf8 ? "±" : "+-", cells.interval));
-  if (cells.error != "-") parts.push_back(fmt::format("err/bound {}", cells.error));
-  if (layout.share != ShareColumn::absent && cells.share != "-")
-    parts.push_back(fmt::format("{} of {}", cells.share, layout.share == ShareColumn::of_peak ? "peak" : "best"));
-  int end = style.width;  // the first begins a line
-  for (const std::string& part : parts) {
-    const bool fits = end + 2 + columns(part) <= style.width;
-    text += (fits ? "  " : "\n  ") + part;
-    end = (fits ? end : 0) + 2 + columns(part);
-  }
-  return text;
-}
-
-// Of lines below a result: under its numbers, or nearer to the left where there is little room.
-int indent_of(const ConsoleStyle& style) { return style.width == 0 || style.width >= 60 ? verdict_width + 1 : 4; }
-
-std::string below(std::string_view text, const ConsoleStyle& style) {
-  const int indent = indent_of(style);
-  return std::string(static_cast<std::size_t>(indent), ' ') + fitted(text, style.width, indent) + "\n";
-}
 
 std::string parts_lines(const char* by, std::span<const StepPart> parts, const CaseRecord& record,
                         const ConsoleStyle& style) {
@@ -99,7 +34,7 @@ std::string parts_lines(const char* by, std::span<const StepPart> parts, const C
                format_quantity(part.flop, "FLOP"), format_quantity(part.bytes, "B"),
                format_quantity(part.flop_per_s(), "FLOP/s"), mfu ? percent(*mfu) : "-", part.name});
   }
-  return table.text(style, indent_of(style));
+  return table.text(style, indent_below);
 }
 
 // "weights 12.4 MB, optimizer state 99.3 MB, ..., scratch 1.05 MB"
@@ -129,7 +64,7 @@ std::string breakdown_lines(const CaseRecord& record, const ConsoleStyle& style)
   std::string lines = parts_lines("kind of op", parts_by_kind(derived.breakdown), record, style);
   const std::vector<StepPart> layers = parts_by_layer(derived.breakdown);
   if (layers.size() < derived.breakdown.size()) lines += parts_lines("layer", layers, record, style);
-  return paint(lines + table.text(style, indent_of(style)), Tone::faint, style);
+  return paint(lines + table.text(style, indent_below), Tone::faint, style);
 }
 
 // "78.3% of bf16's peak (H200 SXM, sourced: ...), 81.0% of it at the clock of the rounds, 99.1% of the best here (...)"
@@ -179,33 +114,6 @@ std::string percentiles_text(const CaseRecord& record) {
                      samples.size() >= fewest_for_p99 ? at(0.99) : "-", samples.size());
 }
 
-std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
-  std::string lines;
-  const auto add = [&](const std::string& text) { lines += below(visible(text), style); };
-  if (!samples_per_run_ns(record).empty()) add(percentiles_text(record));
-  if (!record.implementation.empty()) {
-    const std::string how = record.choice ? fmt::format(" ({})", name(*record.choice)) : "";
-    add(fmt::format("by {}{}", record.implementation, how));
-  }
-  for (const OpParity& op : record.parity.ops) {
-    if (op.phase != "check" || !op.rejected) continue;
-    for (const std::string& candidate : *op.rejected) add(fmt::format("not chosen for {}: {}", op.label, candidate));
-  }
-  if (record.rewrites) add("fused " + joined(*record.rewrites));
-  if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
-  for (const PlanArithmetic& plan : record.parity.arithmetic.value_or(std::vector<PlanArithmetic>{})) {
-    const std::string more = plan.ops > 1 ? fmt::format(" and {} more", plan.ops - 1) : "";
-    add(fmt::format("arithmetic of {}{} ({}): {}", plan.label, more, plan.kind, arithmetic_text(plan)));
-  }
-  if (record.derived.peak)
-    add((record.derived.breakdown.empty() ? "reached " : fmt::format("{}: ", utilization_name(record.c))) +
-        peak_text(*record.derived.peak));
-  if (record.memory) add("memory: " + memory_text(record));
-  if (record.derived.ranks) add("ranks: " + ranks_text(record));
-  if (record.derived.energy_j) add("took " + energy_text(record.derived));
-  return paint(lines, Tone::faint, style) + breakdown_lines(record, style);
-}
-
 }  // namespace
 
 std::vector<double> samples_per_run_ns(const CaseRecord& record) {
@@ -235,57 +143,35 @@ bool went_wrong(Verdict verdict) {
          verdict == Verdict::error;
 }
 
-std::string result_header(const ConsoleStyle& style, const RowLayout& layout) {
-  const int before = columns_before_id(layout);
-  if (style.width > 0 && style.width < before) return "";  // numbers say themselves what they are
-  const Cells titles{"verdict",  Tone::plain,
-                     "rate",     layout.share == ShareColumn::of_best ? "% best" : "% peak",
-                     "time",     style.utf8 ? "±95%" : "+-95%",
-                     "err/bound"};
-  std::string line = columns_of_line(titles, layout, style);
-  const auto fits = [&style](int end) { return style.width == 0 || end <= style.width; };
-  if (!fits(before + 4)) return line + "\n";
-  line += "  " + (layout.id_width > 0 && fits(before + layout.id_width + 2 + 5)
-                      ? padded("case", layout.id_width) + "  label"
-                      : "case");
-  return line + "\n";
+std::string line_below(std::string_view text, const ConsoleStyle& style) {
+  return std::string(indent_below, ' ') + fitted(text, style.width, indent_below) + "\n";
 }
 
-std::string result_line(const CaseRecord& record, const ConsoleStyle& style, const RowLayout& layout) {
-  const Summary& s = record.summary;
-  const std::string word = verdict_word(record.verdict);
-  Cells cells{word, tone_of(record.verdict),  "-", share_cell(record.derived, layout.share), "-",
-              "-",  error_text(record.parity)};
-  if (s.rounds > 0 && s.median_ns > 0.0) {
-    cells.rate = visible(rate_text_of(record));
-    cells.time = format_time_ns(s.median_ns);
-    cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
+std::string details_text(const CaseRecord& record, const ConsoleStyle& style) {
+  std::string lines;
+  const auto add = [&](const std::string& text) { lines += line_below(visible(text), style); };
+  if (!samples_per_run_ns(record).empty()) add(percentiles_text(record));
+  if (!record.implementation.empty()) {
+    const std::string how = record.choice ? fmt::format(" ({})", name(*record.choice)) : "";
+    add(fmt::format("by {}{}", record.implementation, how));
   }
-  const std::string id = visible(record.key());
-  const int before = columns_before_id(layout);
-  const auto fits = [&style](int end) { return style.width == 0 || end <= style.width; };
-  std::string line = fits(before) ? columns_of_line(cells, layout, style) : narrow_lines(cells, layout, style);
-  const bool beside = fits(before + columns(id));
-  line += (beside ? "  " : "\n  ") + id;
-  int end = (beside ? before : 2) + columns(id);
-  // Beside what stands there, from column `from` on if it is not beyond that yet; else below.
-  const auto append = [&](const std::string& text, Tone tone, int from) {
-    if (text.empty()) return;
-    const int start = std::max(end, from) + 2;
-    if (fits(start + columns(text))) {
-      line += std::string(static_cast<std::size_t>(start - end), ' ') + paint(text, tone, style);
-      end = start + columns(text);
-    } else {
-      line += "\n    " + paint(fitted(text, style.width, 4), tone, style);
-      end = style.width;  // the next text starts a line
-    }
-  };
-  append(visible(record.c.label), Tone::plain, beside ? before + layout.id_width : 0);
-  append(s.flags.empty() ? "" : fmt::format("[{}]", visible(joined(s.flags))), Tone::doubtful, 0);
-  line += "\n";
-  if (record.verdict != Verdict::pass && !record.reason.empty()) line += below(visible(record.reason), style);
-  if (style.verbosity > 0) line += detail_lines(record, style);
-  return line;
+  for (const OpParity& op : record.parity.ops) {
+    if (op.phase != "check" || !op.rejected) continue;
+    for (const std::string& candidate : *op.rejected) add(fmt::format("not chosen for {}: {}", op.label, candidate));
+  }
+  if (record.rewrites) add("fused " + joined(*record.rewrites));
+  if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
+  for (const PlanArithmetic& plan : record.parity.arithmetic.value_or(std::vector<PlanArithmetic>{})) {
+    const std::string more = plan.ops > 1 ? fmt::format(" and {} more", plan.ops - 1) : "";
+    add(fmt::format("arithmetic of {}{} ({}): {}", plan.label, more, plan.kind, arithmetic_text(plan)));
+  }
+  if (record.derived.peak)
+    add((record.derived.breakdown.empty() ? "reached " : fmt::format("{}: ", utilization_name(record.c))) +
+        peak_text(*record.derived.peak));
+  if (record.memory) add("memory: " + memory_text(record));
+  if (record.derived.ranks) add("ranks: " + ranks_text(record));
+  if (record.derived.energy_j) add("took " + energy_text(record.derived));
+  return paint(lines, Tone::faint, style) + breakdown_lines(record, style);
 }
 
 }  // namespace gpubench

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -55,24 +56,65 @@ template <class Items, class KeyOf>
 /// the order given. Points into `records`.
 [[nodiscard]] std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records);
 
+/// The case with the highest rate among those that passed with a reliable timing, in the unit that most passing cases
+/// use; null where there is none.
+[[nodiscard]] const CaseRecord* best_of(std::span<const CaseRecord* const> records);
+
 /// What result lines show a rate's share of: nothing, the device's peak, or, where that is unknown, the best case of
 /// its kind so far.
 enum class ShareColumn { absent, of_peak, of_best };
 
-/// What all rows of a run have in common, known before the first of them is printed.
+/// Properties of a whole run that its rows depend on, known before the first of them is printed.
 struct RowLayout {
   ShareColumn share = ShareColumn::absent;
-  int id_width = 0;  ///< of the longest id that is followed by a label, so that labels are aligned
+  std::string device_kind{};  ///< decides the prefix of rates; empty: each rate has the prefix that fits it
+  /// By Case::key(): the sizes shown in rows that would otherwise read the same.
+  std::unordered_map<std::string, std::string> sizes{};
+  std::unordered_set<std::string> alike{};  ///< keys of rows that still read the same: their ids are shown
 };
+
+/// The layout of a run of `cases` on a device of that kind ("cpu", "cuda").
+[[nodiscard]] RowLayout row_layout(const std::string& device_kind, std::span<const Case> cases,
+                                   const ConsoleStyle& style);
+
+/// One prefix for all rates of a unit: 'G' for B/s and FLOP/s (on GPUs 'T'), 'k' for tokens/s and the like.
+[[nodiscard]] char rate_prefix(std::string_view unit, std::string_view device_kind);
+/// A rate with its layout's prefix. Not escaped.
+[[nodiscard]] std::string rate_text(double rate, const std::string& unit, const RowLayout& layout);
+/// A record's rate with its layout's prefix, "~21.8 GFLOP/s" where the timing is unreliable; made visible.
+[[nodiscard]] std::string rate_cell(const CaseRecord& record, const RowLayout& layout);
 
 /// The titles over result_line(); none where a terminal is too narrow for columns.
 [[nodiscard]] std::string result_header(const ConsoleStyle& style, const RowLayout& layout = {});
 
-/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, label,
-/// flags; the reason on a second line unless it passed. What a terminal is too narrow for stands below; the id is never
-/// cut. Ends with a newline.
+/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, workload,
+/// recipe, modes, ranks, label, flags. Long labels are cut. The whole id is on a separate line if the case did not
+/// pass, if style.verbosity is not 0, or if another row reads the same. The reason follows unless the case passed. Ends
+/// with a newline.
 [[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style,
                                       const RowLayout& layout = {});
+
+/// The rows of a run, one by one: the titles come before the first row, a suite's name before its rows.
+class RowSequence {
+ public:
+  RowSequence(ConsoleStyle style, RowLayout layout) : style_(style), layout_(std::move(layout)) {}
+
+  [[nodiscard]] std::string next(const CaseRecord& record);
+
+ private:
+  ConsoleStyle style_;
+  RowLayout layout_;
+  std::string suite_;  ///< of the last row
+  bool begun_ = false;
+};
+
+/// How far lines below a row are indented.
+inline constexpr int indent_below = 4;
+/// A line below a row, wrapped where it does not fit.
+[[nodiscard]] std::string line_below(std::string_view text, const ConsoleStyle& style);
+
+/// What -v adds below a row: percentiles, implementations, coverage, peaks, memory, the ops of a step.
+[[nodiscard]] std::string details_text(const CaseRecord& record, const ConsoleStyle& style);
 
 /// What is known of a case that went wrong, as title and text, each made visible: op, worst element, got, want, bound,
 /// how many and where, "rerun" with the line that reruns it.
@@ -82,7 +124,8 @@ struct RowLayout {
 [[nodiscard]] std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
 /// Counts per suite with the best rate and the worst error.
-[[nodiscard]] std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
+[[nodiscard]] std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style,
+                                       const RowLayout& layout = {});
 
 /// What the flags and the rarer verdicts of these cases mean, a line for each that occurs; empty where there is none.
 /// Quiet: of cases that went wrong.
@@ -98,14 +141,16 @@ struct Ending {
   std::string resume{};     ///< the command that resumes an interrupted run; empty: none
 };
 
-/// The last lines: VERDICT with its counts, the report's path and its page's, the exit code and what it means.
+/// The last lines: VERDICT with its counts, how many timings are unreliable, why and what to do, the paths of the page
+/// and of the report, the exit code and what it means.
 [[nodiscard]] std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending,
                                        const ConsoleStyle& style);
 
 /// A table of the passing steps of several ranks: rate, efficiency against one rank, exposed communication and how late
 /// the slowest rank is. Empty where there are none, and without virtual ranks, whose figures say nothing of devices. A
 /// list where a terminal is too narrow for the table.
-[[nodiscard]] std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style = {});
+[[nodiscard]] std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style = {},
+                                       const RowLayout& layout = {});
 
 /// Where ranks exchanged in pairs: the middle and the slowest link at each size of message, and which ranks and links
 /// are late (harness/measure/links.h). Empty where there are no links to compare.

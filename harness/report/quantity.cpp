@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 
 namespace gpubench {
@@ -12,6 +14,9 @@ struct Prefix {
   double factor;
   std::string_view text;
 };
+
+constexpr Prefix decimal_prefixes[] = {{1.0, ""},   {1e3, "k"},  {1e6, "M"}, {1e9, "G"},
+                                       {1e12, "T"}, {1e15, "P"}, {1e18, "E"}};
 
 std::string three_digits(double value) {
   const double size = std::fabs(value);
@@ -33,11 +38,22 @@ std::string scaled(double value, std::span<const Prefix> prefixes, std::string_v
 }  // namespace
 
 std::string format_quantity(double value, std::string_view unit) {
-  static constexpr Prefix prefixes[] = {{1.0, ""},   {1e3, "k"},  {1e6, "M"}, {1e9, "G"},
-                                        {1e12, "T"}, {1e15, "P"}, {1e18, "E"}};
   if (value == 0.0) return fmt::format("0 {}", unit);  // an exact nothing: a copy computes 0 FLOP
   if (std::fabs(value) < 0.9995) return fmt::format("{:.3g} {}", value, unit);
-  return scaled(value, prefixes, unit);
+  return scaled(value, decimal_prefixes, unit);
+}
+
+std::string format_with_prefix(double value, std::string_view unit, char prefix) {
+  const auto* const chosen = std::ranges::find(decimal_prefixes, std::string_view(&prefix, 1), &Prefix::text);
+  if (chosen == std::end(decimal_prefixes) || !(value > 0.0) || !std::isfinite(value))
+    return format_quantity(value, unit);
+  const double part = value / chosen->factor;
+  const std::string number = part < 0.001      ? "<0.001"
+                             : part < 0.009995 ? fmt::format("{:.5f}", part)
+                             : part < 0.09995  ? fmt::format("{:.4f}", part)
+                             : part < 0.9995   ? fmt::format("{:.3f}", part)
+                                               : three_digits(part);
+  return fmt::format("{} {}{}", number, prefix, unit);
 }
 
 std::string format_time_ns(double nanoseconds) {
@@ -66,7 +82,7 @@ std::string format_exact(double value) { return fmt::format("{}", value); }
 std::string format_interval(double median, double low, double high) {
   const double half = 0.5 * (high - low) / median;
   if (!(half > 0.0) || !std::isfinite(half)) return "-";
-  if (half >= 9.995) return ">999%";
+  if (half > 1.0) return ">100%";
   return half < 0.0995 ? fmt::format("{:.1f}%", 100.0 * half) : fmt::format("{:.0f}%", 100.0 * half);
 }
 

@@ -11,6 +11,10 @@ namespace gpubench {
 /// 1.23e12, "FLOP/s" -> "1.23 TFLOP/s"; below 1: "0.123 B/s"; non-finite: "nan", "inf".
 [[nodiscard]] std::string format_quantity(double value, std::string_view unit);
 
+/// With a given prefix, so that a column of numbers compares: 1.27e12, "FLOP/s", 'G' -> "1270 GFLOP/s"; below 1 three
+/// digits, "0.00730 GB/s", down to "<0.001 GB/s".
+[[nodiscard]] std::string format_with_prefix(double value, std::string_view unit, char prefix);
+
 /// Nanoseconds -> "850 ns", "12.3 us", "1.23 ms", "4.56 s".
 [[nodiscard]] std::string format_time_ns(double nanoseconds);
 
@@ -23,7 +27,7 @@ namespace gpubench {
 /// A value of a tensor: the shortest text that reads back to the same double; "nan", "inf".
 [[nodiscard]] std::string format_exact(double value);
 
-/// Half the relative width of an interval around a median: "0.4%", at most ">999%"; "-" where there is none.
+/// Half the relative width of an interval around a median: "0.4%", at most ">100%"; "-" where there is none.
 [[nodiscard]] std::string format_interval(double median, double low, double high);
 
 }  // namespace gpubench

@@ -72,8 +72,10 @@ std::string unreliable_text(std::span<const CaseRecord> records) {
   const TimingCount count = count_timings(records);
   if (count.unreliable == 0) return "";
   const std::string why = count.cpu_pressure && *count.cpu_pressure >= busy
-                              ? fmt::format("the processors were busy (some task waited for one {:.0f}% of the time)",
-                                            100.0 * *count.cpu_pressure)
+                              ? fmt::format(
+                                    "the processors were busy (some task waited for one {:.0f}% of the "
+                                    "time); stop other work and run again",
+                                    100.0 * *count.cpu_pressure)
                               : "rounds differ too much; --preset normal runs more of them";
   return fmt::format("{} of {} timing{} unreliable: {}", count.unreliable, count.timings, count.timings == 1 ? "" : "s",
                      why);

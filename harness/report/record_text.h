@@ -22,8 +22,8 @@ struct TimingCount {
 };
 [[nodiscard]] TimingCount count_timings(std::span<const CaseRecord> records);
 
-/// "93 of 197 timings unreliable: the processors were busy (some task waited for one 82% of the time)"; empty where all
-/// are reliable.
+/// "93 of 197 timings unreliable: the processors were busy (some task waited for one 82% of the time); stop other work
+/// and run again"; empty where all are reliable.
 [[nodiscard]] std::string unreliable_text(std::span<const CaseRecord> records);
 
 /// "PASS", or with unreliable timings "PASS (correct); 93 of 197 timings unreliable: ...". `word` is

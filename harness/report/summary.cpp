@@ -24,19 +24,10 @@ Verdict worst_of(std::span<const CaseRecord> records) {
   return worst;
 }
 
-// The highest headline of passing cases with a reliable timing, in the unit that most passing cases use.
-std::string best_cell(const std::vector<const CaseRecord*>& records) {
-  std::map<std::string, int> uses;
-  for (const CaseRecord* r : records) uses[r->derived.headline_unit] += r->verdict == Verdict::pass ? 1 : 0;
-  const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  const CaseRecord* best = nullptr;
-  for (const CaseRecord* r : records) {
-    const bool counts = r->verdict == Verdict::pass && !timing_unreliable(r->summary);
-    if (!counts || r->derived.headline_unit != usual->first) continue;
-    if (best == nullptr || r->derived.headline > best->derived.headline) best = r;
-  }
-  return best == nullptr ? "-"
-                         : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
+std::string best_cell(const std::vector<const CaseRecord*>& records, const RowLayout& layout) {
+  const CaseRecord* best = best_of(records);
+  if (best == nullptr) return "-";
+  return fmt::format("{} {}", rate_text(best->derived.headline, best->derived.headline_unit, layout), best->c.recipe);
 }
 
 std::string worst_cell(const std::vector<const CaseRecord*>& records) {
@@ -94,7 +85,20 @@ std::string verdict_word_of_run(std::span<const CaseRecord> records, bool comple
   return ran ? verdict_word(worst_of(records)) : "NOTHING RAN";
 }
 
-std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+const CaseRecord* best_of(std::span<const CaseRecord* const> records) {
+  std::map<std::string, int> uses;
+  for (const CaseRecord* r : records) uses[r->derived.headline_unit] += r->verdict == Verdict::pass ? 1 : 0;
+  const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const CaseRecord* best = nullptr;
+  for (const CaseRecord* r : records) {
+    const bool counts = r->verdict == Verdict::pass && !timing_unreliable(r->summary);
+    if (!counts || r->derived.headline_unit != usual->first) continue;
+    if (best == nullptr || r->derived.headline > best->derived.headline) best = r;
+  }
+  return best;
+}
+
+std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style, const RowLayout& layout) {
   const Totals all = totals_of(records);
   std::vector<Column> titles{{"suite"}};
   std::vector<Verdict> shown;
@@ -113,12 +117,12 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
     for (const CaseRecord* record : chosen) totals.add(*record);
     std::vector<std::string> row{suite};
     for (const Verdict verdict : shown) row.push_back(fmt::format("{}", totals.count(verdict)));
-    row.push_back(best_cell(chosen));
+    row.push_back(best_cell(chosen, layout));
     row.push_back(worst_cell(chosen));
-    list += fmt::format(
-        "{}: {}\n  {}\n", visible(suite), fitted(counts_text(totals), style.width, columns(visible(suite)) + 2),
-        fitted(visible(fmt::format("best {}, worst err/bound {}", best_cell(chosen), worst_cell(chosen))), style.width,
-               2));
+    const std::string extremes = visible(fmt::format("best {}, worst err/bound {}", row[row.size() - 2], row.back()));
+    list += fmt::format("{}: {}\n  {}\n", visible(suite),
+                        fitted(counts_text(totals), style.width, columns(visible(suite)) + 2),
+                        fitted(extremes, style.width, 2));
     table.add(std::move(row));
   }
   const std::string text = table.text();
@@ -131,8 +135,7 @@ std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle&
                [&](const CaseRecord& record) { return !style.quiet || went_wrong(record.verdict); });
   std::string text;
   for (const auto& [word, meaning] : words_to_explain(shown)) {
-    const std::string head = fmt::format("[{}] ", visible(word));
-    text += head + fitted(meaning, style.width, std::min(columns(head), 4)) + "\n";
+    text += fitted(fmt::format("[{}] {}", visible(word), meaning), style.width, 4) + "\n";
   }
   return text.empty() ? "" : "\n" + paint(text, Tone::faint, style);
 }
@@ -145,29 +148,27 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
   const std::string rest =
       fmt::format("{} of {} cases in {} (check {}, time {})", counts_text(totals), totals.cases,
                   format_duration(ending.seconds), format_duration(totals.check_s), format_duration(totals.time_s));
-  constexpr int indent = 9;  // of what follows VERDICT, report and exit
-  const std::string unreliable = verdict_with_reliability(word, records).substr(word.size());
-  const int after_word = indent + columns(word) + 2;
-  std::string text =
-      unreliable.empty()
-          ? fmt::format("VERDICT  {}  {}\n", paint(word, tone, style), fitted(rest, style.width, after_word))
-          : fmt::format("VERDICT  {}{}\n{}{}\n", paint(word, tone, style), fitted(unreliable, style.width, after_word),
-                        std::string(indent, ' '), fitted(rest, style.width, indent));
+  constexpr int indent = 9;  // of the texts behind VERDICT, page, report and exit
+  const std::string unreliable = unreliable_text(records);
+  const std::string_view correct = word == "PASS" && !unreliable.empty() ? " (correct)" : "";
+  std::string text = fmt::format("VERDICT  {}{}  {}\n", paint(word, tone, style), correct,
+                                 fitted(rest, style.width, indent + columns(word) + columns(correct) + 2));
+  if (!unreliable.empty()) text += std::string(indent, ' ') + fitted(unreliable, style.width, indent) + "\n";
   if (totals.count(Verdict::unverified) > 0) {
     text += paint(fitted("NOTHING WAS VERIFIED: --check off; these numbers are not results and are not in `benchmarks`",
                          style.width, 0) +
                       "\n",
                   Tone::doubtful, style);
   }
-  if (!ending.report_path.empty()) text += fmt::format("report   {}\n", visible(ending.report_path));
   if (!ending.page_path.empty()) text += fmt::format("page     {}\n", visible(ending.page_path));
+  if (!ending.report_path.empty()) text += fmt::format("report   {}\n", visible(ending.report_path));
   if (!ending.resume.empty()) text += fmt::format("resume   {}\n", visible(ending.resume));
   const std::string code = fmt::format("exit {}   ", ending.exit_code);
   text += code + fitted(ending.explanation, style.width, columns(code)) + "\n";
   return text;
 }
 
-std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style, const RowLayout& layout) {
   TextTable table({{"ranks", Align::right},
                    {"rate", Align::right},
                    {"efficiency", Align::right},
@@ -180,7 +181,7 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
     if (record.verdict != Verdict::pass || !record.derived.ranks || record.derived.collective) continue;
     if (record.c.has_mode("virtual")) continue;
     const RankSpread& ranks = *record.derived.ranks;
-    const std::string rate = visible(rate_text_of(record));
+    const std::string rate = rate_cell(record, layout);
     const std::string efficiency = efficiency_cell(record, records);
     const std::string exposed = exposed_cell(record);
     const std::string late = fmt::format("+{:.1f}%", 100.0 * ranks.straggler);

@@ -125,6 +125,12 @@ std::string TextTable::under(const Row& row, const ConsoleStyle& style, int inde
          paint(fitted(row.below, style.width, begin), Tone::faint, style) + "\n";
 }
 
+std::string clipped(std::string_view text, int most, const ConsoleStyle& style) {
+  if (columns(text) <= most) return std::string(text);
+  const std::string_view ellipsis = style.utf8 ? "…" : "...";
+  return std::string(first_columns(text, std::max(0, most - columns(ellipsis)))) + std::string(ellipsis);
+}
+
 std::string wrap(std::string_view text, int width, int indent) {
   std::string out;
   int column = indent;

@@ -14,7 +14,7 @@ struct ConsoleStyle {
   bool utf8 = false;   ///< false: ASCII only ("+-" for the plus-minus sign)
   bool quiet = false;  ///< only what went wrong, and the summary
   int verbosity = 0;   ///< 1: implementation, coverage and the ops of composite steps
-  int width = 0;       ///< columns of the terminal; 0: there is none, and lines are as long as they are
+  int width = 0;       ///< columns of a line; 0: no limit
 };
 
 /// `widest` columns, or the terminal's where it has fewer.
@@ -65,6 +65,9 @@ class TextTable {
 
 /// `text` as it is where it ends by column `width` or `width` is 0; else wrap()ped.
 [[nodiscard]] std::string fitted(std::string_view text, int width, int indent);
+
+/// `text`, cut with an ellipsis where it takes more than `most` columns.
+[[nodiscard]] std::string clipped(std::string_view text, int most, const ConsoleStyle& style);
 
 /// "smoke, quick, standard"
 [[nodiscard]] std::string joined(std::span<const std::string> words, std::string_view between = ", ");

@@ -254,8 +254,8 @@ TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
 
 TEST_F(CorruptLibrary, NowAndThenIsNamedByDeterminismWithOpAndElement) {
   const ChildResult result = run_child(
-      {paths::program, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
-       "--axis", "m=320", "--axis", "n=320", "--axis", "k=32", "--runs", "30", "--threads", "0", "--deterministic"},
+      {paths::program, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/", "--axis",
+       "m=320", "--axis", "n=320", "--axis", "k=32", "--runs", "30", "--threads", "0", "--deterministic"},
       {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "2"}});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("again: 'c'["), HasSubstr("of op 'c' (gemm), "), HasSubstr("BROKEN: again")));

@@ -26,8 +26,7 @@ using ::testing::StartsWith;
 class OwnImplementationProgram : public ScratchFolder {
  protected:
   static ChildResult run(std::vector<std::string> words) {
-    words.insert(words.begin(),
-                 {paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off"});
+    words.insert(words.begin(), {paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off"});
     return run_child(words);
   }
   static ChildResult run_with(const std::string& file, std::vector<std::string> words) {
@@ -62,8 +61,8 @@ TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAn
 }
 
 TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedOverIt) {
-  const ChildResult result = run_with(
-      paths::loops, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset", "minimal", "--json", "-"});
+  const ChildResult result =
+      run_with(paths::loops, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset", "minimal", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   int own = 0, others = 0;
@@ -78,7 +77,7 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
 
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
   const ChildResult result = run_with(paths::loops, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
-                                                       "f32", "--preset", "minimal", "--json", "-"});
+                                                     "f32", "--preset", "minimal", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   EXPECT_EQ(one["status"], "pass");
@@ -115,7 +114,8 @@ TEST_F(OwnImplementationProgram, BadFilesGetOneClearErrorBeforeAnythingRuns) {
 }
 
 TEST_F(OwnImplementationProgram, WhatItPrintsGoesToAFileBesideTheReportAndWritingNothingIsAFailure) {
-  const ChildResult result = run_with(paths::noisy_implementation, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "r.json"});
+  const ChildResult result =
+      run_with(paths::noisy_implementation, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "r.json"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const std::string* text : {&result.out, &result.err}) {
     EXPECT_THAT(*text, Not(HasSubstr("offers to the output")));
@@ -162,7 +162,7 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
                                          "--filter", "rms_norm_forward|llama_train"});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   EXPECT_THAT(checked.err + checked.out, HasSubstr("check full"));
-  EXPECT_THAT(checked.out, HasSubstr("transformer/llama_train_step"));
+  EXPECT_THAT(checked.out, HasSubstr("llama_train_step f32 @mine"));
 }
 
 TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {
@@ -172,9 +172,9 @@ TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {
   ASSERT_EQ(run_child({"/bin/sh", "-ec", compile}).exit_code, 0);
   EXPECT_THAT(content_of("pool/pool.c"), HasSubstr("Inputs: x."));
   EXPECT_EQ(run_child({paths::program, "impl", "check", "pool/libpool.so", "--device", "cpu"}).exit_code, 2);
-  EXPECT_EQ(run_child({paths::program, "impl", "new", "script", "--op", "layer_norm_forward", "--lang", "python"})
-                .exit_code,
-            0);
+  EXPECT_EQ(
+      run_child({paths::program, "impl", "new", "script", "--op", "layer_norm_forward", "--lang", "python"}).exit_code,
+      0);
   EXPECT_THAT(content_of("script/script.py"), HasSubstr("def layer_norm_forward(x, gamma, beta, *, out):"));
 }
 

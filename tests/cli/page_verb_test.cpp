@@ -135,7 +135,7 @@ TEST_F(PageVerb, WhatCannotBeDoneIsAUsageError) {
 TEST_F(PageVerb, ARunLeavesItsPageBesideItsReport) {
   Captured cli;
   EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--out", "run", "--progress", "none"}), 0) << cli.err.str();
-  EXPECT_THAT(cli.out.str(), HasSubstr("report   run/report.json\npage     run/report.html\n"));
+  EXPECT_THAT(cli.out.str(), HasSubstr("page     run/report.html\nreport   run/report.json\n"));
   EXPECT_THAT(content_of("run/report.html"), StartsWith("<!DOCTYPE html>"));
 }
 

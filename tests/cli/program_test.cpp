@@ -214,8 +214,8 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
 // Told once, a run ends its worker and writes what it has. This worker does not end by SIGTERM, so that the second
 // signal comes first: no report. Standard error ends, and the program is waited for, once all three processes are gone.
 TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
-  const std::vector<std::string> words{
-      paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"};
+  const std::vector<std::string> words{paths::sim_program, "calibrate", "--runs", "3",
+                                       "--tier",           "smoke",     "--keep", "runs"};
   for (const bool twice : {false, true}) {
     const ChildResult result =
         run_child_in_steps(words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
@@ -230,8 +230,7 @@ TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
 // As timeout(1) does: the process is told, then its group. The worker speaks once the run has taken the first.
 TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
   const ChildResult result = run_child_in_steps(
-      {paths::sim_program, "--tier", "smoke", "--json", "again.json"},
-      {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+      {paths::sim_program, "--tier", "smoke", "--json", "again.json"}, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
       {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
   EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_TRUE(std::filesystem::exists("again.json")) << result.err;

@@ -7,6 +7,7 @@
 
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/harness/report/terminal_width.h"
 #include "tests/paths.h"
 
 namespace gpubench {
@@ -33,7 +34,7 @@ TEST_F(SaveFailures, ASingleWrongElementIsInTheFilesWithWhatItShouldBe) {
       run({"--filter", "gemm/matmul/m=35.*/f32/", "--inject-error", "gemm=bit", "--save-failures", "f"});
   EXPECT_EQ(failed.exit_code, 1) << failed.err;
   const std::string folder = "f/gemm_matmul_m=35,n=127,k=1760_f32_x1/c.check";
-  EXPECT_THAT(failed.out, HasSubstr("its tensors are in " + folder));
+  EXPECT_THAT(unwrapped(failed.out), HasSubstr("its tensors are in " + folder));
   for (const char* file : {"a.npy", "b.npy", "c.npy", "c.expected.npy", "c.bound.npy", "load.py"})
     EXPECT_TRUE(std::filesystem::exists(folder + "/" + file)) << file;
   EXPECT_EQ(content_of(folder + "/c.npy").substr(0, 6), "\x93NUMPY");
@@ -80,7 +81,7 @@ TEST_F(SaveFailures, NothingIsOverwrittenAndWhatCannotBeWrittenLeavesTheVerdict)
   write("f/gemm_matmul_m=35,n=127,k=1760_f32_x1", "in the way");
   const ChildResult failed = run(words);  // with --force
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_THAT(failed.out, HasSubstr("its tensors could not be saved: "));
+  EXPECT_THAT(unwrapped(failed.out), HasSubstr("its tensors could not be saved: "));
   EXPECT_EQ(content_of("f/gemm_matmul_m=35,n=127,k=1760_f32_x1"), "in the way");
   EXPECT_EQ(content_of("f/mine"), "kept");
 }

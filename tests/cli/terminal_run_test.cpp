@@ -54,7 +54,25 @@ TEST_F(TerminalRun, StaysWithinAnyWidthFromFortyColumnsOn) {
 TEST_F(TerminalRun, ColumnsBeatsTheTerminal) {
   cli_.variables["COLUMNS"] = "40";
   EXPECT_EQ(run({"--color", "never"}), 0);
-  EXPECT_THAT(cli_.out.str(), HasSubstr("\n  sim/first/n=8/f32/x1  tiny\n"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("\n  first f32  tiny\n"));
+}
+
+TEST_F(TerminalRun, APipeHasAHundredColumnsOrThoseOfColumns) {
+  const std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "r.json", "--force", "-v"};
+  cli_.script = "wrong_element@first.gemm;unsupported@last.add;clock=100000;uneven=100";
+  for (const char* columns : {"", "80", "120"}) {
+    cli_.variables["COLUMNS"] = columns;
+    cli_.out.str("");
+    cli_.err.str("");
+    EXPECT_EQ(cli_.run(words), 1);
+    const int width = *columns == '\0' ? 100 : std::stoi(columns);
+    for (const std::string& text : {cli_.out.str(), cli_.err.str()}) {
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) EXPECT_TRUE(fits(line, width)) << width << ": " << line;
+    }
+    EXPECT_THAT(cli_.out.str(), HasSubstr("\n    sim/first/n=8/f32/x1\n"));
+    EXPECT_THAT(cli_.out.str(), HasSubstr("\n    sim/chain/n=8/f32/x1\n"));  // passed, and -v
+  }
 }
 
 TEST_F(TerminalRun, InTheCLocaleNothingOfOursIsBeyondAscii) {

@@ -82,6 +82,17 @@ TEST_F(Terminal, LinesHaveAWidthOnlyOnATerminal) {
   EXPECT_EQ(console_style({}, Stream::out, environment_).width, 60);
 }
 
+TEST_F(Terminal, ARunHasAHundredColumnsWithoutATerminal) {
+  EXPECT_EQ(run_style({}, Stream::out, environment_).width, 100);
+  variables_["COLUMNS"] = "60";
+  EXPECT_EQ(run_style({}, Stream::out, environment_).width, 60);
+  variables_["COLUMNS"] = "wide";
+  EXPECT_EQ(run_style({}, Stream::out, environment_).width, 100);
+  environment_.out_is_terminal = true;
+  environment_.out_columns = 132;
+  EXPECT_EQ(run_style({}, Stream::out, environment_).width, 132);
+}
+
 TEST_F(Terminal, Utf8IsUsedWhereTheLocaleSaysSo) {
   EXPECT_FALSE(use_utf8(environment_));
   variables_["LANG"] = "en_US.UTF-8";
@@ -232,7 +243,7 @@ TEST(Progress, RowsStreamAboveTheBarUnderOneTitle) {
   progress->finished(sample_record());
   const std::string first = terminal.str();
   EXPECT_THAT(first, ::testing::StartsWith("\r\x1b[Kverdict "));
-  EXPECT_THAT(first, HasSubstr("\nPASS "));
+  EXPECT_THAT(first, HasSubstr("\ngemm\nPASS "));
   EXPECT_THAT(first, HasSubstr("\n\r\x1b[K[############------------] 1/2"));
   terminal.str("");
   progress->finished(sample_record(Verdict::fail));

@@ -14,42 +14,36 @@ using ::testing::Not;
 
 constexpr ConsoleStyle plain{};
 
-TEST(ResultLine, HoldsVerdictRateTimeIntervalErrorAndTheWholeId) {
+TEST(ResultLine, HoldsVerdictRateTimeIntervalErrorWorkloadRecipeAndLabel) {
   CaseRecord record = sample_record();
   record.summary.flags.clear();
   // 3000.5 ns, interval 2900.25 to 3100.125: half width 99.9375 / 3000.5 = 3.3%
-  EXPECT_EQ(
-      result_line(record, plain),
-      "PASS           21.8 GFLOP/s  3.00 us   3.3%      0.25  gemm/square/m=64,n=32,k=16/bf16/warm/x1  a label\n");
+  EXPECT_EQ(result_line(record, plain), "PASS    21.8 GFLOP/s 3.00 us  3.3%  0.25  square bf16/warm  a label\n");
 }
 
 TEST(Results, TellTheShareOfThePeakOrOfTheBestInAColumn) {
   const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large")};
   const std::string peak = result_rows(records, plain, {ShareColumn::of_peak});
-  EXPECT_THAT(peak, HasSubstr("rate % peak     time"));
-  EXPECT_THAT(peak, HasSubstr("21.8 GFLOP/s  54.6%  3.00 us"));
-  EXPECT_THAT(peak, HasSubstr("SKIPPED                   -      -        -"));
+  EXPECT_THAT(peak, HasSubstr("rate % peak    time"));
+  EXPECT_THAT(peak, HasSubstr("21.8 GFLOP/s  54.6% 3.00 us"));
+  EXPECT_THAT(peak, HasSubstr("SKIPPED            -      -       -     -     -  forward f32\n"));
   const std::string best = result_rows(records, plain, {ShareColumn::of_best});
-  EXPECT_THAT(best, HasSubstr("rate % best     time"));
-  EXPECT_THAT(best, HasSubstr("21.8 GFLOP/s  87.5%  3.00 us"));
+  EXPECT_THAT(best, HasSubstr("rate % best    time"));
+  EXPECT_THAT(best, HasSubstr("21.8 GFLOP/s  87.5% 3.00 us"));
   EXPECT_THAT(result_rows(records, plain), Not(HasSubstr("% peak")));
 }
 
-// 60 columns before the id: 11 + 1 + 15 + 1 + 8 + 1 + 6 + 1 + 9 + 2 = 55 without the share's 7.
-TEST(Results, LabelsStandUnderOneAnotherBehindTheIdsOrBelowWhereThereIsNoRoom) {
-  CaseRecord shorter = sample_without_run(Verdict::unsupported, "");
-  CaseRecord longer = shorter;
-  shorter.id = "a/b/x1";
-  shorter.c.label = "gpt2-124m qkv";
-  longer.id = "a/bcdefgh/x1";
-  longer.c.label = "resnet50";
-  const std::string rows = result_rows(std::vector{shorter, longer}, plain, {ShareColumn::absent, 12});
-  EXPECT_THAT(rows, HasSubstr("err/bound  case          label\n"));
-  EXPECT_THAT(rows, HasSubstr("  a/b/x1        gpt2-124m qkv\n"));
-  EXPECT_THAT(rows, HasSubstr("  a/bcdefgh/x1  resnet50\n"));
-  ConsoleStyle narrow;
-  narrow.width = 70;  // 55 + 12 + 2 + 13 is beyond that
-  EXPECT_THAT(result_line(shorter, narrow, {ShareColumn::absent, 12}), HasSubstr("  a/b/x1\n    gpt2-124m qkv\n"));
+// 42 columns before the case: 20 + 1 + 7 + 1 + 5 + 1 + 5 + 2; the name ends at column 53.
+TEST(Results, ALongLabelIsCutAndStandsBelowWhereThereIsNoRoom) {
+  CaseRecord record = sample_without_run(Verdict::unsupported, "");
+  record.c.label = "gpt2-124m qkv";
+  const auto line = [&](int width, bool utf8) { return result_line(record, {.utf8 = utf8, .width = width}); };
+  const std::string id = "\n    conv/forward/n=1/f32/x1\n";
+  EXPECT_THAT(line(0, false), HasSubstr("  forward f32  gpt2-124m qkv" + id));
+  EXPECT_THAT(line(68, false), HasSubstr("  forward f32  gpt2-124m qkv" + id));
+  EXPECT_THAT(line(65, false), HasSubstr("  forward f32  gpt2-12..." + id));
+  EXPECT_THAT(line(65, true), HasSubstr("  forward f32  gpt2-124m\u2026" + id));
+  EXPECT_THAT(line(60, false), HasSubstr("  forward f32\n    gpt2-124m qkv" + id));
 }
 
 // 150 samples of 1 to 150 us for 2 runs each: per run 0.5 to 75 us. Type 7: the p-quantile is at 1 + 149 p.
@@ -77,16 +71,17 @@ TEST(Results, VerboseOnesTellPeakClockBestAndEnergy) {
 }
 
 TEST(ResultLine, AppendsFlagsAndSaysWhyACaseDidNotPass) {
-  EXPECT_THAT(result_line(sample_record(), plain), HasSubstr("x1  a label  [noisy, drift]\n"));
+  EXPECT_THAT(result_line(sample_record(), plain), HasSubstr("  square bf16/warm  a label  [noisy, drift]\n"));
   EXPECT_EQ(result_line(sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free"), plain),
-            "SKIPPED                   -        -      -         -  conv/forward/n=1/f32/x1\n"
-            "            needs 34 GB, 20 GB are free\n");
+            "SKIPPED            -       -     -     -  forward f32\n"
+            "    conv/forward/n=1/f32/x1\n"
+            "    needs 34 GB, 20 GB are free\n");
 }
 
 TEST(ResultLine, LongIdsAreNeverCut) {
   CaseRecord record = sample_record();
   record.id = "conv/" + std::string(190, 'x') + "/f32/x1";
-  EXPECT_THAT(result_line(record, plain), HasSubstr(record.id));
+  EXPECT_THAT(result_line(record, {.verbosity = 1, .width = 80}), HasSubstr("\n    " + record.id + "\n"));
 }
 
 TEST(ResultLine, WordsCarryTheMeaningWithAndWithoutColour) {
@@ -176,6 +171,10 @@ TEST(VerdictLines, SayTheWorstVerdictTheCountsThePathAndTheCode) {
             "VERDICT  FAIL  1 pass, 1 fail of 2 cases in 12.0 s (check 250 ms, time 1.00 s)\n"
             "report   out/report.json\n"
             "exit 1   a verdict failed\n");
+  Ending with_page{0, "all that ran passed", "out/report.json"};
+  with_page.page_path = "out/report.html";
+  EXPECT_THAT(verdict_text(records, with_page, plain),
+              HasSubstr("\npage     out/report.html\nreport   out/report.json\nexit 0 "));
 }
 
 TEST(VerdictLines, AnInterruptedOrEmptyRunIsNoPass) {

@@ -34,6 +34,19 @@ TEST(FormatQuantity, SaysWhatIsNotFinite) {
   EXPECT_EQ(format_quantity(INFINITY, "B"), "inf");
 }
 
+TEST(FormatQuantity, AGivenPrefixStaysWhateverTheSize) {
+  EXPECT_EQ(format_with_prefix(1.27e12, "FLOP/s", 'G'), "1270 GFLOP/s");
+  EXPECT_EQ(format_with_prefix(21.84e9, "FLOP/s", 'G'), "21.8 GFLOP/s");
+  EXPECT_EQ(format_with_prefix(0.9996e9, "B/s", 'G'), "1.00 GB/s");
+  EXPECT_EQ(format_with_prefix(0.123e9, "B/s", 'G'), "0.123 GB/s");
+  EXPECT_EQ(format_with_prefix(12.3e6, "B/s", 'G'), "0.0123 GB/s");
+  EXPECT_EQ(format_with_prefix(7.3e6, "B/s", 'G'), "0.00730 GB/s");
+  EXPECT_EQ(format_with_prefix(1e6, "B/s", 'G'), "0.00100 GB/s");
+  EXPECT_EQ(format_with_prefix(0.9e6, "B/s", 'G'), "<0.001 GB/s");
+  EXPECT_EQ(format_with_prefix(0.0, "B/s", 'G'), "0 B/s");
+  EXPECT_EQ(format_with_prefix(std::nan(""), "B/s", 'G'), "nan");
+}
+
 TEST(FormatTime, PicksTheUnit) {
   EXPECT_EQ(format_time_ns(850), "850 ns");
   EXPECT_EQ(format_time_ns(12345), "12.3 us");
@@ -63,7 +76,9 @@ TEST(FormatExact, ReadsBackToTheSameNumber) {
 TEST(FormatInterval, HalfTheWidthOverTheMedian) {
   EXPECT_EQ(format_interval(100.0, 99.0, 101.0), "1.0%");
   EXPECT_EQ(format_interval(100.0, 70.0, 130.0), "30%");
-  EXPECT_EQ(format_interval(100.0, 1.0, 1e9), ">999%");
+  EXPECT_EQ(format_interval(100.0, 0.0, 200.0), "100%");
+  EXPECT_EQ(format_interval(100.0, 0.0, 201.0), ">100%");
+  EXPECT_EQ(format_interval(100.0, 1.0, 1e9), ">100%");
   EXPECT_EQ(format_interval(100.0, 100.0, 100.0), "-");
   EXPECT_EQ(format_interval(0.0, 0.0, 0.0), "-");
   EXPECT_EQ(format_interval(100.0, std::nan(""), 130.0), "-");

@@ -34,13 +34,15 @@ CaseRecord unsure_record(std::optional<double> pressure) {
 TEST(ReliabilityText, TheVerdictCountsUnreliableTimingsAndSaysThatTheProcessorsWereBusy) {
   const std::vector<CaseRecord> records{unsure_record(0.82), sample_record(), unsure_record(0.86), unsure_record(0.5),
                                         sample_without_run(Verdict::skipped, "large")};
-  EXPECT_EQ(unreliable_text(records),
-            "3 of 4 timings unreliable: the processors were busy (some task waited for one 82% of the time)");
+  EXPECT_EQ(
+      unreliable_text(records),
+      "3 of 4 timings unreliable: the processors were busy (some task waited for one 82% of the time); stop other "
+      "work and run again");
   EXPECT_EQ(
       verdict_text(records, {0, "all that ran passed", "", true, 12.0}, unadorned),
-      "VERDICT  PASS (correct); 3 of 4 timings unreliable: the processors were busy (some task waited for one 82% "
-      "of the time)\n"
-      "         4 pass, 1 skipped of 5 cases in 12.0 s (check 500 ms, time 2.00 s)\n"
+      "VERDICT  PASS (correct)  4 pass, 1 skipped of 5 cases in 12.0 s (check 500 ms, time 2.00 s)\n"
+      "         3 of 4 timings unreliable: the processors were busy (some task waited for one 82% of the time); stop "
+      "other work and run again\n"
       "exit 0   all that ran passed\n");
   Report report;
   report.cases = records;
@@ -62,7 +64,8 @@ TEST(ReliabilityText, OnlyAPassIsCalledCorrect) {
   CaseRecord failed = sample_record(Verdict::fail);
   const std::vector<CaseRecord> records{failed, unsure_record(0.9)};
   EXPECT_THAT(verdict_text(records, {1, "a verdict failed", "", true, 1.0}, unadorned),
-              StartsWith("VERDICT  FAIL; 1 of 1 timing unreliable: the processors were busy"));
+              AllOf(StartsWith("VERDICT  FAIL  1 pass, 1 fail of 2 cases"),
+                    HasSubstr("\n         1 of 1 timing unreliable: the processors were busy")));
   EXPECT_EQ(verdict_with_reliability("PASS", {}), "PASS");
 }
 

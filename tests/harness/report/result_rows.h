@@ -10,8 +10,9 @@ namespace gpubench {
 
 inline std::string result_rows(std::span<const CaseRecord> records, const ConsoleStyle& style,
                                const RowLayout& layout = {}) {
-  std::string text = result_header(style, layout);
-  for (const CaseRecord& record : records) text += result_line(record, style, layout);
+  std::string text;
+  RowSequence rows(style, layout);
+  for (const CaseRecord& record : records) text += rows.next(record);
   return text;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 std::string console(const Report& report, bool color) {
   ConsoleStyle style{color, true, false, 1};
-  return result_rows(report.cases, style, {ShareColumn::of_best, 40}) + failures_text(report.cases, style) +
+  return result_rows(report.cases, style, {ShareColumn::of_best, "cpu"}) + failures_text(report.cases, style) +
          scaling_text(report.cases, style) + links_text(report.cases, style, rank_places(report.run.devices.front())) +
          summary_text(report.cases, style) +
          verdict_text(report.cases, {1, "a verdict failed", "report.json", report.run.complete, 1.0}, style);

@@ -10,6 +10,14 @@
 
 namespace gpubench {
 
+/// `text` with single blanks for its line ends and other blanks, as a reader takes it.
+inline std::string unwrapped(const std::string& text) {
+  std::string all;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
 /// Lines of `text` that are wider than `width`. What is copied stays in one piece and may be: a case's id or a path
 /// alone on its line, and the lines of "rerun" and "report".
 inline std::vector<std::string> lines_too_wide(const std::string& text, int width) {

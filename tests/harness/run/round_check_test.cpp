@@ -153,7 +153,7 @@ TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
 TEST(RoundCheck, AWrongRunThatALaterOneOfTheSameRoundOverwritesLeavesNoTrace) {
   const Flaky run(flaw("packed.gemm", [](const Moment& now) { return now.call == 3 && now.turn == 1; }));
 
-  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known, and said in the README
+  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known: harness/run/README.md, "Who examines memory"
 }
 
 TEST(RoundCheck, SaysWhatItComparedAndRaisesNoAlarmWhereNothingIsWrong) {
