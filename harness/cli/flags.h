@@ -127,8 +127,9 @@ template <class Integer>
 struct VerbInfo {
   Verb verb;
   std::string_view name;
-  std::string_view arguments;  ///< after the verb in the usage line
-  std::string_view description;
+  std::string_view arguments;      ///< after the verb in the usage line
+  std::string_view summary;        ///< for the list of verbs; at most 64 columns
+  std::string_view description{};  ///< what the summary leaves out; empty: nothing
   bool hidden = false;
 };
 
@@ -162,6 +163,7 @@ struct Flag {
   ValueKind value = ValueKind::text;
   std::vector<std::string> others{};  ///< "-q", "--gpus"
   std::string_view group{};           ///< heading in the help; empty: hidden
+  std::string_view brief{};           ///< its text where help is short; empty: left out there unless the verb has few
 
   [[nodiscard]] bool stands_alone() const { return !long_name.starts_with("-"); }
   [[nodiscard]] bool is_visible() const { return !group.empty() && !stands_alone(); }
@@ -319,6 +321,12 @@ inline Flag row(std::string_view names, std::string_view type, std::string text,
     flag.value = ValueKind::folder;
   else if (type.starts_with("FILE") || type.starts_with("REPORT"))
     flag.value = ValueKind::file;
+  return flag;
+}
+
+/// A flag that short help shows, with this text.
+inline Flag common(std::string_view brief, Flag flag) {
+  flag.brief = brief;
   return flag;
 }
 

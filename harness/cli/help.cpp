@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "harness/cli/flags.h"
 #include "harness/cli/verbs.h"
@@ -99,11 +100,16 @@ std::string words_text(const Measure& measure) {
   return text;
 }
 
-std::string verb_text(const VerbInfo& verb, const Measure& measure) {
+std::string heading(const VerbInfo& verb, const Measure& measure) {
   constexpr int indent = 4;
-  std::string text = fmt::format(
-      "{}\n{}\n\n{}", fitted(fmt::format("usage: gpubench {} {}", verb.name, verb.arguments), measure.width, indent),
-      fitted(verb.description, measure.width, 0), groups_text(verb.verb, measure));
+  std::string text = fitted(fmt::format("usage: gpubench {} {}", verb.name, verb.arguments), measure.width, indent) +
+                     "\n" + fitted(verb.summary, measure.width, 0) + "\n";
+  if (!verb.description.empty()) text += fitted(verb.description, measure.width, 0) + "\n";
+  return text + "\n";
+}
+
+std::string verb_text(const VerbInfo& verb, const Measure& measure) {
+  std::string text = heading(verb, measure) + groups_text(verb.verb, measure);
   if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text(measure) + "\n";
   text += "examples\n" + examples(examples_of(verb.verb), measure);
   if (verb.verb == Verb::run) text += "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
@@ -111,41 +117,106 @@ std::string verb_text(const VerbInfo& verb, const Measure& measure) {
   return text;
 }
 
-std::string overview(const Measure& measure) {
+// What short help shows of a flag: its own brief text, or the first clause of the whole.
+std::string_view brief_text(const Flag& flag) {
+  if (!flag.brief.empty()) return flag.brief;
+  const std::string_view text = flag.text;
+  return text.substr(0, std::min({text.find("; "), text.find(": "), text.find(" (default")}));
+}
+
+// Of a verb with many flags eight: its own first (all of them unless some have a brief text), then those of run that
+// have one.
+std::vector<Flag> common_flags(Verb verb) {
+  constexpr std::size_t most = 8;
+  std::vector<Flag> flags = flags_of(verb);
+  std::erase_if(flags, [](const Flag& flag) { return !flag.is_visible(); });
+  if (flags.size() <= most) return flags;
+  const std::vector<Flag> of_run = flags_of(Verb::run);
+  const auto is_own = [&of_run, verb](const Flag& flag) {
+    return verb != Verb::run &&
+           std::ranges::none_of(of_run, [&flag](const Flag& one) { return one.long_name == flag.long_name; });
+  };
+  const auto is_brief = [](const Flag& flag) { return !flag.brief.empty(); };
+  const bool chosen = std::ranges::any_of(flags, [&](const Flag& flag) { return is_own(flag) && is_brief(flag); });
+  std::vector<Flag> common;
+  std::ranges::copy_if(flags, std::back_inserter(common),
+                       [&](const Flag& flag) { return is_own(flag) && (is_brief(flag) || !chosen); });
+  std::ranges::copy_if(flags, std::back_inserter(common),
+                       [&](const Flag& flag) { return is_brief(flag) && !is_own(flag); });
+  common.resize(std::min(common.size(), most));
+  return common;
+}
+
+std::string short_verb_text(const VerbInfo& verb, const Measure& measure) {
+  std::string text = heading(verb, measure) + "flags\n";
+  for (const Flag& flag : common_flags(verb.verb))
+    text += entry(joined(flag.names()) + (flag.type.empty() ? "" : fmt::format(" {}", flag.type)), brief_text(flag),
+                  measure);
+  std::string_view lines = examples_of(verb.verb);
+  const std::size_t second = lines.find('\n', lines.find('\n') + 1);
+  text += "\nexamples\n" + examples(lines.substr(0, second == std::string_view::npos ? second : second + 1), measure);
+  return text + "\n" +
+         fitted(fmt::format("gpubench {} --help-all shows all flags and examples", verb.name), measure.width, 0) + "\n";
+}
+
+constexpr std::string_view what_it_is =
+    "gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.";
+constexpr std::string_view how_to_call = "usage: gpubench [VERB] [flags]        without a verb: run";
+
+std::string full_overview(const Measure& measure) {
   std::string text =
-      fitted("gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.",
-             measure.width, 0) +
-      "\n" + fitted("usage: gpubench [VERB] [flags]        without a verb: run", measure.width, 4) + "\n\nverbs\n";
+      fitted(what_it_is, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
   for (const VerbInfo& verb : verbs()) {
-    if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description, measure);
+    if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.summary, measure);
   }
   return text + "\nflags of run\n\n" + groups_text(Verb::run, measure) + environment_text(measure) + "\n" +
          "examples\n" + examples(examples_of(Verb::run), measure) + "\n" + words_text(measure) + "\n" +
          exit_codes_text(measure);
 }
 
-}  // namespace
-
-std::string short_help(int width) {
-  const Measure measure = measure_of(width);
-  return fitted("gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.",
-                measure.width, 0) +
-         "\n\n" + examples(first_examples(), measure) + "\n" +
-         fitted("gpubench --help has everything; called without any word, nothing is run (exit 2)", measure.width, 0) +
+std::string overview(const Measure& measure) {
+  const Measure narrow{measure.width, std::min(measure.text_column, 15)};  // the longest verb, with two blanks
+  std::string text =
+      fitted(what_it_is, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
+  for (const VerbInfo& verb : verbs()) {
+    if (!verb.hidden) text += entry(verb.name, verb.summary, narrow);
+  }
+  return text + "\nexamples\n" + examples(first_examples(), measure) + "\n" +
+         fitted("gpubench VERB --help shows the flags of a verb, gpubench --help-all everything", measure.width, 0) +
          "\n";
 }
 
-std::string help_text(std::string_view verb, int width) {
-  const Measure measure = measure_of(width);
-  if (verb.empty()) return overview(measure);
+const VerbInfo& verb_info(std::string_view verb) {
   std::vector<std::string> names;
   for (const VerbInfo& info : verbs()) {
     if (info.hidden) continue;
-    if (info.name == verb) return verb_text(info, measure);
+    if (info.name == verb) return info;
     names.emplace_back(info.name);
   }
   throw UsageError(
       fmt::format("help: unknown verb '{}'; verbs: {}{}", visible(verb), joined(names), did_you_mean(verb, names)));
+}
+
+}  // namespace
+
+std::string short_help(int width) {
+  const Measure measure = measure_of(width);
+  return fitted(what_it_is, measure.width, 0) + "\n\n" + examples(first_examples(), measure) + "\n" +
+         fitted("gpubench --help lists the verbs; without any argument nothing runs (exit 2)", measure.width, 0) + "\n";
+}
+
+std::string help_text(std::string_view verb, int width) {
+  constexpr std::ptrdiff_t screen = 40;
+  const Measure measure = measure_of(width);
+  if (verb.empty()) return overview(measure);
+  const VerbInfo& info = verb_info(verb);
+  std::string all = verb_text(info, measure);
+  return std::ranges::count(all, '\n') <= screen ? all : short_verb_text(info, measure);
+}
+
+std::string full_help_text(std::string_view verb, int width) {
+  const Measure measure = measure_of(width);
+  return verb.empty() ? full_overview(measure) : verb_text(verb_info(verb), measure);
 }
 
 namespace {

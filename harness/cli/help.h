@@ -11,8 +11,12 @@
 namespace gpubench {
 
 /// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
-/// from the same table as the parser. Throws UsageError for an unknown verb.
+/// from the same table as the parser. On one screen: the verbs, or a verb's usage, its eight most common flags and two
+/// examples, where all of it would take more than 40 lines. Throws UsageError for an unknown verb.
 [[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
+
+/// The same with every flag, in groups (--help-all).
+[[nodiscard]] std::string full_help_text(std::string_view verb, int width = 100);
 
 /// What a program called without any word shows: what it is, three examples, and where the rest is.
 [[nodiscard]] std::string short_help(int width = 100);

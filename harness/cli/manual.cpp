@@ -65,9 +65,10 @@ std::string tag_of(const Flag& flag) {
 }
 
 std::string verb_section(const VerbInfo& verb) {
-  std::string text =
-      fmt::format(".SS gpubench {}\n.B gpubench {}\n{}\n.PP\n{}", verb.name, verb.name,
-                  verb.arguments.empty() ? ".br" : ".I \"" + roff(verb.arguments) + "\"", paragraph(verb.description));
+  std::string text = fmt::format(
+      ".SS gpubench {}\n.B gpubench {}\n{}\n.PP\n{}", verb.name, verb.name,
+      verb.arguments.empty() ? ".br" : ".I \"" + roff(verb.arguments) + "\"",
+      paragraph(fmt::format("{}.{}{}", verb.summary, verb.description.empty() ? "" : " ", verb.description)));
   for (const Flag& flag : flags_of(verb.verb)) {
     if (flag.is_visible()) text += tagged(tag_of(flag), flag.text);
   }
@@ -96,7 +97,7 @@ std::string manual_page(std::string_view version) {
       tagged("\\fBGPUBENCH_\\fIFLAG\\fR",
              "Stands in for a flag that is not given: GPUBENCH_TIER=smoke for --tier smoke. Switches are on or off.");
   text += tagged("\\fBNO_COLOR\\fR, \\fBFORCE_COLOR\\fR", "Colour off, colour on, unless --color says otherwise.");
-  text += tagged("\\fBCOLUMNS\\fR", "How wide lines may be on a terminal.");
+  text += tagged("\\fBCOLUMNS\\fR", "Width of lines. Default: the terminal's; 100 where run prints elsewhere.");
   text += tagged("\\fBGITHUB_ACTIONS\\fR, \\fBGITHUB_STEP_SUMMARY\\fR", "See --github.");
   text += ".SH EXIT STATUS\n";
   for (const int code : exit_codes::all) text += tagged(fmt::format("\\fB{}\\fR", code), explain_exit_code(code));

@@ -308,9 +308,10 @@ bool contains(std::span<const std::string> words, std::initializer_list<std::str
 Options parse_options(std::span<const std::string> words, const Variables& variables,
                       std::span<const std::string> suites) {
   const bool has_verb = !words.empty() && !words.front().starts_with("-");
-  if (contains(words, {"--help", "-h"})) {
+  if (contains(words, {"--help", "-h", "--help-all"})) {
     Options help;
     help.verb = Verb::help;
+    help.help_all = contains(words, {"--help-all"});
     if (has_verb) help.subject = words.front();
     return help;
   }

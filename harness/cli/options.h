@@ -183,6 +183,7 @@ struct Options {
   int worker_share = 0;  ///< hidden: which of several devices it is that share a processor
   std::string subject;   ///< of list ("suites", a case), explain (an op, a case), tune-batch and learn (a workload, a
                          ///< part of an id) and help (a verb)
+  bool help_all = false;  ///< of help: everything
   bool list_json = false;
   std::string html;  ///< of explain: the folder for its pages; empty: none
   PredictOptions predict{};

@@ -25,10 +25,11 @@ std::vector<FlagSection> output_sections() {
       {{run},
        "output",
        {
-           row("--out", "DIR",
-               "folder for report.json, and until that is complete for the journal that --resume reads (default: "
-               "gpubench-out/<timestamp>)",
-               text(&Options::out)),
+           common("folder for the report (default: gpubench-out/<timestamp>)",
+                  row("--out", "DIR",
+                      "folder for report.json, and until that is complete for the journal that --resume reads "
+                      "(default: gpubench-out/<timestamp>)",
+                      text(&Options::out))),
            row("--json", "FILE", "write the report there instead; -: to standard output, and nothing else",
                text(&Options::json)),
            row("--resume", "DIR",

@@ -213,7 +213,8 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
       return exit_codes::ok;
     case Verb::man: environment.out << manual_page(version()); return exit_codes::ok;
     case Verb::help:
-      environment.out << help_text(options.subject, columns_of(Stream::out, environment));
+      environment.out << (options.help_all ? full_help_text : help_text)(options.subject,
+                                                                         columns_of(Stream::out, environment));
       return exit_codes::ok;
     case Verb::version: return print_version(environment);
     case Verb::probe: probe(options.subject, options.worker_output, environment.backends); return exit_codes::ok;

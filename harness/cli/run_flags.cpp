@@ -55,19 +55,24 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
       {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, learn},
        "select",
        {
-           row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
-               all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites))),
-           row("--tier", "TIER",
-               "smoke, quick, standard or large; each contains the ones before it (default: quick, standard on a GPU)",
-               choice<Tier>(&Options::tier)),
-           row("--filter", "REGEX", "only cases whose id matches; repeat it for more",
-               all_of(Takes::each, in_selection(&Selection::filters))),
+           common("suites to run (default: all)",
+                  row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
+                      all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites)))),
+           common("smoke (seconds), quick (minutes), standard or large",
+                  row("--tier", "TIER",
+                      "smoke, quick, standard or large; each contains the ones before it (default: quick, standard on "
+                      "a GPU)",
+                      choice<Tier>(&Options::tier))),
+           common("only cases whose id matches",
+                  row("--filter", "REGEX", "only cases whose id matches; repeat it for more",
+                      all_of(Takes::each, in_selection(&Selection::filters)))),
            row("--exclude", "REGEX", "no cases whose id matches",
                all_of(Takes::each, in_selection(&Selection::excludes))),
-           row("--precision", "NAME,...",
-               fmt::format("only these recipes: {} (default: those that the device has)",
-                           fmt::join(recipe_names(), ", ")),
-               several(Takes::list, in_selection(&Selection::precisions), precision, recipe_names())),
+           common("f64, f32, tf32, f16, bf16, f8_hybrid, ... (default: all that the device has)",
+                  row("--precision", "NAME,...",
+                      fmt::format("only these recipes: {} (default: those that the device has)",
+                                  fmt::join(recipe_names(), ", ")),
+                      several(Takes::list, in_selection(&Selection::precisions), precision, recipe_names()))),
            row("--batch", "N,...", "batch sizes instead of the suites' own",
                several(Takes::list, in_selection(&Selection::batches), whole_from<std::int64_t>(1))),
            row("--launch", "MODE,...",
@@ -78,10 +83,11 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "on (default): chains of ops run as the fused ops that the device has for them; off: each op as "
                "declared",
                choice(in_selection(&Selection::fuse), switch_words)),
-           row("--ranks,--gpus", "N,...",
-               "numbers of ranks for the suites that run on several: one device each, or a share of the processors "
-               "(default: as few as a suite needs; of several processes, as many)",
-               several(Takes::list, in_selection(&Selection::ranks), whole_from(1))),
+           common("numbers of ranks: a GPU each, or a share of the processors",
+                  row("--ranks,--gpus", "N,...",
+                      "numbers of ranks for the suites that run on several: one device each, or a share of the "
+                      "processors (default: as few as a suite needs; of several processes, as many)",
+                      several(Takes::list, in_selection(&Selection::ranks), whole_from(1)))),
            row("--virtual-ranks", "",
                "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
                "them",
@@ -113,9 +119,10 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
       {{run, calibrate, list, tune_batch, impl, selftest, determinism, soak, learn, describe_device},
        "measure",
        {
-           row("--device", "NAME",
-               "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
-               converted(&Options::device, device_word, {"auto", "cpu", "cuda"})),
+           common("cuda, cuda:N, cpu or auto (default)",
+                  row("--device", "NAME",
+                      "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
+                      converted(&Options::device, device_word, {"auto", "cpu", "cuda"}))),
        }},
       {{run, calibrate, list, tune_batch, doctor, selftest, determinism, soak},
        "measure",
@@ -235,13 +242,17 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
       {{run, calibrate, tune_batch},
        "check",
        {
-           row("--check", "MODE",
-               "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions also "
-               "by "
-               "sums of all elements and on exact data; bitwise: the same, and every element of what has one right "
-               "value, bit for bit (moves, collectives, casts, sums on exact data); full: every element of everything; "
-               "off: nothing is verified",
-               choice<CheckMode>(in_run(&RunOptions::check))),
+           common(
+               "sample (default), bitwise, full or off",
+               row("--check", "MODE",
+                   "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions "
+                   "also "
+                   "by "
+                   "sums of all elements and on exact data; bitwise: the same, and every element of what has one right "
+                   "value, bit for bit (moves, collectives, casts, sums on exact data); full: every element of "
+                   "everything; "
+                   "off: nothing is verified",
+                   choice<CheckMode>(in_run(&RunOptions::check)))),
            row("--arithmetic", "NAME,...",
                fmt::format("accept this arithmetic although ops declare a higher one, instead of the verdict "
                            "downgraded: {}; reports with and without it are not compared",

@@ -162,7 +162,7 @@ TEST(ManualPage, HoldsEveryFlagThatHelpShows) {
   for (const VerbInfo& verb : verbs()) {
     if (verb.hidden) continue;
     EXPECT_THAT(page, HasSubstr(".SS gpubench " + std::string(verb.name) + "\n"));
-    const std::string help = help_text(verb.name);
+    const std::string help = full_help_text(verb.name);
     for (std::sregex_iterator at(help.begin(), help.end(), flag), end; at != end; ++at, ++flags)
       EXPECT_THAT(page, HasSubstr("\\fB" + (*at)[3].str() + "\\fR")) << verb.name;
   }

@@ -299,6 +299,9 @@ TEST(ParseOptions, HelpAndVersionWinOverEverythingElse) {
   EXPECT_EQ(parsed({"--nosuch", "--help"}).verb, Verb::help);
   EXPECT_EQ(parsed({"list", "-h"}).verb, Verb::help);
   EXPECT_EQ(parsed({"list", "-h"}).subject, "list");
+  EXPECT_FALSE(parsed({"list", "-h"}).help_all);
+  EXPECT_TRUE(parsed({"list", "--nosuch", "--help-all"}).help_all);
+  EXPECT_EQ(parsed({"list", "--help-all"}).subject, "list");
   EXPECT_EQ(parsed({"--version"}).verb, Verb::version);
 }
 
@@ -314,9 +317,47 @@ TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
   }
   for (const char* part : {"select\n", "measure\n", "check\n", "output\n", "environment\n", "GPUBENCH_TIER=smoke",
                            "examples\n", "exit codes\n", "--suite NAME,...", "-q, --quiet"}) {
-    EXPECT_THAT(help_text(""), HasSubstr(part));
+    EXPECT_THAT(full_help_text(""), HasSubstr(part));
+    EXPECT_THAT(full_help_text("run"), HasSubstr(part));
   }
-  EXPECT_THAT(help_text(""), ::testing::Not(HasSubstr("--worker")));
+  EXPECT_THAT(full_help_text(""), ::testing::Not(HasSubstr("--worker")));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(HelpText, OfEveryVerbFitsAScreenAndTheRestIsInHelpAll) {
+  for (const VerbInfo& verb : verbs()) {
+    if (verb.hidden) continue;
+    for (const int width : {80, 100}) {
+      EXPECT_LE(lines_of(help_text(verb.name, width)).size(), 40U) << verb.name;
+      EXPECT_LE(lines_of(help_text("", width)).size(), 40U);
+    }
+    for (const Flag& flag : flags_of(verb.verb)) {
+      if (!flag.is_visible()) continue;
+      EXPECT_THAT(full_help_text(verb.name), HasSubstr(flag.long_name)) << verb.name;
+    }
+    EXPECT_LE(verb.summary.size(), 64U) << verb.name;
+    EXPECT_THAT(help_text("", 80), HasSubstr(fmt::format("\n  {} ", verb.name)));
+  }
+}
+
+TEST(HelpText, OfRunHasEightFlagsAndTwoExamples) {
+  const std::vector<std::string> lines = lines_of(help_text("run", 80));
+  std::vector<std::string> flags;
+  int examples = 0;
+  for (const std::string& line : lines) {
+    if (line.starts_with("  --")) flags.push_back(line.substr(2, line.find_first_of(" ,", 2) - 2));
+    examples += line.starts_with("  gpubench ") ? 1 : 0;
+  }
+  EXPECT_THAT(flags,
+              ElementsAre("--suite", "--tier", "--filter", "--precision", "--ranks", "--device", "--check", "--out"));
+  EXPECT_EQ(examples, 2);
+  EXPECT_EQ(lines.back(), "gpubench run --help-all shows all flags and examples");
 }
 
 // Commands to copy are not broken; nor are words.
@@ -324,8 +365,7 @@ TEST(HelpText, FitsEveryTerminalFromFortyColumnsOn) {
   for (const char* verb :
        {"", "run", "list", "doctor", "compare", "gate", "calibrate", "tune-batch", "baseline", "export", "help"}) {
     for (int width = 40; width <= 200; ++width) {
-      std::istringstream lines(help_text(verb, width));
-      for (std::string line; std::getline(lines, line);) {
+      for (const std::string& line : lines_of(help_text(verb, width) + full_help_text(verb, width))) {
         const std::string text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
         const bool command = text.starts_with("gpubench ");
         EXPECT_TRUE(line.size() <= static_cast<std::size_t>(std::min(width, 100)) || command ||
