@@ -89,7 +89,9 @@ void add_words(Html& html, std::span<const Side> sides) {
       "the default.");
   add_word(html, "error / bound",
            "the largest error as a share of what its arithmetic allows: 0 is exact, above 1 fails");
-  add_word(html, "~", "before a rate: its timing is unreliable");
+  add_word(html, "~",
+           "before a rate: its timing is unreliable and counts in no best, mean, roof or efficiency; charts draw it "
+           "hollow");
   for (const Verdict verdict : verdicts) {
     if (verdict == Verdict::pass) continue;
     add_word(html, spaced(name(verdict)), meaning_of(verdict));

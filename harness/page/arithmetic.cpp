@@ -76,14 +76,12 @@ DataTable arithmetic_table(const Side& side) {
 
 }  // namespace
 
-bool any_arithmetic(std::span<const Side> sides) {
-  return std::any_of(sides.begin(), sides.end(), [](const Side& side) {
+void add_arithmetic(Html& html, std::span<const Side> sides) {
+  const bool any = std::any_of(sides.begin(), sides.end(), [](const Side& side) {
     return std::any_of(side.report->cases.begin(), side.report->cases.end(),
                        [](const CaseRecord& record) { return record.parity.arithmetic.has_value(); });
   });
-}
-
-void add_arithmetic(Html& html, std::span<const Side> sides) {
+  if (!any) return;
   html.element("p",
                "What the very plans that were timed make of data made to show it: what multiplies and adds, how many "
                "bits a running sum keeps, and in which order terms are added. The rate is that of the fastest case "

@@ -127,8 +127,6 @@ DataTable changes_table(const SideComparison& pair, std::size_t most) {
 }
 
 void add_ratios(Html& html, const Comparisons& comparisons) {
-  if (comparisons.pairs.empty() && comparisons.refusal.empty()) return;
-  html.raw("<section id=\"ratios\">\n<h2>How much faster</h2>\n");
   if (!comparisons.refusal.empty()) html.element("p", comparisons.refusal, "class=\"warning\"");
   if (!comparisons.pairs.empty())
     html.element("p",
@@ -150,7 +148,6 @@ void add_ratios(Html& html, const Comparisons& comparisons) {
       html.raw("</div>\n");
     }
   }
-  html.raw("</section>\n");
 }
 
 namespace {

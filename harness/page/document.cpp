@@ -8,7 +8,6 @@
 #include "harness/page/html.h"
 #include "harness/page/page.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {
@@ -183,11 +182,6 @@ void add_head(Html& html, const std::string& title) {
       .raw("</style>\n</head>\n");
 }
 
-std::string about(const Report& report) {
-  return fmt::format("{}, tier {}, {}, gpubench {}", day_and_minute(report.run.started_at), report.run.tier,
-                     counted(report.cases.size(), "case"), report.run.tool_version);
-}
-
 // "2 reports", "3 implementations" of one report.
 std::string counted_sides(std::span<const Side> sides) {
   const auto is_part = [](const Side& side) { return side.part != nullptr; };
@@ -195,34 +189,40 @@ std::string counted_sides(std::span<const Side> sides) {
   return counted(sides.size(), parts ? "implementation" : "report");
 }
 
-void add_masthead(Html& html, std::span<const Side> sides) {
-  html.raw("<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench report</p>\n");
-  if (sides.size() == 1) {
-    html.element("h1", sides.front().device).raw("\n").element("p", about(*sides.front().report), "class=\"about\"");
-  } else {
-    html.element("h1", counted_sides(sides)).raw("\n<ol class=\"sides\">\n");
-    for (const Side& side : sides) {
-      html.raw("<li>").element("b", side.called()).raw(" ").element("span", side.device);
-      html.raw(" ").element("span", about(*side.report), "class=\"about\"").raw("</li>\n");
-    }
-    html.raw("</ol>\n");
-  }
-  html.raw("</header>\n");
+// The first screen.
+void add_summary(Html& html, std::span<const Side> sides, std::span<const Entry> failures) {
+  html.raw("<section id=\"summary\" aria-label=\"Summary\">\n<div id=\"verdict\">\n");
+  add_verdict(html, sides);
+  html.raw("</div>\n<div class=\"digest\">\n<div class=\"told\">\n");
+  add_bests(html, sides);
+  html.raw("</div>\n<div>\n");
+  add_first_failures(html, failures);
+  add_machine(html, sides);
+  html.raw("</div>\n</div>\n</section>\n");
 }
 
-void add_navigation(Html& html, std::span<const Section> sections, bool failures, bool arithmetic) {
-  html.raw("<nav aria-label=\"Sections\"><ul>\n");
-  if (failures) html.raw("<li><a href=\"#failures\">Failures</a></li>\n");
-  html.raw("<li><a href=\"#cases\">All cases</a></li>\n");
-  for (const Section& section : sections) {
-    html.raw("<li><a href=\"#").text(section.key).raw("\">").text(section.title).raw("</a></li>\n");
-  }
-  if (arithmetic) html.raw("<li><a href=\"#arithmetic\">Arithmetic</a></li>\n");
-  html.raw("<li><a href=\"#environment\">Environment</a></li>\n</ul></nav>\n");
+/// What follows the summary.
+struct Contents {
+  Html links;
+  Html sections;
+};
+
+// A section and its link; neither where it is empty.
+void add_section(Contents& contents, const std::string& key, const std::string& title, std::string_view content) {
+  if (content.empty()) return;
+  contents.links.raw("<li><a href=\"#").text(key).raw("\">").text(title).raw("</a></li>\n");
+  contents.sections.raw("<section id=\"").text(key).raw("\">\n").element("h2", title).raw("\n");
+  contents.sections.raw(content).raw("</section>\n");
 }
 
-void add_section(Html& html, const Section& section) {
-  html.raw("<section id=\"").text(section.key).raw("\">\n").element("h2", section.title).raw("\n");
+template <class Add, class Of>
+std::string content(const Add& add, const Of& of) {
+  Html html;
+  add(html, of);
+  return html.take();
+}
+
+void add_figures(Html& html, const Section& section) {
   if (!section.lead.empty()) html.element("p", section.lead, "class=\"lead\"").raw("\n");
   if (!section.notice.empty()) html.element("p", section.notice, "class=\"warning\"").raw("\n");
   for (const FigureGroup& group : section.groups) {
@@ -238,7 +238,6 @@ void add_section(Html& html, const Section& section) {
     }
     html.raw("</div>\n");
   }
-  html.raw("</section>\n");
 }
 
 }  // namespace
@@ -252,42 +251,29 @@ std::vector<Section> report_sections(std::span<const Report> reports, const Page
 std::string report_page(std::span<const Report> reports, const PageOptions& options) {
   const std::vector<Side> sides = sides_of(reports, options.labels);
   const Comparisons comparisons = comparisons_of(sides);
-  const std::vector<Section> sections = drawn_sections({sides, comparisons, options}, chart::Placement::page);
-  const bool failures = any_went_wrong(sides);
+  const Entries failures = failures_of(sides);
+  Contents contents;
+  add_section(contents, "ratios", "How much faster", content(add_ratios, comparisons));
+  add_section(contents, "speed", "How fast", content(add_speed, sides));
+  add_section(contents, "facts", "Checks", content(add_facts, sides));
+  add_section(contents, "failures", "Failures", content(add_failures, failures));
+  for (const Section& section : drawn_sections({sides, comparisons, options}, chart::Placement::page))
+    add_section(contents, section.key, section.title, content(add_figures, section));
+  add_section(contents, "cases", "All cases", content(add_all_cases, sides));
+  add_section(contents, "arithmetic", "Arithmetic", content(add_arithmetic, sides));
+  add_section(contents, "environment", "Environment", content(add_environment, sides));
   Html html;
-  add_head(html, sides.size() == 1 ? "gpubench: " + sides.front().name : "gpubench: " + counted_sides(sides));
+  const std::string title = sides.size() == 1 ? sides.front().device : counted_sides(sides);
+  add_head(html, "gpubench: " + (sides.size() == 1 ? sides.front().name : title));
   html.raw("<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n");
-  add_masthead(html, sides);
-  html.raw("<main id=\"main\">\n");
-  add_ratios(html, comparisons);
-  html.raw("<section id=\"verdict\" aria-label=\"Verdict\">\n");
-  add_verdict(html, sides);
-  html.raw("</section>\n");
-  add_speed(html, sides);
-  html.raw("<section id=\"facts\" aria-label=\"What was checked\">\n");
-  add_facts(html, sides);
-  html.raw("</section>\n");
-  if (failures) {
-    html.raw("<section id=\"failures\">\n<h2>Failures</h2>\n");
-    add_failures(html, sides);
-    html.raw("</section>\n");
-  }
-  const bool arithmetic = any_arithmetic(sides);
-  add_navigation(html, sections, failures, arithmetic);
-  for (const Section& section : sections) add_section(html, section);
-  html.raw("<section id=\"cases\">\n<h2>All cases</h2>\n");
-  add_all_cases(html, sides);
-  html.raw("</section>\n");
-  if (arithmetic) {
-    html.raw("<section id=\"arithmetic\">\n<h2>Arithmetic</h2>\n");
-    add_arithmetic(html, sides);
-    html.raw("</section>\n");
-  }
-  html.raw("<section id=\"environment\">\n<h2>Environment</h2>\n");
-  add_environment(html, sides);
+  html.raw("<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench report</p>\n").element("h1", title);
+  html.raw("\n</header>\n<main id=\"main\">\n");
+  add_summary(html, sides, failures);
+  html.raw("<nav aria-label=\"Sections\"><ul>\n").raw(contents.links.take()).raw("</ul></nav>\n");
+  html.raw(contents.sections.take());
   html.raw(
-      "</section>\n</main>\n<footer><p>Made by gpubench report. Only cases that passed their check are in a chart of "
-      "rates or times.</p></footer>\n");
+      "</main>\n<footer><p>Made by gpubench report. Only cases that passed their check are in a chart of rates or "
+      "times.</p></footer>\n");
   html.raw("<script>").raw(script()).raw("</script>\n</body>\n</html>\n");
   return html.take();
 }

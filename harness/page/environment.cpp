@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
 #include "harness/report/text_table.h"
@@ -136,7 +138,45 @@ void add_group(Html& html, std::span<const Side> sides, std::string_view title, 
   html.raw("</tbody></table></div></div>\n");
 }
 
+// "132 SMs, 141 GB of memory, driver 580.65.06, cublaslt 13.1", after the name of one of several devices.
+std::string device_line(const DeviceInfo& device, bool named) {
+  std::vector<std::string> parts;
+  if (named) parts.push_back(device.name);
+  parts.push_back(units_text(device));
+  if (device.memory_bytes > 0) parts.push_back(bytes_text(device.memory_bytes) + " of memory");
+  const std::string driver = property(device, device_property::driver);
+  if (!driver.empty()) parts.push_back("driver " + driver);
+  if (!device.libraries.empty()) parts.push_back(libraries_text(device));
+  return joined(parts);
+}
+
+std::vector<std::string> machine_lines(const Report& report) {
+  const RunContext& run = report.run;
+  const HostContext& host = report.host;
+  const bool named = run.devices.size() > 1;
+  std::vector<std::string> lines;
+  for (const auto& same : grouped(run.devices, [&](const DeviceInfo& device) { return device_line(device, named); }))
+    lines.push_back(same.items.size() > 1 ? fmt::format("{} x {}", same.items.size(), same.key) : same.key);
+  lines.push_back(fmt::format("host {}{}{}", host.host_name, host.host_name.empty() ? "of " : ", ",
+                              counted(static_cast<std::size_t>(host.num_cpus), "processor")));
+  lines.push_back(fmt::format("{}, tier {}, gpubench {}", day_and_minute(run.started_at), run.tier, run.tool_version));
+  return lines;
+}
+
 }  // namespace
+
+void add_machine(Html& html, std::span<const Side> sides) {
+  html.raw("<h2>Machine</h2>\n<ul>\n");
+  for (const Side& side : sides) {
+    std::string called = side.letter.empty() ? "" : side.called();
+    for (const std::string& line : machine_lines(*side.report)) {
+      html.raw("<li>");
+      if (!called.empty()) html.element("b", std::exchange(called, "")).raw(" ");
+      html.text(line).raw("</li>\n");
+    }
+  }
+  html.raw("</ul>\n");
+}
 
 void add_environment(Html& html, std::span<const Side> sides) {
   html.raw("<div class=\"environment\">\n");

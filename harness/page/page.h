@@ -74,8 +74,8 @@ struct PageOptions {
   std::map<std::string, std::string> labels{};
 };
 
-/// The whole document. One report or more; sections without data are left out. Several reports are called A, B, ...;
-/// the first is what the others are compared with.
+/// The whole document: a summary of one screen, then sections. One report or more; sections without data are left out.
+/// Several reports are called A, B, ...; the first is what the others are compared with.
 [[nodiscard]] std::string report_page(std::span<const Report> reports, const PageOptions& options = {});
 
 /// A chart of the page as a separate file.

@@ -37,25 +37,28 @@ struct Comparisons {
 /// The largest gains and losses beyond their uncertainty, gains first; at most `most` of each.
 [[nodiscard]] DataTable changes_table(const SideComparison& pair, std::size_t most = 5);
 
-/// Both tables of each pair; nothing where there is no comparison.
+/// Both tables of each pair, or why there is none; nothing for fewer than two sides.
 void add_ratios(Html& html, const Comparisons& comparisons);
 
-/// Per report: the verdict in a word with its counts, how many timings are unreliable, and warnings if its numbers are
-/// not results.
+/// Per report: the verdict in a word with its counts, how many timings are unreliable and why, and warnings if its
+/// numbers are not results.
 void add_verdict(Html& html, std::span<const Side> sides);
 
 /// Per report: how much was judged, and how long the run took.
 void add_facts(Html& html, std::span<const Side> sides);
 
-/// Every case that went wrong, with what is known about it and the line that reruns it; nothing where none did. Of very
-/// many, the first ones in full.
-void add_failures(Html& html, std::span<const Side> sides);
-[[nodiscard]] bool any_went_wrong(std::span<const Side> sides);
+/// Every case that went wrong, in the order of the reports and of their plans.
+[[nodiscard]] Entries failures_of(std::span<const Side> sides);
+
+/// The first five by name, each with the start of its reason, and a link to the section of all.
+void add_first_failures(Html& html, std::span<const Entry> failures);
+
+/// What is known about each, and the line that reruns it; nothing where there is none. Of very many, the first ones.
+void add_failures(Html& html, std::span<const Entry> failures);
 
 /// Per report: what the probes read of the plans of matrix products, a row for plans of which they read the same, with
-/// the rate of the fastest case that is this op alone.
+/// the rate of the fastest case that is this op alone. Nothing without probes.
 void add_arithmetic(Html& html, std::span<const Side> sides);
-[[nodiscard]] bool any_arithmetic(std::span<const Side> sides);
 
 /// What the words mean, why cases did not run (collapsed), and every case in the order of the plan.
 void add_all_cases(Html& html, std::span<const Side> sides);
@@ -66,8 +69,19 @@ void add_all_cases(Html& html, std::span<const Side> sides);
 /// token of a block is not one of a model. A precision in which nothing could run has no row.
 [[nodiscard]] DataTable speed_table(std::span<const Side> sides);
 
-/// The table with its heading and what it leaves out; nothing where no case has a rate.
+/// The table and what it leaves out; nothing where no case has a rate.
 void add_speed(Html& html, std::span<const Side> sides);
+
+/// A row per suite: its best rate with the precision, a column per report, of the cases that count in speed_table(). Of
+/// a single report also the case.
+[[nodiscard]] DataTable bests_table(std::span<const Side> sides);
+
+/// The table with its heading, or that there is no such case.
+void add_bests(Html& html, std::span<const Side> sides);
+
+/// Per report in a few lines: devices with memory, driver and libraries; host; date, tier and version of gpubench. The
+/// heading of the page, or of the report's verdict, names its device.
+void add_machine(Html& html, std::span<const Side> sides);
 
 /// Tables of facts, a column per report: what was set for this run and is not a default first, then device, libraries,
 /// host and build. With several reports, rows that differ are marked.

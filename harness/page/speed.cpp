@@ -8,6 +8,7 @@
 
 #include "harness/core/record.h"
 #include "harness/page/html.h"
+#include "harness/report/console.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {
@@ -57,6 +58,11 @@ std::string why_left_out(const CaseRecord& record) {
   return record.c.cache == CacheMode::warm ? "with a warm cache" : "";
 }
 
+// "bf16", on several ranks "bf16 x2".
+std::string precision_of(const CaseRecord& record) {
+  return record.c.recipe + (record.c.ranks > 1 ? fmt::format(" x{}", record.c.ranks) : "");
+}
+
 int place_of(const CaseRecord& record, const std::string& unit) {
   if (is_whole_step(record)) return 0;
   if (!is_rate_of_items(unit)) return 2;
@@ -69,8 +75,7 @@ void add_groups(std::vector<Group>& groups, const Side& side) {
     const std::string unit = units.of(record);
     if (unit.empty()) continue;
     const std::string what = is_rate_of_items(unit) ? record.c.suite + "/" + record.c.workload : record.c.suite;
-    std::string precision = side.letter.empty() ? record.c.recipe : side.letter + " " + record.c.recipe;
-    if (record.c.ranks > 1) precision += fmt::format(" x{}", record.c.ranks);
+    const std::string precision = (side.letter.empty() ? "" : side.letter + " ") + precision_of(record);
     auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
       return g.name == what && g.precision == precision && g.unit == unit;
     });
@@ -123,9 +128,7 @@ std::vector<std::string> row_of(const Group& group) {
   std::string of = fmt::format("{} of {}", group.counted.size(), all);
   if (!group.left_out.empty()) of += "; " + reasons_text(group.left_out);
   if (group.counted.empty()) return {group.name, group.precision, "-", "-", of, "-", "-", "-", "-"};
-  const CaseRecord& best = **std::max_element(
-      group.counted.begin(), group.counted.end(),
-      [](const CaseRecord* a, const CaseRecord* b) { return a->derived.headline < b->derived.headline; });
+  const CaseRecord& best = *best_of(group.counted);
   const Summary& s = best.summary;
   return {group.name,
           group.precision,
@@ -164,7 +167,6 @@ DataTable speed_table(std::span<const Side> sides) {
 void add_speed(Html& html, std::span<const Side> sides) {
   const DataTable table = speed_table(sides);
   if (table.rows.empty()) return;
-  html.raw("<section id=\"speed\">\n<h2>How fast</h2>\n");
   html.element("p",
                fmt::format("Geometric means and bests of each suite and precision. They leave out what did not pass, "
                            "timings that are unreliable (95% interval wider than ±{:.0f}%) and warm caches.",
@@ -173,7 +175,45 @@ void add_speed(Html& html, std::span<const Side> sides) {
   html.raw("\n<div class=\"told\">\n");
   add_table(html, table, "How fast each suite is in each precision");
   html.raw("</div>\n");
-  html.raw("</section>\n");
+}
+
+DataTable bests_table(std::span<const Side> sides) {
+  DataTable table;
+  table.title = "Best rates";
+  table.columns = {{"suite"}};
+  for (const Side& side : sides) table.columns.push_back({side.letter.empty() ? "best rate" : side.letter, true});
+  if (sides.size() == 1) table.columns.push_back({"case"});
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    for (const auto& suite : grouped(sides[i].report->cases, [](const CaseRecord& r) { return r.c.suite; })) {
+      auto row = std::find_if(table.rows.begin(), table.rows.end(), [&](const auto& r) { return r[0] == suite.key; });
+      if (row == table.rows.end()) {
+        row = table.rows.insert(row, std::vector<std::string>(table.columns.size(), "-"));
+        row->front() = suite.key;
+      }
+      std::vector<const CaseRecord*> counted;
+      std::copy_if(suite.items.begin(), suite.items.end(), std::back_inserter(counted),
+                   [](const CaseRecord* r) { return why_left_out(*r).empty(); });
+      const CaseRecord* best = best_of(counted);
+      if (best == nullptr) continue;
+      const Derived& d = best->derived;
+      row->at(i + 1) = format_quantity(d.headline, d.headline_unit) + " " + precision_of(*best);
+      if (sides.size() == 1) row->back() = best->c.workload + " " + short_name(*best);
+    }
+  }
+  return table;
+}
+
+void add_bests(Html& html, std::span<const Side> sides) {
+  const DataTable table = bests_table(sides);
+  html.element("h2", table.title).raw("\n");
+  const bool none = std::all_of(table.rows.begin(), table.rows.end(), [](const std::vector<std::string>& row) {
+    return std::all_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell == "-"; });
+  });
+  if (none) {
+    html.raw("<p>No case passed with a reliable timing and a cold cache.</p>\n");
+  } else {
+    add_table(html, table, "Best rate of each suite");
+  }
 }
 
 }  // namespace gpubench::page

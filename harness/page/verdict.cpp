@@ -9,6 +9,8 @@
 #include "harness/report/calls_total.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
+#include "harness/report/record_text.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench::page {
 namespace {
@@ -43,37 +45,24 @@ Coverage coverage_of(const Report& report) {
   return all;
 }
 
-/// Of the cases that have a rate.
-struct Timings {
-  std::size_t all = 0;
-  std::size_t unreliable = 0;
-};
-
-Timings timings_of(const Report& report) {
-  Timings timings;
-  for (const CaseRecord& record : report.cases) {
-    if (!ranked(record)) continue;
-    ++timings.all;
-    timings.unreliable += reliable(record) ? 0 : 1;
-  }
-  return timings;
-}
-
 // The colour of the word's box; the word says the same.
 std::string_view tone_of(const std::string& word) {
   if (word == "PASS") return "good";
   return word == "FAIL" || word == "ERROR" || word == "DOWNGRADED" || word == "NOT_PROVEN" ? "bad" : "doubtful";
 }
 
+// The headline counts what passed.
 void add_counts(Html& html, const Totals& totals) {
-  html.raw("<ul class=\"counts\">");
+  const bool all_passed = totals.count(Verdict::pass) == totals.cases;
+  if (!all_passed) html.raw("<ul class=\"counts\">");
   for (const Verdict verdict : shown) {
     const int count = totals.count(verdict);
-    if (count == 0 && verdict != Verdict::pass && verdict != Verdict::fail) continue;
+    if (count == 0 || verdict == Verdict::pass) continue;
     html.raw(fmt::format("<li class=\"v-{0}\"><b>{1}</b> {2}</li>", name(verdict), format_count(count),
                          spaced(name(verdict))));
   }
-  html.raw("</ul>\n<div class=\"shares\" aria-hidden=\"true\">");
+  if (!all_passed) html.raw("</ul>\n");
+  html.raw("<div class=\"shares\" aria-hidden=\"true\">");
   for (const Verdict verdict : shown) {
     if (totals.count(verdict) > 0)
       html.raw(fmt::format("<i class=\"v-{}\" style=\"flex-grow:{}\"></i>", name(verdict), totals.count(verdict)));
@@ -100,12 +89,6 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
     add_fact(html, "Corrupted outputs caught",
              fmt::format("{} of {}", format_count(all.rejected), format_count(all.mutations)),
              "corrupted on purpose, to show that each check can fail");
-  if (const Timings timings = timings_of(report); timings.unreliable > 0)
-    add_fact(
-        html, "Unreliable timings", fmt::format("{} of {}", timings.unreliable, timings.all),
-        fmt::format("95% intervals wider than ±{:.0f}%: hollow in charts, with a ~ in tables, not part of any best, "
-                    "mean, roof or efficiency",
-                    100.0 * most_half_width));
   const double seconds = std::difftime(report.run.finished_at, report.run.started_at);
   const bool parts = totals.check_s > 0.0 && totals.time_s > 0.0;
   add_fact(html, "Took", seconds > 0.0 ? format_duration(seconds) : "under 1 s",
@@ -149,7 +132,9 @@ std::string headline(const Totals& totals) {
                      counted(static_cast<std::size_t>(totals.cases), "case"));
 }
 
+constexpr std::size_t most_failures_named = 5;
 constexpr std::size_t most_failures_in_full = 100;
+constexpr std::size_t most_reason_bytes = 100;
 
 }  // namespace
 
@@ -159,11 +144,10 @@ void add_verdict(Html& html, std::span<const Side> sides) {
     const Totals totals = totals_of(report.cases);
     const std::string word = verdict_word_of_run(report.cases, report.run.complete);
     html.raw(fmt::format("<div class=\"verdict {}\">\n", tone_of(word)));
-    if (!side.letter.empty()) html.element("h3", side.name);
+    if (!side.letter.empty()) html.element("h2", side.name);
     html.raw("<p class=\"word\">").element("b", spaced(word)).raw(" ").element("span", headline(totals));
-    if (const Timings timings = timings_of(report); timings.unreliable > 0)
-      html.raw(" ").element("span", fmt::format("{} of {} timings unreliable", timings.unreliable, timings.all),
-                            "class=\"doubt\"");
+    if (const std::string unreliable = unreliable_text(report.cases); !unreliable.empty())
+      html.raw(" ").element("span", unreliable, "class=\"doubt\"");
     html.raw("</p>\n");
     add_counts(html, totals);
     add_warnings(html, report, totals);
@@ -179,11 +163,32 @@ void add_facts(Html& html, std::span<const Side> sides) {
   }
 }
 
-bool any_went_wrong(std::span<const Side> sides) {
-  return std::any_of(sides.begin(), sides.end(), [](const Side& side) {
-    return std::any_of(side.report->cases.begin(), side.report->cases.end(),
-                       [](const CaseRecord& record) { return went_wrong(record.verdict); });
-  });
+Entries failures_of(std::span<const Side> sides) {
+  Entries failures;
+  for (const Side& side : sides) {
+    for (const CaseRecord& record : side.report->cases) {
+      if (went_wrong(record.verdict)) failures.push_back({&side, &record});
+    }
+  }
+  return failures;
+}
+
+void add_first_failures(Html& html, std::span<const Entry> failures) {
+  html.raw("<h2>Failed cases</h2>\n");
+  if (failures.empty()) {
+    html.raw("<p>Nothing failed.</p>\n");
+    return;
+  }
+  html.raw("<ul>\n");
+  for (const Entry& failure : failures.first(std::min(failures.size(), most_failures_named))) {
+    html.raw("<li>").element("b", spaced(verdict_word(failure.record->verdict)), "class=\"tag\"").raw(" ");
+    if (!failure.side->letter.empty()) html.text(failure.side->letter).raw(" ");
+    html.raw("<code>").id(failure.record->key()).raw("</code> ");
+    html.element("span", shortened(failure.record->reason, most_reason_bytes)).raw("</li>\n");
+  }
+  html.raw("</ul>\n");
+  if (failures.size() > most_failures_named)
+    html.raw(fmt::format("<p><a href=\"#failures\">and {} more</a></p>\n", failures.size() - most_failures_named));
 }
 
 namespace {
@@ -226,32 +231,27 @@ void add_places(Html& html, const Parity& parity) {
 
 }  // namespace
 
-void add_failures(Html& html, std::span<const Side> sides) {
-  std::size_t in_full = 0;
-  std::size_t all = 0;
-  for (const Side& side : sides) {
-    for (const CaseRecord& record : side.report->cases) {
-      if (!went_wrong(record.verdict) || ++all > most_failures_in_full) continue;
-      ++in_full;
-      html.raw("<article class=\"failure\">\n<h3>").element("b", spaced(verdict_word(record.verdict)), "class=\"tag\"");
-      html.raw(" <code>").id(record.key()).raw("</code></h3>\n<dl>\n");
-      if (!side.letter.empty()) html.element("dt", "report").element("dd", side.name);
-      for (const auto& [title, text] : failure_facts(record)) {
-        html.element("dt", title).raw("<dd>");
-        if (title == "rerun") {
-          html.element("code", text, "class=\"rerun\"");
-        } else {
-          html.text(text);
-        }
-        html.raw("</dd>\n");
+void add_failures(Html& html, std::span<const Entry> failures) {
+  for (const auto& [side, record] : failures.first(std::min(failures.size(), most_failures_in_full))) {
+    html.raw("<article class=\"failure\">\n<h3>").element("b", spaced(verdict_word(record->verdict)), "class=\"tag\"");
+    html.raw(" <code>").id(record->key()).raw("</code></h3>\n<dl>\n");
+    if (!side->letter.empty()) html.element("dt", "report").element("dd", side->name);
+    for (const auto& [title, text] : failure_facts(*record)) {
+      html.element("dt", title).raw("<dd>");
+      if (title == "rerun") {
+        html.element("code", text, "class=\"rerun\"");
+      } else {
+        html.text(text);
       }
-      html.raw("</dl>\n");
-      add_places(html, record.parity);
-      html.raw("</article>\n");
+      html.raw("</dd>\n");
     }
+    html.raw("</dl>\n");
+    add_places(html, record->parity);
+    html.raw("</article>\n");
   }
-  if (in_full < all)
-    html.element("p", fmt::format("{} more are in the table of all cases.", all - in_full), "class=\"note\"");
+  if (failures.size() > most_failures_in_full)
+    html.element("p", fmt::format("{} more are in the table of all cases.", failures.size() - most_failures_in_full),
+                 "class=\"note\"");
 }
 
 }  // namespace gpubench::page

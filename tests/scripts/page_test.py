@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Opens report pages in headless Chromium with the network blocked: page_test.py SOURCE_DIR [--written-by PROGRAM | PAGE.html...]
 
-With pages, each of them must ask for nothing but itself, say nothing to the console, fit into 320 pixels, look different
-in the dark, print, and show the same charts with scripts blocked. Without, the checks themselves are tried: on a page made of the golden charts, which must pass, and on pages with one fault each, which must be told. Exit code 77: no Chromium.
+With pages, each of them must ask for nothing but itself, say nothing to the console, fit into 320 pixels, begin with a
+summary of one screen, look different in the dark, print, and show the same charts with scripts blocked. Without, the checks themselves are tried: on a page made of the golden charts, which must pass, and on pages with one fault each, which must be told. Exit code 77: no Chromium.
 """
 import hashlib
 import re
@@ -61,6 +61,10 @@ def faults(chromium, page):
         width = chromium.evaluate("document.documentElement.scrollWidth")
         if not width <= view["width"]:
             found.append(f"{view}: is {width} pixels wide")
+    chromium.emulate(width=1280, height=800)
+    chromium.open(page)
+    if chromium.evaluate("document.querySelector('#summary')?.getBoundingClientRect().bottom > 800"):
+        found.append("its summary takes more than one screen")
     # Still printing: a heading begins a page with its charts, a chart fits below it, the table of cases is there.
     chromium.emulate(width=794, media="print")
     chromium.open(page)
@@ -105,6 +109,7 @@ WRONG = {
     "asks for file:": '<img alt="" src="file:///nonexistent.png">',
     "says console.log: one": "<script>console.log('one')</script>",
     "says exception": "<script>throw new Error('two')</script>",
+    "its summary takes more than one screen": '<section id="summary">x</section>',
     "is 500 pixels wide": '<div style="width:488px">x</div>',
     "prints a heading that can stand alone": '<section><h2>x</h2><div class="figures">x</div></section>',
     "does not print its cases": '<style>@media print{.cases{display:none}}</style><div class="cases"><table><tbody><tr><td>x</td></tr></tbody></table></div>',

@@ -52,7 +52,9 @@ TEST(Document, TheVerdictIsAWordWithItsCounts) {
   const std::string bad = page_of(made_report({made_gemm(100), with_verdict(made_gemm(200), Verdict::fail, "wrong"),
                                                with_verdict(made_gemm(300), Verdict::unsupported, "no bf16 here")}));
   EXPECT_TRUE(holds(bad, "<b>FAIL</b> <span>1 of 3 cases passed</span>"));
+  EXPECT_TRUE(holds(bad, "<b>1</b> fail</li>"));
   EXPECT_TRUE(holds(bad, "<b>1</b> unsupported"));
+  EXPECT_FALSE(holds(good, "class=\"counts\""));
   Report interrupted = made_report({made_gemm(100)});
   interrupted.run.complete = false;
   EXPECT_TRUE(holds(page_of(interrupted), "<b>INCOMPLETE</b>"));
@@ -100,6 +102,23 @@ TEST(Document, AllIdsAreDifferent) {
   }
   EXPECT_GT(found, 20U);
   EXPECT_EQ(ids.size(), found);
+}
+
+TEST(Document, EverySectionBelowTheSummaryIsInTheNavigation) {
+  const std::string page = page_of(large_report(200));
+  std::vector<std::string> sections, links;
+  const auto collect = [&](const std::string& before, std::vector<std::string>& found) {
+    for (std::size_t at = page.find(before); at != std::string::npos; at = page.find(before, at + 1)) {
+      const std::size_t from = at + before.size();
+      found.push_back(page.substr(from, page.find('"', from) - from));
+    }
+  };
+  collect("<section id=\"", sections);
+  collect("<li><a href=\"#", links);
+  ASSERT_FALSE(sections.empty());
+  EXPECT_EQ(sections.front(), "summary");
+  sections.erase(sections.begin());
+  EXPECT_EQ(sections, links);
 }
 
 TEST(Document, NothingOutsideIsNamed) {
@@ -179,12 +198,12 @@ TEST(Document, SeveralReportsAreNamedByDeviceAndDateAndDifferencesAreMarked) {
       holds(page, "<th scope=\"row\">name</th><td>A Device</td><td>Another Device</td><td class=\"differs\">differs"));
 }
 
-TEST(Document, APageOfSeveralReportsBeginsWithTheirRatios) {
+TEST(Document, RatiosOfSeveralReportsFollowTheSummary) {
   const std::vector<Report> reports{made_report({made_gemm(100)}), made_report({made_gemm(100)})};
   const std::string page = report_page(reports);
   const std::size_t ratios = page.find("<h2>How much faster</h2>");
   ASSERT_NE(ratios, std::string::npos);
-  EXPECT_LT(ratios, page.find("<section id=\"verdict\""));
+  EXPECT_GT(ratios, page.find("<nav "));
   EXPECT_LT(ratios, page.find("<section id=\"speed\""));
   EXPECT_FALSE(holds(page_of(reports[0]), "How much faster"));
 }
@@ -200,12 +219,14 @@ TEST(Document, ALabelStandsBesideTheLetterOfItsReport) {
   EXPECT_FALSE(holds(page, "<b>after</b>"));
 }
 
-TEST(Document, AGoodRunWithUnreliableTimingsSaysSoBesideItsVerdict) {
+TEST(Document, APassWithUnreliableTimingsShowsHowManyAndWhy) {
   CaseRecord unsure = made_gemm(200);
   unsure.summary.ci95_high_ns = 2e6;
   const std::string page = page_of(made_report({made_gemm(100), unsure}));
   EXPECT_TRUE(
-      holds(page, "<b>PASS</b> <span>2 of 2 cases passed</span> <span class=\"doubt\">1 of 2 timings unreliable"));
+      holds(page,
+            "<b>PASS</b> <span>2 of 2 cases passed</span> <span class=\"doubt\">1 of 2 timings unreliable: rounds "
+            "differ too much; --preset normal runs more of them</span>"));
   EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "timings unreliable"));
 }
 
