@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""LICENSE, CITATION.cff, SECURITY.md and README.md say what holds: documents_test.py SOURCE_DIR VERSION"""
+"""LICENSE, CITATION.cff and the Markdown files are correct: documents_test.py SOURCE_DIR VERSION"""
 import re
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -26,6 +27,47 @@ def read_cff(text):
         else:
             raise ValueError(f"not understood: {line}")
     return members
+
+
+def markdown_files(root):
+    """The project's own Markdown files: not those of build folders or fetched packages."""
+    folders = [root / name for name in ("harness", "reference", "results", "scripts", "suites", "tests")]
+    return sorted([*root.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))])
+
+
+def without_code_blocks(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+
+
+def anchors_of(text):
+    """The anchors of a file's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", without_code_blocks(text), re.M)
+    plain = (re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def broken_references(root):
+    """Every link, and every path in backticks, of a Markdown file below `root` that leads nowhere, as "file: target"."""
+    tops = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith((".", "build"))}
+    broken = []
+    for path in markdown_files(root):
+        text = without_code_blocks(path.read_text(encoding="utf-8"))
+        prose = re.sub(r"`[^`\n]*`", "", text)
+        defined = dict(re.findall(r"^\[([^\]]+)\]: (\S+)$", prose, re.M))
+        used = re.findall(r"(?<!\])\[([^\[\]\n]+)\](?:\[([^\[\]\n]+)\])?(?![(:\w])", prose) if defined else []
+        targets = re.findall(r"\]\(([^)\s]+)\)", text) + list(defined.values())
+        broken += [f"{path.relative_to(root)}: [{name or label}]" for label, name in used if (name or label) not in defined]
+        for target in targets:
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            file = (path.parent / name).resolve() if name else path
+            if not file.exists() or anchor and anchor not in anchors_of(file.read_text(encoding="utf-8")):
+                broken.append(f"{path.relative_to(root)}: {target}")
+        for word in re.findall(r"`([\w.-]+/[\w./-]*)[^`\n]*`", text):
+            if word.partition("/")[0] in tops and not any(root.glob(word.rstrip("/") + "*")):  # a name without its suffix is fine
+                broken.append(f"{path.relative_to(root)}: `{word}`")
+    return broken
 
 
 class Documents(unittest.TestCase):
@@ -53,6 +95,25 @@ class Documents(unittest.TestCase):
         self.assertTrue(any(line.startswith("scripts/run ") for line in first_screen))
         for name in ("LICENSE", "SECURITY.md", "CITATION.cff"):
             self.assertIn(f"]({name})", text_of("README.md"))
+
+    def test_the_readme_fits_its_size_and_width(self):
+        text = text_of("README.md")
+        self.assertLessEqual(len(text.encode()), 12 * 1024)
+        self.assertLessEqual(len(text.splitlines()), 250)
+        self.assertEqual([line for line in text.splitlines() if len(line) > 100], [])
+
+    def test_every_link_and_path_in_markdown_leads_somewhere(self):
+        self.assertEqual(broken_references(source), [])
+
+    def test_a_broken_link_anchor_name_or_path_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "harness").mkdir()
+            (root / "harness/README.md").write_text("# A title: `x`, y\n[up](../README.md#top) [no](../none.md)\n")
+            (root / "README.md").write_text("# Top\n[in](harness/README.md#a-title-x-y) [no](harness/README.md#no) [at] [it][at]\n[lost] [it][gone]\n"
+                                            "`harness/none.h` `harness/README.md` `build/any`\n```\n[a](b) `harness/c`\n```\n\n[at]: harness\n")
+            self.assertEqual(broken_references(root), ["README.md: [lost]", "README.md: [gone]", "README.md: harness/README.md#no", "README.md: `harness/none.h`",
+                                                       "harness/README.md: ../none.md"])
 
     def test_the_program_does_nothing_that_security_says_it_never_does(self):
         # A network, a shell or another program, rights; and settings of a GPU, which are looked up by name.
