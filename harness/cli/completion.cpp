@@ -146,7 +146,7 @@ std::string zsh(std::span<const std::string> suites) {
       "\"${fpath[1]}/_gpubench\"\n_gpubench() {\n"
       "  local verb=run\n  local -a verbs flags\n  verbs=(\n";
   for (const VerbInfo& verb : verbs()) {
-    if (!verb.hidden) text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", verb.name, verb.description)));
+    if (!verb.hidden) text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", verb.name, verb.summary)));
   }
   text +=
       "  )\n  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n    _describe verb verbs\n    return\n  fi\n"
@@ -212,7 +212,7 @@ complete -c gpubench -f
 )";
   for (const auto& [verb, flags, argument] : completed_verbs(suites)) {
     text += fmt::format("complete -c gpubench -n __fish_use_subcommand -a {} -d {}\n", verb->name,
-                        fish_text(verb->description));
+                        fish_text(verb->summary));
     for (const Flag& flag : flags) text += fish_rule(*verb, flag);
     if (argument.value == ValueKind::file)
       text += fmt::format("complete -c gpubench -n '__gpubench_verb {}' -F\n", verb->name);

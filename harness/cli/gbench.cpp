@@ -26,9 +26,8 @@ namespace {
 constexpr std::string_view usage =
     "gpubench-gbench: gpubench's cases through Google Benchmark\n"
     "usage: gpubench-gbench [flags of gpubench run] [--benchmark_<flag>=<value> ...]\n\n"
-    "gpubench help run tells the former: --suite, --tier, --filter, --precision, --ranks, --device, --preset, "
-    "--check,\n"
-    "--seed, --pin and the others that choose and measure. The latter:\n\n";
+    "gpubench run --help-all lists the flags that select and measure: --suite, --tier, --filter, --precision,\n"
+    "--ranks, --device, --preset, --check, --seed, --pin and others. Flags of Google Benchmark:\n\n";
 
 bool is_librarys(std::string_view word) { return word.starts_with("--benchmark_") || word.starts_with("--v="); }
 

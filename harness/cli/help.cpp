@@ -125,7 +125,7 @@ std::string_view brief_text(const Flag& flag) {
 }
 
 // Of a verb with many flags eight: its own first (all of them unless some have a brief text), then those of run that
-// have one.
+// have one. A flag that run has under the same name with another brief text counts as own.
 std::vector<Flag> common_flags(Verb verb) {
   constexpr std::size_t most = 8;
   std::vector<Flag> flags = flags_of(verb);
@@ -133,8 +133,9 @@ std::vector<Flag> common_flags(Verb verb) {
   if (flags.size() <= most) return flags;
   const std::vector<Flag> of_run = flags_of(Verb::run);
   const auto is_own = [&of_run, verb](const Flag& flag) {
-    return verb != Verb::run &&
-           std::ranges::none_of(of_run, [&flag](const Flag& one) { return one.long_name == flag.long_name; });
+    return verb != Verb::run && std::ranges::none_of(of_run, [&flag](const Flag& one) {
+             return one.long_name == flag.long_name && one.brief == flag.brief;
+           });
   };
   const auto is_brief = [](const Flag& flag) { return !flag.brief.empty(); };
   const bool chosen = std::ranges::any_of(flags, [&](const Flag& flag) { return is_own(flag) && is_brief(flag); });
@@ -256,7 +257,7 @@ constexpr std::string_view of_compare = R"(  gpubench compare old/report.json ne
 constexpr std::string_view of_gate =
     R"(  gpubench gate --baseline a*.json --candidate b*.json            three reports a side or more
   gpubench gate --baseline a.json --candidate b.json --noise .    one each, after gpubench calibrate
-  gpubench gate --baseline gpubench-baselines/main.json --candidate b*.json --junit gate.xml --github
+  gpubench gate --baseline gpubench-baselines/main.json --candidate b*.json --github
 )";
 
 constexpr std::string_view of_calibrate =
@@ -267,8 +268,8 @@ constexpr std::string_view of_calibrate =
 
 constexpr std::string_view of_tune_batch =
     R"(  gpubench tune-batch gpt2_train_step --precision bf16
-  gpubench tune-batch llama_block --tier standard --budget 600 --json tuned.json --svg curve.svg -o tuned.html
   gpubench tune-batch conv2d_forward --axis h=56 --axis w=56 --dry-run   by plan alone
+  gpubench tune-batch llama_block --tier standard --budget 600 --json tuned.json --svg curve.svg -o tuned.html
 )";
 
 constexpr std::string_view of_baseline = R"(  gpubench baseline save main run1.json run2.json run3.json
@@ -298,7 +299,7 @@ constexpr std::string_view of_determinism = R"(  gpubench determinism
 
 constexpr std::string_view of_soak = R"(  gpubench soak
   gpubench soak --minutes 480 --journal night.jsonl --json night.json
-  gpubench soak --read night.jsonl --svg night.svg      what it had noted down, also where it was killed
+  gpubench soak --read night.jsonl --svg night.svg      sums up a soak that ended or was killed
   gpubench soak --suite gemm,attention --tier quick --minutes 60
   gpubench soak --devices 8 --minutes 60
 )";
@@ -310,20 +311,20 @@ constexpr std::string_view of_learn = R"(  gpubench learn
 )";
 
 constexpr std::string_view of_predict = R"(  gpubench predict
+  gpubench predict --model llama3-8b --gpus 8..128:x2 --from report.json
   gpubench predict --model llama3-405b --gpus 512..16384:x2 --parallel tp=8,pp=8,cp=2,vp=8 --global-batch 2048 --measured 512:1152=55.1,2048:1152=14.2
   gpubench predict --model llama3-70b --gpus 64..2048:x2 --parallel tp=4,pp=4,vp=5 --rate 520 --tokens 15e12 --price-per-hour 2.49
   gpubench predict --model llama3-70b --gpus 512..32768:x4 --parallel tp=8,pp=2 --rate 400 --network 3072:50,7.1
-  gpubench predict --model llama3-8b --gpus 8..128:x2 --from report.json
 )";
 
 constexpr std::string_view of_simulate = R"(  gpubench simulate transformer/gpt2_train_step --ranks 8,64,1024
+  gpubench simulate transformer/gpt2_train_step --ranks 8,64 --from report.json
   gpubench simulate transformer/llama_train_step --axis layers=8 --axis micro=16 --parallel dp=8,pp=8 --parallel dp=32,tp=2
   gpubench simulate transformer/gpt2_train_step --ranks 64 --slow 5=1.1 --network 25
   gpubench simulate transformer/gpt2_train_step --ranks 64 --stop 5=0.001
   gpubench simulate transformer/gpt2_train_step --ranks 64 --slow-link 5=2
   gpubench simulate transformer/gpt2_train_step --ranks 64 --cut 5=0.0001
   gpubench simulate transformer/llama_train_step --parallel dp=16,tp=2 --oversubscribe 4
-  gpubench simulate transformer/gpt2_train_step --ranks 8,64 --from report.json
 )";
 
 constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/20261121T042311Z/report.json
@@ -333,14 +334,14 @@ constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/202
 constexpr std::string_view of_report =
     R"(  gpubench report gpubench-out/20261121T042311Z/report.json      report.html beside it
   gpubench report a100/report.json h200/report.json -o both.html
-  gpubench report old.json new.json -o both.html --label A=before --label B=after
+  gpubench report old.json new.json --label A=before --label B=after
   gpubench report report.json --svg charts --price-per-hour 2.49
 )";
 
 constexpr std::string_view of_export = R"(  gpubench export --format csv report.json > report.csv
-  gpubench export --format gbench report.json -o new.json && compare.py benchmarks old.json new.json
+  gpubench export --format gbench report.json -o new.json      for compare.py benchmarks old.json new.json
   gpubench export --format report --anonymize report.json -o shared.json
-  gpubench export --format prometheus report.json -o /var/lib/node_exporter/gpubench.prom
+  gpubench export --format prometheus report.json -o gpubench.prom      for node_exporter
 )";
 
 constexpr std::string_view of_completion =

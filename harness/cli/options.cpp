@@ -282,8 +282,8 @@ class CommandLine {
     const std::string flag = word.substr(0, word.find('='));
     std::string hint = did_you_mean(flag, known);
     if (hint.empty()) hint = verbs_with(flag, suites);
-    throw UsageError(
-        fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb_), hint, name(verb_)));
+    throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench {} --help-all", visible(flag), name(verb_),
+                                 hint, name(verb_)));
   }
 
   Verb verb_;

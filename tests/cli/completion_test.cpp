@@ -154,6 +154,16 @@ TEST(Completion, IsPrintedForTheShellThatIsNamed) {
   EXPECT_EQ(cli.run({"completion"}), 2);
 }
 
+TEST(Completion, ShowsTheSummaryOfEveryVerb) {
+  for (const VerbInfo& verb : verbs()) {
+    if (verb.hidden) continue;
+    ASSERT_FALSE(verb.summary.empty()) << verb.name;
+    const std::string_view summary = verb.summary.substr(0, verb.summary.find('\''));  // which shells escape
+    EXPECT_THAT(completion_text(Shell::zsh, suites), HasSubstr(fmt::format("'{}:{}", verb.name, summary)));
+    EXPECT_THAT(completion_text(Shell::fish, suites), HasSubstr(fmt::format("-a {} -d '{}", verb.name, summary)));
+  }
+}
+
 TEST(ManualPage, HoldsEveryFlagThatHelpShows) {
   std::string page = manual_page("0.0.0");
   for (std::size_t at = page.find("\\-"); at != std::string::npos; at = page.find("\\-", at)) page.erase(at, 1);

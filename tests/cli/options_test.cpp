@@ -150,7 +150,7 @@ TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
   EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
   EXPECT_THAT(refusal({"doctor", "--suite", "gemm"}), HasSubstr("unknown flag '--suite' of doctor"));
   EXPECT_THAT(refusal({"compare", "--price-per-hour", "2"}),
-              HasSubstr("of compare; predict, report have it; see gpubench help"));
+              HasSubstr("of compare; predict, report have it; see gpubench compare --help-all"));
   EXPECT_THAT(refusal({"-z"}), HasSubstr("unknown flag '-z'"));
   EXPECT_THAT(refusal({""}), HasSubstr("unknown verb ''"));
   EXPECT_THAT(refusal({"--suite", "gemm", "list"}), HasSubstr("a verb comes first"));
@@ -334,8 +334,11 @@ TEST(HelpText, OfEveryVerbFitsAScreenAndTheRestIsInHelpAll) {
   for (const VerbInfo& verb : verbs()) {
     if (verb.hidden) continue;
     for (const int width : {80, 100}) {
-      EXPECT_LE(lines_of(help_text(verb.name, width)).size(), 40U) << verb.name;
-      EXPECT_LE(lines_of(help_text("", width)).size(), 40U);
+      for (const std::string_view subject : {verb.name, std::string_view()}) {
+        const std::vector<std::string> lines = lines_of(help_text(subject, width));
+        EXPECT_LE(lines.size(), 40U) << subject;
+        for (const std::string& line : lines) EXPECT_LE(line.size(), static_cast<std::size_t>(width)) << line;
+      }
     }
     for (const Flag& flag : flags_of(verb.verb)) {
       if (!flag.is_visible()) continue;
@@ -358,6 +361,12 @@ TEST(HelpText, OfRunHasEightFlagsAndTwoExamples) {
               ElementsAre("--suite", "--tier", "--filter", "--precision", "--ranks", "--device", "--check", "--out"));
   EXPECT_EQ(examples, 2);
   EXPECT_EQ(lines.back(), "gpubench run --help-all shows all flags and examples");
+}
+
+TEST(HelpText, OfVerbsWithManyFlagsBeginsWithTheirOwn) {
+  EXPECT_THAT(help_text("simulate", 80), HasSubstr("flags\n  --ranks N,...           numbers of ranks, up to 4096"));
+  EXPECT_THAT(help_text("predict", 80), HasSubstr("flags\n  --model NAME"));
+  EXPECT_THAT(help_text("soak", 80), HasSubstr("flags\n  --minutes N"));
 }
 
 // Commands to copy are not broken; nor are words.
