@@ -108,5 +108,14 @@ TEST(SoakVote, SaysWhereTheJudgedLaunchIsTheWrongOne) {
   EXPECT_THAT(vote.diverged(0, {1.0, 99, "case", "", {1, 2}}), IsEmpty()) << "no such epoch";
 }
 
+TEST(SoakVote, OthersThatDisagreeCallNoJudgedLaunchWrong) {
+  SoakVote vote = alike(3);
+  (void)vote.judged(0, left(1, 7));
+  (void)vote.judged(1, left(1, 2));
+  (void)vote.judged(2, left(1, 3));
+  EXPECT_THAT(vote.diverged(0, {1.0, 3, "case", "", {1, 2}}), IsEmpty());
+  EXPECT_THAT(vote.diverged(0, {1.0, 3, "case", "", {1, 3}}), IsEmpty());
+}
+
 }  // namespace soak_vote_test
 }  // namespace gpubench
