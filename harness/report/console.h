@@ -77,6 +77,9 @@ struct RowLayout {
 [[nodiscard]] RowLayout row_layout(const std::string& device_kind, std::span<const Case> cases,
                                    const ConsoleStyle& style);
 
+/// "gpt2_train_step f32/recompute x2 @mine b=4": what an id says, without its suite and with the layout's sizes alone.
+[[nodiscard]] std::string row_name(const CaseRecord& record, const RowLayout& layout);
+
 /// One prefix for all rates of a unit: 'G' for B/s and FLOP/s (on GPUs 'T'), 'k' for tokens/s and the like.
 [[nodiscard]] char rate_prefix(std::string_view unit, std::string_view device_kind);
 /// A rate with its layout's prefix. Not escaped.
@@ -147,8 +150,7 @@ struct Ending {
                                        const ConsoleStyle& style);
 
 /// A table of the passing steps of several ranks: rate, efficiency against one rank, exposed communication and how late
-/// the slowest rank is. Empty where there are none, and without virtual ranks, whose figures say nothing of devices. A
-/// list where a terminal is too narrow for the table.
+/// the slowest rank is. Empty where there are none, and without virtual ranks, whose figures say nothing of devices.
 [[nodiscard]] std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style = {},
                                        const RowLayout& layout = {});
 

@@ -91,14 +91,14 @@ std::string narrow_lines(const RowCells& cells, const RowLayout& layout, const C
   return text;
 }
 
-// "gpt2_train_step f32/recompute x2 @mine b=4": what an id says, without its suite and with `sizes` alone. Each part is
-// made visible by itself, since what follows a blank may begin a line.
-std::string name_of_row(const Case& c, const std::string& sizes) {
+// row_name() of a case with that key. Each part is made visible by itself, since what follows a blank may begin a line.
+std::string name_of_row(const Case& c, const std::string& key, const RowLayout& layout) {
   std::string text = visible(c.workload) + " " + visible(c.recipe);
   for (const std::string& mode : c.modes) text += "/" + visible(mode);
   if (c.ranks > 1) text += fmt::format(" x{}", c.ranks);
   if (!c.contender.empty()) text += " @" + visible(c.contender);
-  return text + (sizes.empty() ? "" : " " + visible(sizes));
+  const auto sizes = layout.sizes.find(key);
+  return text + (sizes == layout.sizes.end() || sizes->second.empty() ? "" : " " + visible(sizes->second));
 }
 
 /// A row's case: its name and label, from column `before` on, or in lines below where there is no room.
@@ -108,10 +108,9 @@ struct RowCase {
   bool whole = true;  ///< the name is not cut
 };
 
-RowCase case_of_row(const Case& c, const std::string& sizes, int before, const ConsoleStyle& style) {
+RowCase case_of_row(const Case& c, const std::string& name, int before, const ConsoleStyle& style) {
   constexpr int least_label = 6;  // of a label, on the name's line
   const int width = width_of(style);
-  const std::string name = name_of_row(c, sizes);
   const bool beside = before + columns(name) <= width;
   const int start = beside ? before : 2;
   const std::string shown = clipped(name, width - start, style);
@@ -184,12 +183,14 @@ std::string rate_cell(const CaseRecord& record, const RowLayout& layout) {
                  rate_text(record.derived.headline, record.derived.headline_unit, layout));
 }
 
+std::string row_name(const CaseRecord& record, const RowLayout& layout) {
+  return name_of_row(record.c, record.key(), layout);
+}
+
 RowLayout row_layout(const std::string& device_kind, std::span<const Case> cases, const ConsoleStyle& style) {
   RowLayout layout{device_kind == "cuda" ? ShareColumn::of_peak : ShareColumn::of_best, device_kind};
   const auto shown = [&](const Case& c) {
-    const auto sizes = layout.sizes.find(c.key());
-    const std::string& text = sizes == layout.sizes.end() ? std::string() : sizes->second;
-    return c.suite + "\n" + case_of_row(c, text, columns_before_case(layout), style).text;
+    return c.suite + "\n" + case_of_row(c, name_of_row(c, c.key(), layout), columns_before_case(layout), style).text;
   };
   for (const auto& [text, alike] : grouped(cases, shown)) {
     if (alike.size() == 1) continue;
@@ -218,9 +219,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, con
   const int width = width_of(style);
   const int before = columns(columns_of_row(cells, layout, {})) + 2;
   const bool wide = before <= width;
-  const auto sizes = layout.sizes.find(record.key());
-  const RowCase row =
-      case_of_row(record.c, sizes == layout.sizes.end() ? "" : sizes->second, wide ? before : width + 1, style);
+  const RowCase row = case_of_row(record.c, row_name(record, layout), wide ? before : width + 1, style);
   std::string text = (wide ? columns_of_row(cells, layout, style) : narrow_lines(cells, layout, style)) + row.text;
   if (!record.summary.flags.empty()) {
     const std::string flags = fmt::format("[{}]", visible(joined(record.summary.flags)));

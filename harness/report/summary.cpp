@@ -53,16 +53,6 @@ std::string exposed_cell(const CaseRecord& record) {
   return record.derived.ranks->exposed_communication ? share_or_unknown(sure_exposed(record)) : "-";
 }
 
-int widest_line(std::string_view text) {
-  int widest = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    widest = std::max(widest, columns(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return widest;
-}
-
 }  // namespace
 
 Tone tone_of(Verdict verdict) {
@@ -169,33 +159,23 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
 }
 
 std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style, const RowLayout& layout) {
-  TextTable table({{"ranks", Align::right},
+  TextTable table({{"case"},
                    {"rate", Align::right},
                    {"efficiency", Align::right},
                    {"exposed", Align::right},
-                   {"slowest", Align::right},
-                   {"case"}});
-  std::string list;
+                   {"slowest", Align::right}});
+  bool any = false;
   for (const CaseRecord& record : records) {
     // A collective alone has nothing to be compared with, and nothing to hide behind.
     if (record.verdict != Verdict::pass || !record.derived.ranks || record.derived.collective) continue;
     if (record.c.has_mode("virtual")) continue;
-    const RankSpread& ranks = *record.derived.ranks;
-    const std::string rate = rate_cell(record, layout);
-    const std::string efficiency = efficiency_cell(record, records);
-    const std::string exposed = exposed_cell(record);
-    const std::string late = fmt::format("+{:.1f}%", 100.0 * ranks.straggler);
-    const std::string id = visible(record.id.substr(0, record.id.rfind("/x")));
-    table.add({fmt::format("{}", record.c.ranks), rate, efficiency, exposed, late, id});
-    list += id + "\n  " +
-            fitted(fmt::format("{} ranks, {}, efficiency {}, exposed {}, slowest {}", record.c.ranks, rate, efficiency,
-                               exposed, late),
-                   style.width, 2) +
-            "\n";
+    const bool needs_id = style.verbosity > 0 || layout.alike.contains(record.key());
+    table.add({needs_id ? record.key() : row_name(record, layout), rate_cell(record, layout),
+               efficiency_cell(record, records), exposed_cell(record),
+               fmt::format("+{:.1f}%", 100.0 * record.derived.ranks->straggler)});
+    any = true;
   }
-  if (list.empty()) return "";
-  const std::string rows = table.text();
-  const bool fits = style.width == 0 || widest_line(rows) <= style.width;
+  if (!any) return "";
   constexpr int usual_width = 92;
   return wrap(
              "Scaling. Each rank has the work that one has alone; in steps named strong, shared, stages and sequences, "
@@ -203,7 +183,7 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
              "where that ran too; exposed: communication that computing does not hide; slowest: how late the last rank "
              "is. Unknown: the timings are too unsure to tell.",
              width_up_to(usual_width, style), 0) +
-         "\n" + (fits ? rows : list) + "\n";
+         "\n" + table.text(style) + "\n";
 }
 
 std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style,
