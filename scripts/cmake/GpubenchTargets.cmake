@@ -46,11 +46,10 @@ function(gpubench_optimization name release_level)
   endif()
 endfunction()
 
-# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | READS] [UNITY_BATCH n]): a part of the program. What READS
-# reports of a hundred megabytes is not optimized under sanitizers, and in full in the program. LINK is PRIVATE
-# on purpose: a part sees only what it names (CONTRIBUTING.md: what may include what).
+# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES] [UNITY_BATCH n]): a part of the program.
+# LINK is PRIVATE on purpose: a part sees only what it names (CONTRIBUTING.md: what may include what).
 function(gpubench_library name)
-  cmake_parse_arguments(ARG "HARDLY_COMPUTES;READS" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HARDLY_COMPUTES" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   if(NOT ARG_SOURCES)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE gpubench_flags ${ARG_PUBLIC_LINK})
@@ -63,8 +62,6 @@ function(gpubench_library name)
   target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
   if(ARG_HARDLY_COMPUTES)
     gpubench_optimization(${name} -O1)
-  elseif(ARG_READS)
-    gpubench_optimization(${name} -O3)
   endif()
 endfunction()
 
