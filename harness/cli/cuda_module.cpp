@@ -207,6 +207,8 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     entry.has_virtual_ranks = true;
     entry.take_share = [file](Processes& processes) { return share_of(module_at(file), processes); };
     entry.process_stall_limit_s = 120.0;  // cuDNN compiles attention, and NCCL connects hosts
+    entry.plan_limit_s = 120.0;
+    entry.plan_s = 1.9;  // what cuDNN 9 takes on a core for a convolution with its sums; not yet measured on a GPU
     entry.libraries = [file] {
       make_nccl_findable();
       std::vector<ModuleReport> reports;

@@ -67,6 +67,11 @@ struct BackendEntry {
   /// One of several processes that comes no further for so long is lost. What it does of its own counts: making plans,
   /// meeting its peers.
   double process_stall_limit_s = 15.0;
+  /// Planning an op, or trying one candidate for it, may take so long without a sign of life.
+  double plan_limit_s = 30.0;
+  /// What planning takes for an op that computes more than it moves, as candidates are built, tried and timed; 0 where
+  /// that is lost in the rest, as on a CPU (0.5 s for the 42 smoke cases of gemm, conv and transformer).
+  double plan_s = 0.0;
   bool has_virtual_ranks = false;  ///< several of its ranks can share one device
   /// Finds out what processes that open the backend would otherwise each find out, and leaves it in the environment of
   /// children. Called before one is started; throws BackendError. No function: there is nothing.

@@ -1,9 +1,11 @@
 #include "harness/cli/estimate.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "harness/core/recipe.h"
+#include "harness/core/tuning_cache.h"
 #include "harness/measure/protocol.h"
 #include "harness/parity/textbook_outputs.h"
 #include "harness/run/check.h"
@@ -35,6 +37,7 @@ struct Work {
   double output_bytes = 0.0;
   double textbook_flop = 0.0;  // of judging everything once
   int ops = 0;
+  std::set<std::string> products{};  // of which libraries have several algorithms; equal ones share a choice
 };
 
 Work work_of(const PlannedCase& planned, const Protocol& protocol, int cores) {
@@ -50,6 +53,7 @@ Work work_of(const PlannedCase& planned, const Protocol& protocol, int cores) {
     work.run_s += op_s + launch_s;
     work.alone_s += 2.0 * op_s + 3.0 * rounding_of_batches * protocol.min_sample_s;
     work.textbook_flop += textbook_flop(program, op);
+    if (cost.flop > cost.bytes) work.products.insert(choice_key(op, specs_of_call(program, op)));
     ++work.ops;
   }
   return work;
@@ -85,8 +89,9 @@ double checking_s(const PlannedCase& planned, const Work& work, const Effort& ef
 Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores) {
   const Protocol& protocol = protocol_of(effort.preset.value_or(preset_of(effort.tier)));
   const Work work = work_of(planned, protocol, cores);
+  const double planning = effort.plan_s * static_cast<double>(work.products.size());
   const double checking = checking_s(planned, work, effort);
-  return {timing_s(work, protocol, planned.c.cache) + checking, checking, planned.bytes};
+  return {planning + checking + timing_s(work, protocol, planned.c.cache), planning, checking, planned.bytes};
 }
 
 std::unordered_map<std::string, ExpectedCase> expected_cases(std::span<const PlannedCase> planned, const Effort& effort,
@@ -95,7 +100,7 @@ std::unordered_map<std::string, ExpectedCase> expected_cases(std::span<const Pla
   std::unordered_map<std::string, ExpectedCase> all;
   for (const PlannedCase& one : planned) {
     const Estimate e = estimate(one, effort, cores);
-    all[one.key()] = {e.checking_s, e.seconds - e.checking_s, rounds};
+    all[one.key()] = {e.checking_s, e.seconds - e.planning_s - e.checking_s, rounds, e.planning_s};
   }
   return all;
 }
@@ -105,6 +110,7 @@ Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, in
   for (const PlannedCase& one : planned) {
     const Estimate e = estimate(one, effort, cores);
     all.seconds += e.seconds;
+    all.planning_s += e.planning_s;
     all.checking_s += e.checking_s;
     all.bytes = std::max(all.bytes, e.bytes);
   }
@@ -120,7 +126,7 @@ constexpr double before_rounds = 0.5;  // of checking; the other half is the rec
 
 double total_s(const std::unordered_map<std::string, ExpectedCase>& cases) {
   double sum_s = 0.0;
-  for (const auto& [id, one] : cases) sum_s += one.checking_s + one.timing_s;
+  for (const auto& [id, one] : cases) sum_s += one.seconds();
   return sum_s;
 }
 
@@ -138,8 +144,10 @@ void Remaining::phase(const std::string& key, std::string_view phase) {
   const auto found = cases_.find(key);
   if (found == cases_.end()) return;
   Followed& one = found->second;
-  const double checked_s = before_rounds * one.expected.checking_s;
-  if (phase == "time") {
+  const double checked_s = one.expected.planning_s + before_rounds * one.expected.checking_s;
+  if (phase == "check") {
+    reach(one, one.expected.planning_s);
+  } else if (phase == "time") {
     // Ops are timed alone after the recheck, which is announced as the same phase: at most all rounds are done by then.
     const int done = std::min(one.rounds_begun++, one.expected.rounds);
     reach(one, checked_s + one.expected.timing_s * done / std::max(1, one.expected.rounds));
@@ -150,7 +158,7 @@ void Remaining::phase(const std::string& key, std::string_view phase) {
 
 void Remaining::finished(const std::string& key) {
   const auto found = cases_.find(key);
-  if (found != cases_.end()) reach(found->second, found->second.expected.checking_s + found->second.expected.timing_s);
+  if (found != cases_.end()) reach(found->second, found->second.expected.seconds());
 }
 
 std::optional<double> Remaining::seconds(double elapsed_s) const {

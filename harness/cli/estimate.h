@@ -20,13 +20,17 @@ struct ExpectedCase {
   double checking_s = 0.0;
   double timing_s = 0.0;
   int rounds = 1;
+  double planning_s = 0.0;
+
+  [[nodiscard]] double seconds() const { return planning_s + checking_s + timing_s; }
 };
 
 /// Of all of them together.
 [[nodiscard]] double total_s(const std::unordered_map<std::string, ExpectedCase>& cases);
 
 struct Estimate {
-  double seconds = 0.0;     ///< timing and checking
+  double seconds = 0.0;     ///< planning, checking and timing
+  double planning_s = 0.0;  ///< of them
   double checking_s = 0.0;  ///< of them
   std::int64_t bytes = 0;   ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
 };
@@ -36,6 +40,7 @@ struct Effort {
   Tier tier;
   std::optional<Preset> preset{};
   CheckMode check = CheckMode::sample;
+  double plan_s = 0.0;  ///< BackendEntry::plan_s
 };
 
 /// From the ops of the case, the protocol of the preset and what a core of a server's processor reaches (estimate.cpp),

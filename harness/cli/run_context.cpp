@@ -105,7 +105,11 @@ std::string tuning_folder(const Options& options, const Environment& environment
 RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
   RunOptions run = options.run;
   run.tier = tier;
-  if (options.deadline_s) run.deadline_floor_s = run.deadline_cap_s = run.opening_deadline_s = *options.deadline_s;
+  if (options.deadline_s) {
+    run.deadline_floor_s = run.deadline_cap_s = run.opening_deadline_s = *options.deadline_s;
+  } else {
+    run.plan_limit_s = device.backend->plan_limit_s;
+  }
   if (run.locked_clock_mhz > 0 && device.word() == "cpu")
     throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");
   run.rerun_prefix = rerun_prefix(options);
@@ -121,7 +125,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
   if (device.backend->open_ranks) {
     run.open_ranks = [open = device.backend->open_ranks, limit_s = device.backend->rank_stall_limit_s,
-                      is_virtual = options.selection.virtual_ranks,
+                      plan_limit_s = device.backend->plan_limit_s, is_virtual = options.selection.virtual_ranks,
                       first = OpenRequest{device.ordinal}](int ranks, const OwnImplementation* under_test) {
       RankSet set = open({ranks, is_virtual, first});
       for (std::unique_ptr<Backend>& one : set.backends) {
@@ -129,7 +133,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
         Backend& inner = *one;
         one = with_implementation(inner, *under_test, std::move(one));
       }
-      return open_rank_group(std::move(set), limit_s);
+      return open_rank_group(std::move(set), limit_s, plan_limit_s);
     };
   }
   return run;

@@ -100,8 +100,9 @@ class Run {
     for (const PlannedCase& planned : plan_) {
       if (!run_options_.finished.contains(planned.key())) left.push_back(planned);
     }
-    const auto expected = expected_cases(left, {tier_, options_.run.preset, options_.run.check}, info_.units);
-    for (const auto& [key, one] : expected) run_options_.expected_s[key] = one.checking_s + one.timing_s;
+    const auto expected =
+        expected_cases(left, {tier_, options_.run.preset, options_.run.check, device_.backend->plan_s}, info_.units);
+    for (const auto& [key, one] : expected) run_options_.expected_s[key] = one.seconds();
     announce(total_s(expected));
     ProgressOptions progress{progress_style(options_, environment_), run_style(options_, Stream::err, environment_),
                              columns_of(Stream::err, environment_), static_cast<int>(left.size())};
@@ -374,7 +375,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     environment.err << "warning: " << sentence << "\n";
   announce_injections(options, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.run.preset, options.run.check},
+    environment.out << plan_text(plan, {selection.tier, options.run.preset, options.run.check, device.backend->plan_s},
                                  environment.host().usable_cpus, console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }

@@ -55,7 +55,7 @@ void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const O
   prepare_for_children(device);
   std::optional<ReportFolder> choices;
   if (places.size() > 1) choices.emplace("", "soak");
-  WorkingChildren children(silence_of(options, cases, environment));
+  WorkingChildren children(silence_of(options, cases, device, environment));
   std::size_t started = 0;
   const auto start = [&] {
     const SoakPlace& place = places[started];

@@ -39,13 +39,15 @@ int work_as_child(const Options& options, const std::function<void(const WorkFin
   return 0;
 }
 
-double silence_of(const Options& options, std::span<const PlannedCase> cases, const Environment& environment) {
+double silence_of(const Options& options, std::span<const PlannedCase> cases, const DeviceChoice& device,
+                  const Environment& environment) {
   if (options.deadline_s) return *options.deadline_s;
-  const Effort effort{options.tier.value_or(Tier::smoke), {}, options.run.check};
+  const Effort effort{options.tier.value_or(Tier::smoke), {}, options.run.check, device.backend->plan_s};
   double longest = 0.0;
   for (const auto& [id, one] : expected_cases(cases, effort, environment.host().usable_cpus))
-    longest = std::max(longest, one.checking_s + one.timing_s);
-  return std::clamp(times_expected * longest, least_silence_s, most_silence_s);
+    longest = std::max(longest, one.seconds());
+  const double least_s = std::max(least_silence_s, device.backend->plan_limit_s);
+  return std::clamp(times_expected * longest, least_s, most_silence_s);
 }
 
 std::vector<std::string> words_of_child(std::span<const std::string> words, const std::string& device,
@@ -74,7 +76,7 @@ std::string do_work(const Options& options, std::span<const std::string> words, 
     return "";
   }
   prepare_for_children(device);
-  WorkingChildren children(silence_of(options, cases, environment));
+  WorkingChildren children(silence_of(options, cases, device, environment));
   children.start(words_of_child(words, device.word(), environment));
   const std::string trouble =
       children

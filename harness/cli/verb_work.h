@@ -41,8 +41,8 @@ struct WorkFinding {
 int work_as_child(const Options& options, const std::function<void(const WorkFindings& findings)>& work);
 
 /// How long a child may say nothing: --deadline, else three times what the longest of the cases should take in a run,
-/// 30 s to 30 min.
-[[nodiscard]] double silence_of(const Options& options, std::span<const PlannedCase> cases,
+/// 30 s (or as long as the device may take to plan an op) to 30 min.
+[[nodiscard]] double silence_of(const Options& options, std::span<const PlannedCase> cases, const DeviceChoice& device,
                                 const Environment& environment);
 
 /// The words of a child on `device` (DeviceChoice::word()).

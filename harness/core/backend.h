@@ -125,6 +125,9 @@ struct PlanOptions {
       remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
   const ResultJudge* judge = nullptr;  ///< judges the results where a plan chooses among several
   bool deterministic = false;          ///< only implementations that give the same bits in every run
+  /// Called before each candidate that a plan is chosen from, since trying them may take minutes; may throw, which ends
+  /// the planning. May be empty.
+  std::function<void()> alive{};
 };
 
 /// A chosen implementation of one op call. Immutable; shared by every Launch bound from it.

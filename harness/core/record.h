@@ -246,8 +246,9 @@ struct CaseRecord {
   std::vector<RoundRecord> rounds;
   Summary summary;
   Derived derived;
-  std::string rerun;     ///< a command line that runs just this case
-  double check_s = 0.0;  ///< wall time spent checking, and timing: what a verdict costs
+  std::string rerun;               ///< a command line that runs just this case
+  std::optional<double> plan_s{};  ///< wall time spent choosing implementations; none before schema 1.14
+  double check_s = 0.0;            ///< the same of checking, and of timing: what a verdict costs
   double time_s = 0.0;
 
   /// Case::key(): of all records of a run, each has its own.

@@ -226,7 +226,7 @@ std::string reason_of(const CaseRecord& record) {
 }
 
 double seconds_of(const CaseRecord& record) {
-  const double seconds = record.check_s + record.time_s;
+  const double seconds = record.plan_s.value_or(0.0) + record.check_s + record.time_s;
   return std::isfinite(seconds) ? seconds : 0.0;
 }
 

@@ -320,6 +320,8 @@ void visit(Archive& a, CaseRecord& r) {
   a("summary", r.summary);
   a("derived", r.derived);
   a("rerun", r.rerun);
+  a("plan_s", r.plan_s,
+    {.note = "since 1.14; seconds that choosing implementations took, with trying their candidates"});
   a("check_s", r.check_s);
   a("time_s", r.time_s);
 }

@@ -28,7 +28,7 @@ class Problems;
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.13";
+inline constexpr std::string_view report_schema_version = "1.14";
 
 /// One level of a processor's caches, as in Google Benchmark's context.
 struct CacheContext {

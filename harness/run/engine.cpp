@@ -242,11 +242,12 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     DeviceContext& at = context(planned.c.ranks, planned.c.contender);
     const std::int64_t available = available_bytes(at.backend);
     require_room(planned, available);
-    active.prepared =
-        std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available,
-                                       PlanRequest{planned.c.contender.empty() ? pins_of(options_, planned.id())
-                                                                               : std::map<std::string, std::string>(),
-                                                   tuning_cache_.get(), options_.deterministic, options_.arithmetic});
+    active.prepared = std::make_unique<PreparedCase>(
+        at.backend, at.arena, planned, options_.seed, available,
+        PlanRequest{
+            planned.c.contender.empty() ? pins_of(options_, planned.id()) : std::map<std::string, std::string>(),
+            tuning_cache_.get(), options_.deterministic, options_.arithmetic, options_.alive});
+    record.plan_s = active.prepared->plan_s();
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();

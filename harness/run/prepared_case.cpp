@@ -13,6 +13,7 @@
 #include "harness/parity/fill.h"
 #include "harness/parity/lower_precision.h"
 #include "harness/run/case_memory.h"
+#include "harness/run/timing.h"
 
 namespace gpubench {
 
@@ -105,6 +106,7 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
           fmt::format("op '{}' is pinned to {}; here other ops are fused and it is not run", label, implementation));
     }
   }
+  const Stopwatch watch;
   for (const OpCall& call : program().ops()) {
     PlanOptions options;
     options.deterministic = request.deterministic;
@@ -118,12 +120,16 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
     }
     const CandidateJudge judge(judged_program(), static_cast<int>(plans_.size()));
     options.judge = &judge;
+    options.alive = request.alive;
+    if (request.alive) request.alive();
     plans_.push_back(backend_.plan(call, specs, options));
     if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
     if (const std::string taken = plans_.back()->implementation(); !options.pinned.empty() && taken != options.pinned) {
       throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, options.pinned, taken));
     }
   }
+  if (request.alive) request.alive();
+  plan_s_ = watch.seconds();
 }
 
 std::string PreparedCase::plan_key(int op) const {

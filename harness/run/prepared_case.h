@@ -41,6 +41,7 @@ struct PlanRequest {
   const TuningCache* tuning_cache = nullptr;     ///< choices of earlier runs for all other ops; may be null
   bool deterministic = false;                    ///< see PlanOptions
   std::span<const std::string> arithmetic = {};  ///< what is accepted below what ops declare (with_arithmetic())
+  std::function<void()> alive = {};              ///< called before each op, and PlanOptions::alive; may be empty
 };
 
 class PreparedCase {
@@ -80,6 +81,8 @@ class PreparedCase {
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Scratch memory, of all ranks together.
   [[nodiscard]] std::int64_t workspace_bytes() const;
+  /// Seconds that its plans took.
+  [[nodiscard]] double plan_s() const { return plan_s_; }
   /// GuardedBlock::check_guards() for the workspaces of all ranks and the kept state.
   [[nodiscard]] std::string check_workspace_guards();
 
@@ -180,6 +183,7 @@ class PreparedCase {
   std::vector<Copy> copies_;
   std::map<int, std::unique_ptr<GuardedBlock>> kept_state_;  ///< by storage, beside it
   std::int64_t memory_bytes_ = 0;
+  double plan_s_ = 0.0;
   int warmup_calls_ = 1;
 };
 

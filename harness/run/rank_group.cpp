@@ -42,8 +42,9 @@ class RankMemory {
 
 class RankGroupBackend final : public Backend {
  public:
-  RankGroupBackend(RankSet set, double stall_limit_s)
+  RankGroupBackend(RankSet set, double stall_limit_s, double plan_limit_s)
       : set_(std::move(set)),
+        plan_limit_s_(plan_limit_s),
         ranks_(static_cast<int>(set_.backends.size())),
         line_up_(ranks_, set_.flags.empty() ? barrier_spins : 0),
         // Ranks 0 ... n - 1 compute; where the host does the work, threads n ... 2n - 1 are their communication lanes.
@@ -118,10 +119,15 @@ class RankGroupBackend final : public Backend {
       return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), RankOp{call.group, call.label});
     }
     const auto inner = std::make_shared<Plan>();
-    on(*rank, call.label,
-       [this, rank = *rank, call, specs = std::vector<TensorSpec>(tensors.begin(), tensors.end()), options, inner] {
-         *inner = child(rank).plan(call, specs, options);
-       });
+    // The caller's `alive` is for the caller's thread, which waits here for as long as the rank makes progress.
+    PlanOptions on_thread = options;
+    on_thread.alive = [this, label = &call.label] { threads_.at(State::working, *label); };
+    on(
+        *rank, call.label,
+        [this, rank = *rank, call, specs = std::vector<TensorSpec>(tensors.begin(), tensors.end()), on_thread, inner] {
+          *inner = child(rank).plan(call, specs, on_thread);
+        },
+        plan_limit_s_);
     return std::make_shared<GroupPlan>(*inner, RankOp{RankGroup({*rank}), call.label});
   }
 
@@ -200,11 +206,14 @@ class RankGroupBackend final : public Backend {
     return ns;
   }
 
-  void on(int rank, const std::string& what, std::function<void()> work) {
-    threads_.on_one(rank, [this, what = &what, work = std::move(work)] {
-      threads_.at(State::working, *what);
-      work();
-    });
+  void on(int rank, const std::string& what, std::function<void()> work, double stall_limit_s = 0.0) {
+    threads_.on_one(
+        rank,
+        [this, what = &what, work = std::move(work)] {
+          threads_.at(State::working, *what);
+          work();
+        },
+        stall_limit_s);
   }
 
   /// A round as its ranks see it; they share its ownership, since one that hangs must find it when it wakes.
@@ -324,6 +333,7 @@ class RankGroupBackend final : public Backend {
   inline static const std::string lining_up_ = "waiting for all ranks to start";
 
   RankSet set_;
+  double plan_limit_s_;
   int ranks_;
   std::vector<std::unique_ptr<HostLanes>> lanes_;  // where there are no queues
   RankMemory memory_;
@@ -333,10 +343,10 @@ class RankGroupBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s) {
+std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s, double plan_limit_s) {
   if (ranks.backends.empty() || ranks.communicator == nullptr)
     throw BackendError("a group of no ranks; expected at least one, and a communicator");
-  return std::make_unique<RankGroupBackend>(std::move(ranks), stall_limit_s);
+  return std::make_unique<RankGroupBackend>(std::move(ranks), stall_limit_s, plan_limit_s);
 }
 
 }  // namespace gpubench

@@ -21,9 +21,11 @@
 
 namespace gpubench {
 
-/// A rank that makes no progress for `stall_limit_s` is lost, and the process's device with it. Throws BackendError for
-/// a set without ranks. The rest of this header is what the backend is made of.
-[[nodiscard]] std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s = 15.0);
+/// A rank that makes no progress for `stall_limit_s`, or `plan_limit_s` while it plans an op, is lost, and the
+/// process's device with it. Throws BackendError for a set without ranks. The rest of this header is what the backend
+/// is made of.
+[[nodiscard]] std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s = 15.0,
+                                                       double plan_limit_s = 30.0);
 
 /// The threads of ranks, watched: errors and hangs are reported with the rank and what it was doing.
 class RankThreads {
@@ -47,8 +49,8 @@ class RankThreads {
   /// a rank hangs: "rank 1 has come no further for 15 s, last in 'bucket0'; ranks 0, 2 were waiting"; so does every
   /// call after that. Unsupported and ProgramError pass unchanged.
   void on_all(const std::function<void(int thread)>& work);
-  /// The same on the first thread of one rank.
-  void on_one(int rank, const std::function<void()>& work);
+  /// The same on the first thread of one rank, which hangs after `stall_limit_s` if that is longer.
+  void on_one(int rank, const std::function<void()>& work, double stall_limit_s = 0.0);
 
   enum class State { idle, working, collective, waiting };
   /// Called by one of the threads: what it does from now on. The text must outlive the work.
@@ -59,7 +61,7 @@ class RankThreads {
 
  private:
   struct Shared;
-  void wait_and_judge(int first, int last);
+  void wait_and_judge(int first, int last, double stall_limit_s);
   std::shared_ptr<Shared> shared_;
 };
 

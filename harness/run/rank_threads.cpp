@@ -106,7 +106,7 @@ struct RankThreads::Shared {
   }
 
   // The ranks that hold up the others: at work, or in a collective without waiting for a peer.
-  [[nodiscard]] std::string stall_text() {
+  [[nodiscard]] std::string stall_text(double limit_s) {
     const std::vector<int> in_wait = hooks.waiting();
     std::vector<int> culprits;
     std::vector<int> waits;
@@ -123,9 +123,9 @@ struct RankThreads::Shared {
         waits.push_back(rank);
       }
     }
-    if (culprits.empty()) return fmt::format("no rank has come any further for {:g} s", stall_limit_s);
+    if (culprits.empty()) return fmt::format("no rank has come any further for {:g} s", limit_s);
     std::string text = fmt::format("{} {} come no further for {:g} s, last in {}", ranks_text(culprits),
-                                   culprits.size() == 1 ? "has" : "have", stall_limit_s, place_of(culprit));
+                                   culprits.size() == 1 ? "has" : "have", limit_s, place_of(culprit));
     if (!waits.empty()) text += fmt::format("; {} {} waiting", ranks_text(waits), waits.size() == 1 ? "was" : "were");
     return text;
   }
@@ -183,10 +183,10 @@ void RankThreads::on_all(const std::function<void(int)>& work) {
     shared_->busy = threads;
   }
   shared_->to_threads.notify_all();
-  wait_and_judge(0, threads);
+  wait_and_judge(0, threads, shared_->stall_limit_s);
 }
 
-void RankThreads::on_one(int rank, const std::function<void()>& work) {
+void RankThreads::on_one(int rank, const std::function<void()>& work, double stall_limit_s) {
   {
     const std::lock_guard lock(shared_->mutex);
     if (!shared_->lost.empty()) throw DeviceLost(shared_->lost);
@@ -194,10 +194,10 @@ void RankThreads::on_one(int rank, const std::function<void()>& work) {
     shared_->busy = 1;
   }
   shared_->to_threads.notify_all();
-  wait_and_judge(rank, rank + 1);
+  wait_and_judge(rank, rank + 1, std::max(stall_limit_s, shared_->stall_limit_s));
 }
 
-void RankThreads::wait_and_judge(int first, int last) {
+void RankThreads::wait_and_judge(int first, int last, double stall_limit_s) {
   Shared& shared = *shared_;
   std::unique_lock lock(shared.mutex);
   std::uint64_t seen = shared.steps();
@@ -207,8 +207,8 @@ void RankThreads::wait_and_judge(int first, int last) {
     if (const std::uint64_t now = shared.steps(); now != seen) {
       seen = now;
       moved = Clock::now();
-    } else if (shared.busy > 0 && std::chrono::duration<double>(Clock::now() - moved).count() > shared.stall_limit_s) {
-      shared.lost = shared.stall_text();
+    } else if (shared.busy > 0 && std::chrono::duration<double>(Clock::now() - moved).count() > stall_limit_s) {
+      shared.lost = shared.stall_text(stall_limit_s);
       if (shared.first_failure) {
         shared.lost += fmt::format(", after rank {} had failed in {}", *shared.first_failure % shared.ranks,
                                    shared.place_of(*shared.first_failure));

@@ -48,6 +48,7 @@ struct RunOptions {
   double deadline_floor_s = 30.0;
   double deadline_cap_s = 1800.0;
   double opening_deadline_s = 60.0;                      ///< the same for a new worker, until its first message
+  double plan_limit_s = 0.0;                             ///< the floor while a case is prepared, where that is longer
   std::unordered_map<std::string, double> expected_s{};  ///< what cases should take, by key; 0 for others
   std::int64_t memory_limit_bytes = 0;                   ///< 0: what the device reports as available
   std::string rerun_prefix = "gpubench run";             ///< the start of rerun lines

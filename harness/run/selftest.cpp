@@ -97,7 +97,8 @@ class Selftest {
   void one_case(const PlannedCase& planned, std::int64_t launches) {
     Backend& backend = of_ranks(planned.c.ranks);
     Arena arena(backend);
-    PreparedCase prepared(backend, arena, planned, options_.seed, backend.device().available_bytes);
+    PreparedCase prepared(backend, arena, planned, options_.seed, backend.device().available_bytes,
+                          PlanRequest{.alive = options_.alive});
     current_ = planned.id();
     const std::int64_t before = result_.clean_launches;
     for (std::uint64_t trial = 0; stop_ == 0; ++trial) {

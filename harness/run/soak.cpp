@@ -84,7 +84,7 @@ class Soak {
       } else {
         try {
           tell_now("the preparation of " + planned.id());
-          subjects_.push_back(std::make_unique<SoakedCase>(backend_, planned, options_.seed, choices_.get()));
+          subjects_.push_back(std::make_unique<SoakedCase>(backend_, planned, options_, choices_.get()));
           if (choices_) choices_->keep(subjects_.back()->timed_choices());
           result_.cases.push_back(planned.id());
           bytes += 2 * planned.bytes;

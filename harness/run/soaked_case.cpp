@@ -17,10 +17,12 @@ constexpr std::int64_t poisoned_parts = 16;  // one of them is poisoned before a
 
 }  // namespace
 
-SoakedCase::SoakedCase(Backend& backend, const PlannedCase& planned, std::uint64_t seed, const TuningCache* choices)
+SoakedCase::SoakedCase(Backend& backend, const PlannedCase& planned, const RunOptions& options,
+                       const TuningCache* choices)
     : planned_(planned),
       arena_(backend),
-      prepared_(backend, arena_, planned, seed, backend.device().available_bytes, PlanRequest{{}, choices, true}),
+      prepared_(backend, arena_, planned, options.seed, backend.device().available_bytes,
+                PlanRequest{{}, choices, true, {}, options.alive}),
       watched_(prepared_.produced()),
       judging_("the check of " + planned.id()),
       launching_("a launch of " + planned.id()) {

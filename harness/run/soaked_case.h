@@ -15,7 +15,7 @@ class SoakedCase {
  public:
   /// Throws as PreparedCase. Backend and planned case must outlive it. `choices`: of earlier runs, and of other devices
   /// that have to run the same; may be null.
-  SoakedCase(Backend& backend, const PlannedCase& planned, std::uint64_t seed, const TuningCache* choices);
+  SoakedCase(Backend& backend, const PlannedCase& planned, const RunOptions& options, const TuningCache* choices);
 
   /// What was timed to be chosen.
   [[nodiscard]] const Choices& timed_choices() const { return prepared_.timed_choices(); }

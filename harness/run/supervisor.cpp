@@ -312,8 +312,10 @@ class Supervisor {
   void restart_deadline() {
     since_message_ = Stopwatch();
     waited_before_.reset();
-    const double cap = std::max(options_.deadline_cap_s, options_.deadline_floor_s);
-    deadline_s_ = std::clamp(times_estimate * longest_expected_s(), options_.deadline_floor_s, cap);
+    const bool plans = running_ && phase_ == "prepare";
+    const double floor = plans ? std::max(options_.deadline_floor_s, options_.plan_limit_s) : options_.deadline_floor_s;
+    const double cap = std::max(options_.deadline_cap_s, floor);
+    deadline_s_ = std::clamp(times_estimate * longest_expected_s(), floor, cap);
     if (!heard_) deadline_s_ = std::max(deadline_s_, options_.opening_deadline_s);
   }
 

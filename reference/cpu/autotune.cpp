@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -63,13 +64,15 @@ double seconds_of(const CpuLaunch& launch) {
 }
 
 /// The least time of each.
-std::vector<double> times_of(std::span<const Launch> launches) {
+std::vector<double> times_of(std::span<const Launch> launches, const std::function<void()>& alive) {
   std::vector<double> least(launches.size(), std::numeric_limits<double>::infinity());
   const Clock::time_point begin = Clock::now();
   for (int round = 0; round < most_rounds; ++round) {
     if (round >= fewest_rounds && std::chrono::duration<double>(Clock::now() - begin).count() > rounds_s) break;
-    for (std::size_t i = 0; i < launches.size(); ++i)
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      if (alive) alive();
       least[i] = std::min(least[i], seconds_of(static_cast<const CpuLaunch&>(*launches[i])));
+    }
   }
   return least;
 }
@@ -95,7 +98,7 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   std::vector<Launch> launches;
   for (const Plan& plan : candidates)
     launches.push_back(static_cast<const CpuPlan&>(*plan).bind(scratch.tensors, scratch.workspace));
-  const std::vector<double> times = times_of(launches);
+  const std::vector<double> times = times_of(launches, options.alive);
   const auto best = std::min_element(times.begin(), times.end());
   const bool changes = *best < worth_changing * times.front();
   return chosen<CpuPlan>(candidates[changes ? static_cast<std::size_t>(best - times.begin()) : 0], Choice::timed);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -115,11 +116,12 @@ class Race {
 // The first `finalists` of those sorted by speed that the judge, where they are `judged`, has no objection to; where it
 // has one to all, the fastest. What it objected to is told in `rejected`.
 std::vector<Runner> finalists_of(const OpCall& call, std::vector<Runner> runners, bool judged, TuningSets& sets,
-                                 std::vector<std::string>& rejected) {
+                                 const std::function<void()>& alive, std::vector<std::string>& rejected) {
   std::stable_sort(runners.begin(), runners.end(), is_faster);
   std::vector<Runner> best;
   for (Runner& runner : runners) {
     if (best.size() == finalists) break;
+    if (alive) alive();
     if (judged) runner.objection = sets.objection(call, runner.launches.front());
     if (runner.objection.empty()) {
       best.push_back(std::move(runner));
@@ -164,6 +166,7 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   Race race(context.stream);
   std::vector<Runner> runners;
   for (const Plan& plan : candidates) {
+    if (options.alive) options.alive();
     Runner runner{plan, sets->bind(dynamic_cast<const CudaPlan&>(*plan))};
     if (race.qualifies(runner)) runners.push_back(std::move(runner));
   }
@@ -172,7 +175,7 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   race.time(runners, first_samples);
   std::vector<std::string> rejected;
   std::vector<Runner> best =
-      finalists_of(call, std::move(runners), options.judge != nullptr && data.judged, *sets, rejected);
+      finalists_of(call, std::move(runners), options.judge != nullptr && data.judged, *sets, options.alive, rejected);
   if (best.size() > 1) race.time(best, final_samples);
   return chosen<CudaPlan>(std::min_element(best.begin(), best.end(), is_faster)->plan, Choice::timed,
                           std::move(rejected));

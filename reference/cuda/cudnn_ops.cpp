@@ -61,6 +61,7 @@ CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors, 
           .workspace_limit = left_beside(tensors, context.device),
           .first_mode_only = is_compiled(call),
           .engine = named.starts_with(of_cudnn) ? named.substr(of_cudnn.size()) : std::string(),
+          .alive = context.options.alive,
           .key = choice_key(call, tensors) + (context.options.deterministic ? " deterministic" : "")};
 }
 

@@ -90,6 +90,7 @@ class Finder {
       ++left_out_["engines that don't keep the promised arithmetic: " + objection];
       return;
     }
+    if (search_.alive) search_.alive();
     std::optional<CudnnDescriptor> restored = restore(engine);
     CudnnDescriptor plan = restored ? std::move(*restored) : CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     if (!restored) {

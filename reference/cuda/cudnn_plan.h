@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -96,6 +97,7 @@ struct CudnnSearch {
   bool first_mode_only = false;
   /// The one engine that is wanted, as CudnnEngine::name() has it: no other is built. Empty: any.
   std::string engine{};
+  std::function<void()> alive{};  ///< PlanOptions::alive, before an engine's plan is built
   /// What the graph computes, for the store of plans (Cudnn::store()): the same text, the same graph. Empty: plans are
   /// neither looked for there nor kept.
   std::string key{};

@@ -86,6 +86,24 @@ TEST(Estimate, OfSeveralCasesIsTheSumOfSecondsAndTheLargestMemory) {
   EXPECT_EQ(all.bytes, 3 * 2048 * 2048 * 4);
 }
 
+// Of two products of the same shapes one is planned; what moves more than it computes is not.
+TEST(Estimate, EqualProductsArePlannedOnceAndSmallOnesNotAtAll) {
+  const Effort planning{Tier::quick, {}, CheckMode::sample, 3.0};
+
+  EXPECT_DOUBLE_EQ(estimate(product(64, "f32", 2), planning, 2).planning_s, 3.0);
+  EXPECT_DOUBLE_EQ(estimate(product(64, "f32", 2), planning, 2).seconds,
+                   3.0 + estimate(product(64, "f32", 2), {Tier::quick}, 2).seconds);
+  EXPECT_DOUBLE_EQ(estimate(product(4, "f32"), planning, 2).planning_s, 0.0);  // 128 flop, 192 bytes
+}
+
+TEST(Remaining, CountsPlanningWhenTheCheckBegins) {
+  Remaining left(std::unordered_map<std::string, ExpectedCase>{{"c", {2.0, 8.0, 4, 10.0}}});
+  left.phase("c", "prepare");
+  EXPECT_DOUBLE_EQ(left.seconds(0.0).value(), 20.0);
+  left.phase("c", "check");
+  EXPECT_DOUBLE_EQ(left.seconds(10.0).value(), 10.0);
+}
+
 // Ten cases of 10 s each: 2 s of checking, 8 s of 4 rounds. 100 s in all, 5 s of trust in that.
 Remaining ten_cases() {
   std::unordered_map<std::string, ExpectedCase> cases;

@@ -104,6 +104,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.derived.collective = CollectiveRates{1048576, 2.5e9, 3.75e9};
   r.derived.ranks = RankSpread{8, 0.0625, 1, 0.75, 2500.5, 0.1875, 0.9375, std::vector{1, 0}};
   r.rerun = "gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42";
+  r.plan_s = 0.0625;
   r.check_s = 0.125;
   r.time_s = 0.5;
   return r;

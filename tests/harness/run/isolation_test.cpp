@@ -215,6 +215,35 @@ TEST(Isolation, ADeadlineFollowsTheEstimateUpToItsCap) {
   EXPECT_THAT(reason_of_a_hang(1000.0, 1.5), HasSubstr("no answer for 1.5 s (the most that a case may say nothing)"));
 }
 
+// One case of the sim suite, whose plans take `plan_ms` each, by a worker that may be silent for `floor_s`.
+CaseRecord planned_slowly(const std::string& name, int plan_ms, double floor_s, double plan_limit_s) {
+  RunOptions options = smoke_options();
+  options.deadline_floor_s = floor_s;
+  options.plan_limit_s = plan_limit_s;
+  std::vector<PlannedCase> one = sim_cases();
+  std::erase_if(one, [&](const PlannedCase& planned) { return planned.id() != sim_id(name); });
+  Remembering seen;
+  run_isolated(one, options, {{paths::sim_worker, "--script", "plan_ms=" + std::to_string(plan_ms)}}, TextCodec(), seen,
+               seen.stop);
+  return seen.of(name);
+}
+
+// Three ops, 2.4 s in all: as cuDNN plans, for seconds each.
+TEST(Isolation, EachOpThatIsPlannedIsASignOfLife) {
+  const CaseRecord record = planned_slowly("chain", 800, 1.6, 0.0);
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+}
+
+TEST(InProcess, TheRecordSaysHowLongItsPlansTook) {
+  EXPECT_GE(InProcess("plan_ms=20").seen.of("chain").plan_s.value_or(0.0), 0.06);
+}
+
+TEST(Isolation, OnePlanMayTakeAsLongAsTheDeviceIsKnownToTake) {
+  EXPECT_EQ(planned_slowly("first", 1500, 0.5, 30.0).verdict, Verdict::pass);
+  EXPECT_THAT(planned_slowly("first", 1500, 0.5, 0.0).reason,
+              HasSubstr("no answer for 0.5 s while 'prepare' of this case ran"));
+}
+
 // Its first case stays in one phase for 1.8 s, beating or not; three times the estimate are 0.9 s.
 void run_slow_worker(const std::vector<std::string>& flags, Remembering& seen) {
   RunOptions options = smoke_options();

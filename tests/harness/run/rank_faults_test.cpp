@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <new>
@@ -9,8 +10,10 @@
 
 #include "harness/core/error.h"
 #include "harness/run/case_memory.h"
+#include "harness/run/forwarding_backend.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/pointwise.h"
 #include "suites/suites.h"
 #include "tests/harness/run/faulty_ranks.h"
 #include "tests/harness/run/run_fixture.h"
@@ -66,6 +69,44 @@ std::string reason_under(const testing::Damage& damage, const std::string& filte
   const CaseRecord& record = seen.begin()->second;
   EXPECT_EQ(record.verdict, Verdict::fail) << record.id;
   return record.reason;
+}
+
+/// A rank whose plans take a second each; counts those that are done.
+class PlansSlowly final : public ForwardingBackend {
+ public:
+  PlansSlowly(Backend& inner, std::unique_ptr<Backend> owner, std::atomic<int>& done)
+      : ForwardingBackend(inner, std::move(owner)), done_(done) {}
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    Plan plan = inner().plan(call, tensors, options);
+    ++done_;
+    return plan;
+  }
+
+ private:
+  std::atomic<int>& done_;
+};
+
+// Twice as long as a rank may otherwise make no progress.
+TEST(RankFailures, ARankThatPlansForLongIsNotLost) {
+  Program program;
+  const ValueId x = program.add(tensor("x", DType::f32, {64}, Role::input));
+  (void)add(program, Math{}, "sum", x, x);
+  const std::vector<TensorSpec> specs = specs_of_call(program, program.op(0));
+  std::atomic<int> done{0};
+  const auto group = [&](double plan_limit_s) {
+    RankSet set = open_cpu_ranks(2);
+    for (std::unique_ptr<Backend>& rank : set.backends) {
+      Backend& inner = *rank;
+      rank = std::make_unique<PlansSlowly>(inner, std::move(rank), done);
+    }
+    return open_rank_group(std::move(set), 0.5, plan_limit_s);
+  };
+  EXPECT_NE(group(30.0)->plan(program.op(0), specs), nullptr);
+  static Backend* const left_behind = group(0.0).release();  // with the thread that it gave up
+  EXPECT_THROW((void)left_behind->plan(program.op(0), specs), DeviceLost);
+  while (done < 2) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 float& element(const Tensor& tensor, std::int64_t i) { return reinterpret_cast<float*>(tensor.data)[i]; }
@@ -164,6 +205,7 @@ TEST(CollectiveFaults, SoundRanksRaiseNoAlarm) {
   }
 }
 
+// Three whole steps, every element judged: the false alarms that ranks could raise.
 TEST(CollectiveFaults, SoundRanksThatShareAStepRaiseNoAlarm) {
   const std::vector<std::pair<std::string, RankLayout>> steps{
       {"vit", {.fsdp = 2}}, {"vit", {.pp = 2}}, {"mixtral", {.ep = 2}}};
@@ -215,6 +257,7 @@ TEST(RankFailures, PeersThatWaitForAFailedRankAreReleased) {
       << record.reason;
 }
 
+// A whole step, in which a rank sleeps each time.
 TEST(RankFailures, ARankThatComesLateEveryTimeIsNamedAndItsResultsStand) {
   using namespace std::chrono_literals;
   // A late one ahead of a collective makes all of them late, so it is late after the last: by half of what passed since

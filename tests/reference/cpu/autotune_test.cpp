@@ -141,6 +141,7 @@ TEST(CpuAutotune, OwnBlockProductsGiveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+// 12 s: only convolutions of that size have several ways, and each way is judged whole.
 TEST(CpuAutotune, EveryWayOfAConvolutionByASinglePixelIsRight) {
   for (const DType type : {DType::f32, DType::bf16}) {
     if (type == DType::bf16 && !testing::onednn_has_bf16()) continue;
@@ -158,6 +159,19 @@ TEST(CpuAutotune, ASmallProductHasOneWayAndALargeOneIsTimedOnceForAllEqualCalls)
   const Plan first = backend->plan(large.op(0), specs_of(large));
   EXPECT_EQ(first->choice(), Choice::timed);
   EXPECT_EQ(backend->plan(large.op(0), specs_of(large)), first);
+}
+
+TEST(CpuAutotune, TellsThatItGoesOnBeforeEachRunOfAWay) {
+  const Program program = product(704, {});
+  const std::size_t ways = ways_of(program).size();
+  if (ways < 2) GTEST_SKIP() << "oneDNN has one way of an f32 product here";
+  std::size_t told = 0;
+  PlanOptions options;
+  options.alive = [&] { ++told; };
+
+  (void)open_cpu_backend(1)->plan(program.op(0), specs_of(program), options);
+
+  EXPECT_GE(told, 2 * ways);
 }
 
 TEST(CpuAutotune, NothingIsTimedWhereEveryRunIsToGiveTheSameBits) {

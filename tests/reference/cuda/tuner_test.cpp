@@ -41,8 +41,12 @@ struct Device {
     traits.compute_capability = 90;
     traits.multiprocessors = 3;
   }
-  [[nodiscard]] CudaContext context(const ResultJudge* judge) const {
-    return {traits, cublaslt, reinterpret_cast<const Cudnn&>(no_library), stream.get(), {.judge = judge}};
+  [[nodiscard]] CudaContext context(const ResultJudge* judge, std::function<void()> alive = {}) const {
+    return {traits,
+            cublaslt,
+            reinterpret_cast<const Cudnn&>(no_library),
+            stream.get(),
+            {.judge = judge, .alive = std::move(alive)}};
   }
   DeviceTraits traits;
   CublasLt cublaslt;
@@ -176,9 +180,10 @@ struct Sums {
       };
     }));
   }
-  [[nodiscard]] Plan fastest(bool judged) const {
+  [[nodiscard]] Plan fastest(bool judged, std::function<void()> alive = {}) const {
     const CandidateJudge judge(program, 0);
-    return fastest_of(program.op(0), candidates, tensors_of(program), {}, device.context(judged ? &judge : nullptr));
+    return fastest_of(program.op(0), candidates, tensors_of(program), {},
+                      device.context(judged ? &judge : nullptr, std::move(alive)));
   }
   static float& at(std::byte* data, int i) { return reinterpret_cast<float*>(data)[i]; }
 
@@ -208,6 +213,17 @@ TEST(CudaTuner, OnlyWrongCandidatesAreLeftOut) {
   const Plan plan = sums.fastest(true);
   EXPECT_EQ(plan->implementation(), "right");
   EXPECT_THAT(plan->rejected(), ElementsAre(StartsWith("wrong: 4096 of 4096 judged elements of 'y' outside")));
+}
+
+TEST(CudaTuner, TellsThatItGoesOnBeforeItTriesAndBeforeItJudgesACandidate) {
+  Sums sums;
+  sums.offer("one", 0.0F);
+  sums.offer("other", 0.0F);
+  int told = 0;
+
+  (void)sums.fastest(true, [&] { ++told; });
+
+  EXPECT_EQ(told, 4);
 }
 
 TEST(CudaTuner, BetweenTwoUsesOfTheSameMemoryThreeCachesPassBy) {
