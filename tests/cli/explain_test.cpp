@@ -91,6 +91,7 @@ TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {
   EXPECT_EQ(cli_.run({"explain", "--html", "ops", "--force"}), 0);
 }
 
+// Explains all ops first, each with an example from the suites.
 TEST(ExplainedOps, NameTheOpsOfTheirGradient) {
   EXPECT_THAT(op("layer_norm_forward").gradient_by, ElementsAre("layer_norm_backward"));
   EXPECT_THAT(op("rotary").gradient_by, ElementsAre("rotary"));  // the inverse rotation
@@ -100,6 +101,7 @@ TEST(ExplainedOps, NameTheOpsOfTheirGradient) {
   EXPECT_THAT(op("adamw").gradient_by, ElementsAre());
 }
 
+// Explains all ops first, each with an example from the suites.
 TEST(ExplainedOps, HaveAnExampleInTheCasesWithABoundForEachOutput) {
   const OpExample& gemm = op("gemm").example;
   EXPECT_THAT(gemm.case_id, HasSubstr("gemm/"));

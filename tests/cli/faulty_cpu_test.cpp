@@ -77,6 +77,7 @@ class FaultyCpu : public ::testing::Test {
   }
 };
 
+// Smoke cases, after each instruction set has been tried in a child.
 TEST_F(FaultyCpu, CasesRunToGreenBelowTheInstructionSetThatDies) {
   const ChildResult result = run(smoke_cases(), {});
   const Json report = parse_json(result.out, "stdout");

@@ -164,6 +164,7 @@ int EveryVerb::try_all(const Call& call) const {
   return injected;
 }
 
+// Each verb again for each of its file operations.
 TEST_F(EveryVerb, LeavesWholeFilesAndAnHonestExitCodeWhicheverFileOperationFails) {
   int injected = 0;
   for (const Call& call : std::vector<Call>{

@@ -23,6 +23,7 @@ class LearnVerb : public ScratchFolder {
   }
 };
 
+// 25 s: two recipes trained for 16 steps each, and three broken ones of each beside them.
 TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
   const ChildResult result =
       learn({"--quick", "--precision", "f32,f16", "--json", "l.json", "--svg", "charts", "-o", "l.html"});
@@ -58,6 +59,7 @@ TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
                                           HasSubstr("<svg"), Not(HasSubstr("<script"))));
 }
 
+// Trains one model on a wrong device.
 TEST_F(LearnVerb, AWrongDeviceFailsByStepAndTensor) {
   const ChildResult result = learn({"--quick", "--precision", "f32", "--inject-error", "block1.down.db=drop"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
@@ -77,6 +79,7 @@ TEST_F(LearnVerb, WritesOneDocumentToStandardOutputAndNothingElse) {
   EXPECT_THAT(named.err, HasSubstr("VERDICT"));
 }
 
+// The last one trains in emulated f16: what ran nowhere else must not pass.
 TEST_F(LearnVerb, RefusesWhatIsNoWorkloadOrShowsNothing) {
   const ChildResult unknown = learn({"gpt2_trian_step"});
   EXPECT_EQ(unknown.exit_code, 2);

@@ -44,6 +44,7 @@ Held held_now() {
   return held;
 }
 
+// Twenty suites in one process; two thousand as a trial.
 TEST_F(LongProcess, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) {
   std::filesystem::create_directory("tmp");
   const int suites = trial_count("GPUBENCH_TRIAL_SUITES", 10);

@@ -138,6 +138,7 @@ long MemoryLoop::try_all(const Command& command, bool and_after) {
   return progress_->survived + progress_->told + in_destructors;
 }
 
+// Each verb again for one of 41 of its allocations; for each of them as a trial.
 TEST_F(MemoryLoop, EndsWithOneClearMessageWhicheverAllocationFails) {
   for (const bool and_after : {false, true}) {
     for (const Command& command : std::vector<Command>{

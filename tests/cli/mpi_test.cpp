@@ -82,6 +82,7 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
   }
 };
 
+// Each collective, on two processes and on four: the only test that sees all of them pass through MPI.
 TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
   for (const int processes : {2, 4}) {
     const ChildResult result =
@@ -100,6 +101,7 @@ TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
   }
 }
 
+// A whole training step: nothing smaller has compute beside collectives of several groups.
 TEST_P(InProcesses, AStepOfTrainingPassesOnTwoWithItsComputeBesideItsCollectives) {
   const ChildResult result = start(2, paths::program,
                                    {"--tier", "smoke", "--ranks", "1,2", "--precision", "f32", "--filter",
@@ -159,6 +161,7 @@ TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
   EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
 }
 
+// Two starts of mpirun.
 TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
   for (const auto& [fault, text] : {std::pair{"throw", "the link is down"}, {"memory", "out of memory"}}) {
     const ChildResult result = start_faulty(fault);
@@ -169,6 +172,7 @@ TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
   }
 }
 
+// Waits for a deadline of seconds.
 TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten) {
   const ChildResult result = start_faulty("hang", {"--deadline", "3"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
@@ -178,6 +182,7 @@ TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten)
               AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has come no further for 3 s, last in '")));
 }
 
+// Waits for a deadline of seconds.
 TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReportIsWritten) {
   const ChildResult result = start_faulty("stop", {"--deadline", "3"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
@@ -196,6 +201,7 @@ TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
   }
 }
 
+// 20 s alone: two runs, each killed and resumed.
 TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
   for (const std::vector<std::string>& how_many : {std::vector<std::string>{"--ranks", "2"}, {}}) {  // or all of them
     const std::string folder = how_many.empty() ? "all" : "two";

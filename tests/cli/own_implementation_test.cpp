@@ -75,6 +75,7 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
   EXPECT_GT(others, 0);
 }
 
+// Training steps on two ranks.
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
   const ChildResult result = run_with(paths::loops, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
                                                      "f32", "--preset", "minimal", "--json", "-"});
@@ -148,6 +149,7 @@ TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
 #endif
 }
 
+// Compiles what `gpubench impl new` writes, as its first lines say.
 TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullCheck) {
   const ChildResult made = run_child({paths::program, "impl", "new", "mine", "--op", "rms_norm_forward"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
@@ -194,6 +196,7 @@ TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
   EXPECT_THAT(complaint({"new", "mine", "--op", "gemm"}), HasSubstr("mine is there already"));
 }
 
+// Two measured runs: what is compared has to be timed.
 TEST_F(OwnImplementationProgram, ReportsOfTwoImplementationsAreComparedByTheirIds) {
   std::filesystem::copy(paths::loops, "other.so");
   const std::vector<std::string> rest{"--filter", "gemm/matmul/m=35.*/f32/", "--json"};

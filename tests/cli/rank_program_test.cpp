@@ -43,6 +43,7 @@ TEST_F(RankProgram, ARankWithoutMemoryIsNamedAndTheOthersFinish) {
   EXPECT_THAT(reason_after("memory"), HasSubstr("rank 1: out of memory (in 'y')"));
 }
 
+// A rank is given up after 15 s.
 TEST_F(RankProgram, ARankThatHangsIsNamedWithWhoWaitedAndTheOthersFinish) {
   EXPECT_THAT(reason_after("hang"),
               AllOf(HasSubstr("rank 1 has come no further for 15 s, last in 'y'"), HasSubstr("rank 0 was waiting")));

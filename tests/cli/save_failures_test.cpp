@@ -46,6 +46,7 @@ TEST_F(SaveFailures, ASingleWrongElementIsInTheFilesWithWhatItShouldBe) {
                                HasSubstr(" outside their bound"), HasSubstr("want")));
 }
 
+// Every kind of op fails once, and Python loads what was saved.
 TEST_F(SaveFailures, EveryKindOfOpCanBeLoaded) {
   if (!has_numpy()) GTEST_SKIP() << "/usr/bin/python3 has no numpy";
   const std::pair<const char*, const char*> failing[] = {{"attention_forward", "attention/.*forward"},

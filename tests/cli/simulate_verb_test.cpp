@@ -29,6 +29,7 @@ Simulated simulated(std::vector<std::string> words) {
 
 const std::string gpt2 = "transformer/gpt2_train_step";
 
+// 11 s: the size that it promises.
 TEST(SimulateVerb, AStepOfGpt2RunsOnAThousandRanks) {
   const Simulated run = simulated({gpt2, "--ranks", "1,8,1024", "--json", "-"});
   ASSERT_EQ(run.exit_code, 0) << run.err;

@@ -69,6 +69,7 @@ std::vector<Shared> shared_steps() {
   return all;
 }
 
+// 30 s: each class of fault at each of its places, in every way to share a step.
 TEST(ParallelFaults, EachIsFoundAtTheStageAndAsWhatItsClassSays) {
   std::map<std::string_view, int> found;
   for (const Shared& shared : shared_steps()) {
@@ -143,6 +144,7 @@ Shared random_step(std::uint64_t trial) {
   return step;
 }
 
+// Forty steps of random extents and layouts; a thousand as a trial.
 TEST(ParallelFaults, StepsWithoutOneRaiseNoAlarm) {
   const int trials = trial_count("GPUBENCH_TRIAL_SHARED_STEPS", 40);
   for (int trial = 0; trial < trials; ++trial) {

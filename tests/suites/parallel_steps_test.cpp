@@ -146,6 +146,7 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachKeepsPartsOfItsPartsOfTheWeights)
   }
 }
 
+// Up to 13 s a model: the textbook trains it on one rank, and in each way to cut its layers.
 TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
   Model model = GetParam();
   const auto layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first);
@@ -163,6 +164,7 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
   expect_parts({2, {.tp = 2, .pp = 2, .vp = 2}});
 }
 
+// Up to 9 s a model: the textbook trains it on one rank, and in each way to cut its sequences.
 TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
   Model model = GetParam();
   if (!testing::workload_named("", model.name)->info().shares_sequences) GTEST_SKIP() << "its tokens look at others";
@@ -192,6 +194,7 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
 
 class ParallelExperts : public ::testing::TestWithParam<Model> {};
 
+// The same for each way to deal out experts.
 TEST_P(ParallelExperts, TrainAsOnOneRankWhereEachHasSomeOfThem) {
   for (const int dp : {1, 2}) {
     for (const RankLayout& layout :

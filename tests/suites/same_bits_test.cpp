@@ -46,6 +46,7 @@ StorageContents first_run_of(const PlannedCase& planned, int repetitions, bool* 
   return first;
 }
 
+// Each smoke case four times: what --deterministic promises is promised of every op.
 TEST(SameBits, TheCpuGivesThemEachTimeAndInEachProcessThatOpensIt) {
   Selection selection;
   selection.tier = Tier::smoke;

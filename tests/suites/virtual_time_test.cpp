@@ -34,6 +34,7 @@ std::vector<PlannedCase> on_ranks(int ranks) {
   return all;
 }
 
+// Every workload of several ranks, on up to 64 of them and in three clusters.
 TEST(InVirtualTime, EveryProgramOfSeveralRanksEnds) {
   std::set<std::string> workloads;
   int run = 0;

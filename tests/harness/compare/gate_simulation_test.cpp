@@ -163,6 +163,7 @@ TEST(GateSimulation, ThreeRunsASideOnAGpuFindFivePercentAndRarelyAlarm) {
   EXPECT_GE(rates.found[1], 0.99);
 }
 
+// A hundred gates of whole suites: rates are estimated.
 TEST(GateSimulation, OneCalibratedRunASideOnAGpuFindsMostOfFivePercent) {
   const Rates rates = simulate(unlocked, 100, 1, {0.05});
   tell("unlocked, 1 run", rates);

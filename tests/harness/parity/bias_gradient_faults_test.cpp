@@ -87,6 +87,7 @@ TEST(BiasGradientFaults, SumsBeforeAndAfterRoundingPass) {
   }
 }
 
+// Fifteen wrong results, each judged.
 TEST(BiasGradientFaults, AWrongSumIsFoundInIt) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const Fault fault :

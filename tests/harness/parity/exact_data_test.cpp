@@ -310,6 +310,7 @@ TEST(ExactData, ShowsAScaleOffBy2ToTheMinus18InF32) {
   EXPECT_EQ(op.judged().verdict, Verdict::fail);
 }
 
+// A sum that is long enough for rounding to hide a product.
 TEST(ExactData, ShowsTheLastOfHalfAMillionProductsLeftOutOrTakenTwiceInBf16) {
   const Sizes s{2, 40, 500'000};
   Exact op(product(DType::bf16, s));

@@ -168,6 +168,7 @@ std::vector<StepParity> judged(const Program& program, Trainee& trainee, int ste
   return all;
 }
 
+// Three steps in each of five recipes, all by the textbook.
 TEST(SingleSteps, OfACorrectMachinePassInEveryRecipe) {
   for (const char* recipe : {"f32", "tf32", "bf16", "f16", "f8_hybrid"}) {
     const Program program = small_model(recipe);

@@ -65,6 +65,7 @@ TEST(RemoteRanks, PassEveryCollectiveOfTheSuite) {
   }
 }
 
+// A whole training step by remote ranks.
 TEST(RemoteRanks, TrainATransformerWithItsComputeBesideItsCollectives) {
   MemoryProcesses processes(2);
   const auto records = run_on(processes, "^transformer/bert_train_step/.*/f32", 2);

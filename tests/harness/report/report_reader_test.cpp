@@ -70,6 +70,7 @@ TEST(ReportReader, BringsEverythingBack) {
 
 TEST(ReportReader, RefusesBytesThatAreNoReport) { expect_refused(malformed_bytes()); }
 
+// Over a thousand spoiled files.
 TEST(ReportReader, RefusesEachMemberOfAnotherKindNegativeOrMissing) { expect_refused(malformed_members()); }
 
 TEST(ReportReader, RefusesReportsThatContradictThemselves) { expect_refused(contradictory_reports()); }

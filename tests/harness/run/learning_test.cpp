@@ -187,6 +187,7 @@ TEST(Learning, ABrokenRecipeThatIsNotToldApartProvesNothing) {
   EXPECT_EQ(ModelLearning{}.verdict(), Verdict::not_proven);
 }
 
+// Trains three broken recipes for 16 steps each.
 TEST(Learning, BrokenRecipesAreTriedBesideTheirRecipe) {
   const auto cpu = open_cpu_backend();
   const ModelLearning model = learned(*cpu, {gpt2("bf16")}, {}, {16, 2, true});

@@ -182,6 +182,7 @@ struct Row {
 
 class LowArithmetic : public ::testing::TestWithParam<Row> {};
 
+// Up to 10 s a unit: long sums, emulated element by element.
 TEST_P(LowArithmetic, IsADowngradeUnlessItIsDeclared) {
   const Row& row = GetParam();
   const CaseRecord record = run_case(case_of(row.recipe), row.dot, one_round()).record;
@@ -236,6 +237,7 @@ TEST(PlanProbe, SeesWhatIsWithinAllBounds) {
   EXPECT_THAT(record.reason, HasSubstr("op 'product0' (gemm) was downgraded in probe: running sums of 14 bits"));
 }
 
+// Long sums, emulated element by element.
 TEST(PlanProbe, LooksAtEachPlanOnceAndNotAtAllWithTheCheckOff) {
   RunOptions options = one_round();
   const Ran checked = run_case(case_of("f32", 3), in_f32(all_bits), options);

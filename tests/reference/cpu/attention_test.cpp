@@ -314,6 +314,7 @@ void check_backward(Experiment& x) {
 
 class EverySetting : public ::testing::TestWithParam<Setting> {};
 
+// Up to 7 s a setting: gradients and their bounds are worked out here a second time.
 TEST_P(EverySetting, KeepsForwardAndBackwardWithinTheirBounds) {
   Experiment x(GetParam(), true);
 

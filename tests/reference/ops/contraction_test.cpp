@@ -135,6 +135,7 @@ TEST(Contraction, AcceptsF32InputsInOneBf16OrTwoWhereThatIsDeclared) {
       << "realistic data don't show it: a probe does (harness/parity/precision_probe.h)";
 }
 
+// Sums of up to 8192 products in emulated tensor cores.
 TEST(Contraction, AcceptsEightBitSumsThatArePromotedAndThoseThatNeedNotBe) {
   for (const std::size_t k : {128U, 1000U, 8192U}) {
     for (const DType input : {DType::f8_e4m3, DType::f8_e5m2}) {

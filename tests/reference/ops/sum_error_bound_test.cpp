@@ -194,6 +194,7 @@ const Core cores[] = {
     {"sm_100, e4m3", DType::f8_e4m3, {}, blackwell_8_bit, 0},
 };
 
+// Ten thousand sums in each tensor core: they try a bound, and cannot prove it.
 TEST(SumErrorBound, HoldsForTensorCoresThatCutWhateverDrifts) {
   for (const Core& core : cores) {
     const ContractionRule rule = contraction_rule(core.math, core.type, core.type, DType::f32);
