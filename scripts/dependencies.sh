@@ -212,8 +212,8 @@ ninja_with_progress() {
 }
 
 # Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests, $3...: targets.
-# $cuda: "all" builds the CUDA module for every GPU that gpubench knows, "on" for this machine's or one kind; without, it is
-# built where a driver runs. $cuda is ignored by the sanitizers' presets, and where there is no nvcc.
+# $cuda: "on" builds the CUDA module; without, it is built where a driver runs. $architectures: for these GPUs ("80-real;90");
+# without, for this machine's or one kind. Both are ignored by the sanitizers' presets, and where there is no nvcc.
 build_preset() {
   preset=$1 purpose=$2
   shift 2
@@ -228,10 +228,13 @@ build_preset() {
   options=
   [ "$purpose" = tests ] && options=-DGPUBENCH_TESTS=ON
   [ "$purpose" = run ] && [ ! -e "$folder/build.ninja" ] && options=-DGPUBENCH_TESTS=OFF
-  if [ "$preset" = default ] && has_nvcc && { [ -n "${cuda:-}" ] || has_nvidia_driver; }; then
-    options="$options -DGPUBENCH_CUDA_MODULE=ON"
-    [ "${cuda:-}" = all ] && options="$options -DGPUBENCH_CUDA_ARCHITECTURES=80-real;90-real;100-real;120"
-  fi
+  case $preset in
+    default | package)
+      if has_nvcc && { [ -n "${cuda:-}" ] || has_nvidia_driver; }; then
+        options="$options -DGPUBENCH_CUDA_MODULE=ON"
+        [ -z "${architectures:-}" ] || options="$options -DGPUBENCH_CUDA_ARCHITECTURES=$architectures"
+      fi ;;
+  esac
   # $options is a list on purpose.
   # shellcheck disable=SC2086
   if [ ! -e "$folder/build.ninja" ] || [ -n "$(options_that_differ "$folder" $options)" ]; then

@@ -45,6 +45,12 @@ grep -q 'gpubench: 1 of 1 built, [0-9]* s' log.txt || { echo "FAILED: no progres
 expect "a step that fails is an error" 3 yes broken
 grep -q '^what is wrong' log.txt || { echo "FAILED: it does not say what failed"; cat log.txt; failures=$((failures + 1)); }
 
+# Packages are built in a folder of their own.
+mkdir build-package
+: >build-package/.dependencies-run
+printf 'rule write\n  command = cp $in $out\nbuild made: write ../build/given\n' >build-package/build.ninja
+build_preset package run made >log.txt 2>&1 && [ -e build-package/made ] || { echo "FAILED: a package's folder"; cat log.txt; failures=$((failures + 1)); }
+
 # A folder is configured anew where an option is asked for that it was not configured with, and only then.
 printf 'GPUBENCH_TESTS:BOOL=OFF\nGPUBENCH_CUDA_ARCHITECTURES:STRING=90;80-real\n' >build/CMakeCache.txt
 differing=$(options_that_differ build -DGPUBENCH_TESTS=ON '-DGPUBENCH_CUDA_ARCHITECTURES=90;80-real' -DOTHER=1)

@@ -5,9 +5,11 @@ the package is the newest that scripts/package left in BUILD_DIR. Exit 77 where 
 """
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 from pathlib import Path
@@ -98,6 +100,12 @@ class Installed(Folder):
             if notice.exists():
                 self.assertEqual((share / "doc/gpubench/licences" / package).read_bytes(), notice.read_bytes())
 
+    def test_architectures_are_numbers(self):
+        for word in ("sm_90", "9.0", "90,", ""):
+            done = subprocess.run([source / "scripts/package", "--arch", word], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), word)
+            self.assertIn("as 90 or 80,90", done.stderr)
+
     def test_an_image_copies_only_what_a_package_has(self):
         script = (source / "scripts/package").read_text().splitlines()
         names = containerfile.copied(recipe)
@@ -105,6 +113,24 @@ class Installed(Folder):
         for name in names:
             packed = any("$tree/" in line and name in line.replace("/", " ").replace('"', " ").split() for line in script)
             self.assertTrue((self.prefix / name).exists() or packed, f"COPY {name}")
+
+
+class Archive(Folder):
+    """What scripts/package makes of this build, where it is `build` and for one kind of GPU."""
+
+    @classmethod
+    def make(cls):
+        one = re.search("^GPUBENCH_CUDA_ARCHITECTURES:STRING=([0-9]+)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
+        if one is None or build.resolve() != (source / "build").resolve():
+            raise unittest.SkipTest("not a build of scripts/test --full for one kind of GPU")
+        cls.said = succeeded([source / "scripts/package", "--arch", one[1], "--out", cls.folder / "made.tar.gz"])
+        cls.kind = f"sm_{one[1]}"
+
+    def test_it_has_the_program_the_module_and_its_tests_and_says_so(self):
+        with tarfile.open(self.folder / "made.tar.gz") as archive:
+            names = {name.partition("/")[2] for name in archive.getnames()}
+        self.assertLessEqual({"bin/gpubench", "lib/libgpubench_cuda.so", "tests/cuda_gpu_test", "scripts/validate-gpu"}, names)
+        self.assertIn(f"the CUDA module for {self.kind} and 2 program(s) of GPU tests", self.said)
 
 
 @unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"), "dpkg-dev is not installed")
