@@ -1,9 +1,11 @@
 # What the stages of scripts/validate-gpu share: time limits, the record of each stage, summary.txt, the archive.
-# Sourced; needs a POSIX shell, timeout, tar and gzip. Global: out, archive, began, deadline, budget, only, rehearse.
+# Sourced; needs a POSIX shell, timeout, tar and gzip. Global: out, archive, began, deadline, budget, only, rehearse, and
+# budgeted: of how many seconds a stage's limit is its share.
 
 most_archive_bytes=${GPUBENCH_MOST_ARCHIVE_BYTES:-16777216}  # the variable is for the tests
 most_log_bytes=8388608
 unreached='' child='' name='' stage_end=0 share_end=0
+whole=''  # a number: stages are not run, their limits are added to it
 
 now() { date +%s; }
 
@@ -73,9 +75,13 @@ wanted() {
 
 # stage NAME LIMIT COMMAND...: runs it if there is time, records what came of it and refreshes summary and archive.
 stage() {
-  name=$1 limit=$(($2 * budget / 500))
+  wanted "$1" || return 0
+  if [ -n "$whole" ]; then
+    whole=$((whole + $2))
+    return 0
+  fi
+  name=$1 limit=$(($2 * budget / budgeted))
   shift 2
-  wanted "$name" || return 0
   stage_began=$(now)
   left=$((deadline - stage_began - 3))  # 3 s for the archive
   if [ "$left" -lt 2 ]; then

@@ -83,8 +83,7 @@ cudnn_properties() {
 # Folders of NVIDIA's libraries, for programs that link them; gpubench itself finds them alone.
 nvidia_folders() {
   folders=${LD_LIBRARY_PATH:-}
-  python=$(command -v python3)
-  for folder in /usr/local/cuda*/lib64 "${VIRTUAL_ENV:-/nowhere}"/lib/python3*/site-packages/nvidia/*/lib "${python%/bin/*}"/lib/python3*/*-packages/nvidia/*/lib \
+  for folder in /usr/local/cuda*/lib64 "${VIRTUAL_ENV:-/nowhere}"/lib/python3*/*-packages/nvidia/*/lib \
     "${HOME:-/nowhere}"/.local/lib/python3*/site-packages/nvidia/*/lib /usr/local/lib/python3*/*-packages/nvidia/*/lib /usr/lib/python3*/*-packages/nvidia/*/lib; do
     [ ! -d "$folder" ] || folders=${folders:+$folders:}$folder
   done
@@ -103,6 +102,7 @@ startup() {
   worse pass "a process with an open device after $milliseconds ms"
 }
 
+# gpu_tests FILTER SUFFIX: the tests of these names, by all programs; their logs end in SUFFIX.
 gpu_tests() {
   run=0
   for test in "$tests"/*; do
@@ -117,9 +117,10 @@ gpu_tests() {
     require=GPUBENCH_REQUIRE_GPU=1
     [ -z "$rehearse" ] || require=GPUBENCH_REQUIRE_GPU=
     case $test in *multi_gpu_test) [ "$(gpus)" -ge 2 ] || require=GPUBENCH_REQUIRE_GPU= ;; esac
-    limited "${test##*/}.log" env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_output=xml:$out/${test##*/}.xml"
+    results=$out/${test##*/}$2
+    limited "${results##*/}.log" env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_filter=$1" "--gtest_output=xml:$results.xml"
     code=$?
-    gtest_xml "$out/${test##*/}.log" "$out/${test##*/}.xml" "${test##*/}"
+    gtest_xml "$results.log" "$results.xml" "${test##*/}"
     [ $code -eq 0 ] || worse fail "${test##*/}: exit code $code"  # a test that takes this long hangs
   done
   if [ $run -eq 0 ]; then worse skip "there are no GPU tests in $tests"; else worse pass "$run program(s)"; fi
@@ -145,14 +146,13 @@ ranks() {
   judge $? ranks.json
 }
 
-# Every element of everything but attention and transformers, whose plans cost seconds each and have stages of their own.
+# smoke NAME FLAGS...: every element of the cases that the flags choose, into NAME.json.
 smoke() {
-  if [ -n "$rehearse" ]; then
-    gpubench smoke.log smoke.json --tier smoke --check full --suite norm,optimizer --precision bf16 --filter 'layer_norm_forward|clip'
-  else
-    gpubench smoke.log smoke.json --tier smoke --check full --suite all --exclude '^(attention|transformer)/'
-  fi
-  judge $? smoke.json
+  into=$1
+  shift
+  if [ -n "$rehearse" ]; then set -- --suite norm,optimizer --precision bf16 --filter 'layer_norm_forward|clip'; fi
+  gpubench "$into.log" "$into.json" --tier smoke --check full "$@"
+  judge $? "$into.json"
 }
 
 # chosen NAME CASES REHEARSED: the standard tier's cases of these ids, checked and timed, into NAME.json.
@@ -172,12 +172,12 @@ kernels() {
     left_over=$((left_over - 1))
     chosen "kernel-$kernel" "$cases" "$rehearsed"
   done <<CASES
-gemm-bf16 $square/bf16 gemm/matmul/m=35,n=127,k=1760/f32
+gemm-bf16 gemm/matmul/m=8192,n=8192,k=8192/bf16 gemm/matmul/m=35,n=127,k=1760/f32
+copy memory/copy/n=1073741824/bf16 memory/copy/n=1048576/bf16
+adamw optimizer/adamw/n=124439808/.* optimizer/clip/.*bf16
+layer-norm-backward norm/layer_norm_backward/rows=(16384,n=4096|1024,n=12288)/bf16 norm/layer_norm_backward/rows=256,n=768/bf16
 gemm-f8 $square/f8[a-z0-9_]* gemm/matmul/m=1,n=1,k=1/f32
 gemm-f32 $square/f32 gemm/matmul/m=1,n=1,k=1/f32
-layer-norm-backward norm/layer_norm_backward/rows=(16384,n=4096|1024,n=12288)/bf16 norm/layer_norm_backward/rows=256,n=768/bf16
-adamw optimizer/adamw/n=124439808/.* optimizer/clip/.*bf16
-copy memory/copy/n=1073741824/bf16 memory/copy/n=1048576/bf16
 CASES
   words=
   count "$out"/kernel-*.json
@@ -265,11 +265,13 @@ races() {
 
 # sanitizer TOOL SUITES: their smoke tier under compute-sanitizer, in one process; of suites with kernels of our own.
 sanitizer() {
-  command -v compute-sanitizer >/dev/null || { worse skip "there is no compute-sanitizer"; return; }
+  checker=$(command -v compute-sanitizer) ||
+    { nvcc=$(command -v nvcc) && checker=$(dirname "$(readlink -f "$nvcc")")/compute-sanitizer && [ -x "$checker" ]; } ||
+    { worse skip "there is no compute-sanitizer, on the path or beside nvcc"; return; }
   suites=$2
   if [ -n "$rehearse" ]; then suites=memory; fi
   # Errors of API calls are not asked for: libraries probe, and every call of ours is checked where it is made.
-  limited "$1.log" compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 \
+  limited "$1.log" "$checker" --tool "$1" --report-api-errors no --error-exitcode 99 \
     "$program" --device "$device" --isolate off --deadline off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --junit "$out/$1.xml" --progress lines
   code=$?
   found=$(grep -c -E '^========= +(Invalid|Misaligned|Error:|Race reported|Warning: Race|Uninitialized)' "$out/$1.log")

@@ -30,7 +30,7 @@ case $1 in
     [ "$2" = suites ] && printf 'suite smoke\ngemm 1\nmemory 1\nother 1\n\ngemm matmul\n'
     [ "$2" = suites ] || printf ' "id": "%s/first/n=1/bf16/x1",\n "id": "%s/second/n=1/bf16/x1",\n "id": "%s/first/n=2/f32/x1",\n' "$3" "$3" "$3"
     exit ;;
-  doctor) echo fine; exit ;;
+  doctor) echo "fine, libraries trusted: ${GPUBENCH_TRUST_LIBRARIES:-off}"; exit ;;
   describe-device) [ -z "${PLAY_NO_START:-}" ] || { echo "driver too old" >&2; exit 3; }; echo '{"name": "Scripted"}' >&3; exit ;;
 esac
 report='' text=$*
@@ -71,7 +71,7 @@ validate() { # NAME FLAGS...: the scripted program; the exit code is in $code
 export GPUBENCH_SLOW="plan_ms=20;copy_bytes_per_s=400000000"
 "$source/scripts/validate-gpu" --rehearse --program "$program" --budget 600s --out "$work/rehearsal" >"$work/rehearsal.out" 2>&1
 expect "the rehearsal passes" is $? 0
-for stage in environment smoke bias-gelu attention gpt2-block kernels races gpt2-step gpu-tests noise startup ranks standard-memory; do
+for stage in environment gpu-tests own-kernels attention bias-gelu kernels gpt2-block gpt2-step races smoke gpu-suites noise startup ranks standard-memory; do
   expect "the rehearsal reaches $stage" says rehearsal "^$stage +(pass|skip) "
 done
 expect "it says what it is" says rehearsal "REHEARSAL on the CPU"
@@ -79,13 +79,13 @@ expect "noise is of the same case three times" grep -q '^memory/copy/n=1048576/b
 expect "and of no other" is "$(wc -l <"$work/rehearsal/noise.txt")" 1
 expect "its archive has the reports" archived rehearsal smoke.json
 expect "each with its XML" archived rehearsal kernel-gemm-f32.xml
-expect "stages come in the order of what they tell" is "$(cut -f 1 "$work/rehearsal/stages.tsv" | head -n 9 | tr '\n' ' ')" \
-  "environment smoke bias-gelu attention gpt2-block kernels memcheck races gpt2-step "
+expect "stages come in the order of what they tell" is "$(cut -f 1 "$work/rehearsal/stages.tsv" | head -n 10 | tr '\n' ' ')" \
+  "environment gpu-tests own-kernels attention bias-gelu kernels gpt2-block gpt2-step races memcheck "
 expect "its archive has the summary" archived rehearsal summary.txt
 [ "$failures" = 0 ] || { cat "$work/rehearsal.out"; tail -n 30 "$work/rehearsal/races.log"; }
 
 GPUBENCH_SLOW="plan_ms=60000"  # a plan that takes longer than its stage has
-"$source/scripts/validate-gpu" --rehearse --program "$program" --budget 120s --only smoke --out "$work/planning" >"$work/planning.out" 2>&1
+"$source/scripts/validate-gpu" --rehearse --program "$program" --budget 11s --only smoke --out "$work/planning" >"$work/planning.out" 2>&1
 expect "a stage that is still planning at its limit is cut" says planning '^smoke +cut'
 expect "and its report is there" archived planning smoke.json
 expect "and its XML" archived planning smoke.xml
@@ -104,31 +104,44 @@ expect "the sanitizers run" says good '^racecheck +pass'
 expect "what is not there is skipped with a reason" says good '^races +skip .*race-pytorch is not there'
 expect "nothing is left" says good '^not reached: none'
 
+expect "libraries are not trusted unasked" grep -q 'trusted: off' "$work/good/doctor.txt"
+mkdir "$work/toolkit"
+mv "$work/path/compute-sanitizer" "$work/toolkit/"
+: >"$work/toolkit/nvcc"
+chmod +x "$work/toolkit/nvcc"
+ln -s "$work/toolkit/nvcc" "$work/path/nvcc"
+validate beside --trust-libraries --only environment,memcheck
+expect "compute-sanitizer is found beside nvcc" says beside '^memcheck +pass'
+expect "--trust-libraries reaches the program" grep -q 'trusted: on' "$work/beside/doctor.txt"
+rm "$work/path/nvcc"
+mv "$work/toolkit/compute-sanitizer" "$work/path/"
+
 PLAY=fail PLAY_AT=--check
 export PLAY PLAY_AT
 validate bad
 expect "a failing case is exit code 1" is $code 1
-expect "and is counted" says bad '^smoke +fail .*3 pass, 2 fail'
+expect "and is counted" says bad '^own-kernels +fail .*3 pass, 2 fail'
 expect "later stages still run" says bad '^memcheck +pass'
 
 PLAY=hang
-validate slow --budget 25s --only smoke,memcheck
+validate slow --budget 12s --only smoke,memcheck
+expect "stages that are chosen share the whole budget" grep -q 'smoke (at most 6 s)' "$work/slow.out"
 expect "a stage that outlasts its limit is cut" says slow '^smoke +cut'
 expect "and the next one runs" says slow '^memcheck +pass'
 
-expect "within its limit" [ "$(awk -F '\t' '$1 == "smoke" {print $3}' "$work/slow/stages.tsv")" -le 3 ]
+expect "within its limit" [ "$(awk -F '\t' '$1 == "smoke" {print $3}' "$work/slow/stages.tsv")" -le 7 ]
 
 PLAY_AT=kernel-gemm-bf16
-validate shares --budget 120s --only kernels
+validate shares --budget 30s --only kernels
 expect "one kernel that hangs costs its share" says shares '^kernels +cut'
 expect "and the others have their reports" archived shares kernel-copy.json
 
 PLAY_AT=second
-validate part --budget 50s --only standard-gemm
+validate part --budget 8s --only standard-gemm
 expect "a suite that is cut keeps the workloads that were done" says part '^standard-gemm +cut .*the limit came at second, bf16; 5 pass'
 
 PLAY=hang-in-test
-validate testhang --budget 20s --only gpu-tests
+validate testhang --budget 8s --only gpu-tests
 expect "a test program that hangs leaves XML of what it had done" grep -q 'tests="2" failures="0" errors="1"' "$work/testhang/hanging_gpu_test.xml"
 expect "with the test in which it hung" grep -q '<testcase name="Gpu.Hangs_x_"><error ' "$work/testhang/hanging_gpu_test.xml"
 
@@ -159,14 +172,14 @@ for signal in TERM KILL; do
   PATH="$work/path:$PATH" "$work/pkg/scripts/validate-gpu" --out "$work/$signal" >"$work/$signal.out" 2>&1 &
   victim=$!
   tries=0
-  until grep -q '^validate-gpu: smoke' "$work/$signal.out" 2>/dev/null || [ $tries -gt 300 ]; do sleep 0.1; tries=$((tries + 1)); done
+  until grep -q '^validate-gpu: own-kernels' "$work/$signal.out" 2>/dev/null || [ $tries -gt 300 ]; do sleep 0.1; tries=$((tries + 1)); done
   kill -$signal $victim
   wait $victim
   code=$?
   expect "after SIG$signal the archive has what was done" archived "$signal" device.json
   [ $signal = KILL ] || expect "SIG$signal is exit code 143" is $code 143
 done
-expect "and the summary says where" says TERM '^smoke +cut .*interrupted'
+expect "and the summary says where" says TERM '^own-kernels +cut .*interrupted'
 
 # --- usage
 
