@@ -40,7 +40,7 @@ struct Work {
   std::set<std::string> products{};  // of which libraries have several algorithms; equal ones share a choice
 };
 
-Work work_of(const PlannedCase& planned, const Protocol& protocol, int cores) {
+Work work_of(const PlannedCase& planned, const Protocol& protocol, const Effort& effort, int cores) {
   const bool narrow = bits_of(recipe(planned.c.recipe).tensor) < 32;
   const double flop_per_s = (narrow ? narrow_flop_per_s_of_a_core : flop_per_s_of_a_core) * cores;
   const Program program = planned.workload->build(planned.c);
@@ -53,7 +53,7 @@ Work work_of(const PlannedCase& planned, const Protocol& protocol, int cores) {
     work.run_s += op_s + launch_s;
     work.alone_s += 2.0 * op_s + 3.0 * rounding_of_batches * protocol.min_sample_s;
     work.textbook_flop += textbook_flop(program, op);
-    if (cost.flop > cost.bytes) work.products.insert(choice_key(op, specs_of_call(program, op)));
+    if (effort.plan_s > 0.0 && cost.flop > cost.bytes) work.products.insert(choice_key(op, specs_of_call(program, op)));
     ++work.ops;
   }
   return work;
@@ -88,7 +88,7 @@ double checking_s(const PlannedCase& planned, const Work& work, const Effort& ef
 
 Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores) {
   const Protocol& protocol = protocol_of(effort.preset.value_or(preset_of(effort.tier)));
-  const Work work = work_of(planned, protocol, cores);
+  const Work work = work_of(planned, protocol, effort, cores);
   const double planning = effort.plan_s * static_cast<double>(work.products.size());
   const double checking = checking_s(planned, work, effort);
   return {planning + checking + timing_s(work, protocol, planned.c.cache), planning, checking, planned.bytes};

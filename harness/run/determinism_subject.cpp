@@ -13,7 +13,7 @@ namespace gpubench {
 DeterminismSubject::DeterminismSubject(Backend& backend, const PlannedCase& planned, const RunOptions& options)
     : arena_(backend),
       prepared_(backend, arena_, planned, options.seed, backend.device().available_bytes,
-                PlanRequest{{}, nullptr, options.deterministic, {}, options.alive}),
+                PlanRequest{.deterministic = options.deterministic, .alive = options.alive}),
       whole_(prepared_.segment(0, static_cast<int>(prepared_.program().ops().size()))) {
   prepared_.set_up();
 }

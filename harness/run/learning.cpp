@@ -29,7 +29,8 @@ class DeviceTrainee final : public Trainee {
       : faulty_(options.error ? with_error(backend, *options.error) : nullptr),
         arena_(*(faulty_ ? faulty_.get() : &backend)),
         prepared_(*(faulty_ ? faulty_.get() : &backend), arena_, planned, options.seed,
-                  backend.device().available_bytes, PlanRequest{{}, nullptr, options.deterministic, {}, options.alive}),
+                  backend.device().available_bytes,
+                  PlanRequest{.deterministic = options.deterministic, .alive = options.alive}),
         launch_(prepared_.segment(0, ops())) {}
 
   [[nodiscard]] const Program& program() const override { return prepared_.program(); }

@@ -22,7 +22,7 @@ SoakedCase::SoakedCase(Backend& backend, const PlannedCase& planned, const RunOp
     : planned_(planned),
       arena_(backend),
       prepared_(backend, arena_, planned, options.seed, backend.device().available_bytes,
-                PlanRequest{{}, choices, true, {}, options.alive}),
+                PlanRequest{.tuning_cache = choices, .deterministic = true, .alive = options.alive}),
       watched_(prepared_.produced()),
       judging_("the check of " + planned.id()),
       launching_("a launch of " + planned.id()) {
