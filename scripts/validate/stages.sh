@@ -1,5 +1,5 @@
 # The stages of scripts/validate-gpu. Each sets what it found through worse(); run.sh has the rest.
-# Global: program, device, tests (a folder), scripts, out, rehearse.
+# Global: program, device, tests (a folder), scripts, out, rehearse, listed (the program's suites).
 
 # What runs on one device: gpubench LOG REPORT FLAGS...; beside the report its XML.
 gpubench() {
@@ -11,7 +11,7 @@ gpubench() {
 # --- names of the suites
 
 suites() { "$program" list suites 2>/dev/null | awk 'NR > 1 && NF == 0 {exit} NR > 1 {print $1}'; }
-has_suite() { suites | grep -qx "$1"; }
+has_suite() { printf '%s\n' "$listed" | grep -qx "$1"; }
 
 # --- verdicts
 
