@@ -75,7 +75,7 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
   EXPECT_GT(others, 0);
 }
 
-// Training steps on two ranks.
+// A whole training step on two ranks.
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
   const ChildResult result = run_with(paths::loops, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
                                                      "f32", "--preset", "minimal", "--json", "-"});

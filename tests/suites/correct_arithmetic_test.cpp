@@ -218,7 +218,7 @@ TEST(CorrectArithmetic, OfATrainingStepOnTheCpuIsNeverRejected) {
   try_cases(training_steps(Tier::smoke, of_a_cpu), Of::backend, seeds(4));
 }
 
-// 30 s: every product of every training step of the smoke tier in seven recipes, added up again in every order.
+// 30 s: products of every training step of the smoke tier in five recipes, added up again in every order.
 TEST(CorrectArithmetic, OfATrainingStepInOtherOrdersIsNeverRejected) {
   try_cases(training_steps(Tier::smoke, of_a_gpu), Of::other_orders, seeds(1));
 }

@@ -94,7 +94,7 @@ TEST(Escaping, EveryFieldOfAReportThatTakesTextTakesAnyAndTheOthersSayNo) {
   EXPECT_GE(open.size(), 60U);
 }
 
-// 30 s: over a hundred fields, forty texts, and everything that is told a report.
+// 30 s: every field that takes text, forty texts or more, and everything that is told a report.
 TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
   const Json whole = document();
   const std::vector<std::string> texts = payloads();

@@ -141,7 +141,7 @@ TEST(CpuAutotune, OwnBlockProductsGiveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// 12 s: only convolutions of that size have several ways, and each way is judged whole.
+// 12 s: each way in all three directions and both types, judged whole.
 TEST(CpuAutotune, EveryWayOfAConvolutionByASinglePixelIsRight) {
   for (const DType type : {DType::f32, DType::bf16}) {
     if (type == DType::bf16 && !testing::onednn_has_bf16()) continue;
