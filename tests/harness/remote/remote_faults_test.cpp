@@ -227,11 +227,15 @@ TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
   std::thread serving([channel = pair.second.get()] { EXPECT_EQ(serve_rank(*channel, usual_setup(0)), 7); });
   const auto answer_to = [&](const MessageWriter& request) {
     pair.first->send(request.bytes());
-    const std::optional<std::vector<std::byte>> answer = pair.first->receive(60.0);
-    MessageReader reader(answer.value());
-    if (reader.get<Answer>() == Answer::done) return std::string("done");
-    (void)reader.get<Failure>();
-    return reader.text();
+    while (true) {
+      const std::optional<std::vector<std::byte>> answer = pair.first->receive(60.0);
+      MessageReader reader(answer.value());
+      const auto kind = reader.get<Answer>();
+      if (kind == Answer::beat) continue;  // on a busy machine an answer may take longer than the time between two
+      if (kind == Answer::done) return std::string("done");
+      (void)reader.get<Failure>();
+      return reader.text();
+    }
   };
   MessageWriter allocate;
   allocate.put(Request::allocate);
