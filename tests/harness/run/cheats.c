@@ -259,7 +259,7 @@ static int cheated(state* own, const gpubench_call* call, int* status, char* tex
   const size_t bytes = bytes_of_c(call);
   if (is(own, "does_nothing") || (is(own, "nothing_when_timed") && own->calls > 1)) return 1;
   if (is(own, "zeros")) return memset(c, 0, bytes) != NULL;
-  if (is(own, "garbage_later") && own->calls > 100) return memset(c, 0x41, bytes) != NULL;
+  if (is(own, "garbage_later") && own->calls > 12) return memset(c, 0x41, bytes) != NULL;
   if (is(own, "first_result")) return from_kept(own, call, 0), 1;
   if (is(own, "by_pointer")) return from_kept(own, call, (uint64_t)(uintptr_t)c), 1;
   if (is(own, "by_content")) return from_kept(own, call, hash_of(call, "b", hash_of(call, "a", 14695981039346656037ULL))), 1;
