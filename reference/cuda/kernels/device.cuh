@@ -100,6 +100,8 @@ __device__ __forceinline__ void write_whole(T* to, const T& value) {
   }
 }
 
+inline std::int64_t most_blocks_of_grid() { return 0x7FFFFFFF; }
+
 /// Starts the kernel in the stream. An empty grid starts nothing. What goes wrong is told by cudaGetLastError().
 template <class Args>
 void launch(void (*kernel)(Args), Grid grid, cudaStream_t stream, const Args& args) {
@@ -109,10 +111,9 @@ void launch(void (*kernel)(Args), Grid grid, cudaStream_t stream, const Args& ar
 
 #endif
 
-/// Blocks for `work` units at `per_block` units each, no more than a grid may have.
-[[nodiscard]] constexpr std::int64_t blocks_for(std::int64_t work, std::int64_t per_block) {
-  constexpr std::int64_t most = 0x7FFFFFFF;
-  const std::int64_t wanted = (work + per_block - 1) / per_block;
+/// Blocks for `work` units at `per_block` units each, no more than a grid may have: the kernel walks on.
+[[nodiscard]] inline std::int64_t blocks_for(std::int64_t work, std::int64_t per_block) {
+  const std::int64_t wanted = (work + per_block - 1) / per_block, most = most_blocks_of_grid();
   return wanted < most ? wanted : most;
 }
 

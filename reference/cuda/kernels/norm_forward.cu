@@ -35,6 +35,12 @@ __device__ __forceinline__ W row_sum(W value, PerWarp<W> BlockSums<W>::*scratch)
   }
 }
 
+/// Call behind each row of a block. With means, two sums take turns in shared memory; without, the next row's squares
+/// would be written while slower warps still read this row's.
+__device__ __forceinline__ void separate_rows(const LayerNormForwardArgs& args) {
+  if (args.mean == nullptr) __syncthreads();
+}
+
 template <class T, class P, int N>
 __device__ __forceinline__ Pack<T, N> normalized(const Loaded<T, N>& x, const LayerNormForwardArgs& args,
                                                  std::int64_t column, Wide<T> mean, Wide<T> rstd) {
@@ -163,6 +169,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
       if (column >= args.columns) break;
       store_part(to + column, args.columns - column, normalized<T, P, N>(held[k], args, column, mean, rstd));
     }
+    if constexpr (whole_block) separate_rows(args);
   }
 }
 
@@ -202,6 +209,7 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
       const auto x = load_part<N>(from + i, args.columns - i, T{});
       store_part(to + i, args.columns - i, normalized<T, P, N>(x, args, i, mean, rstd));
     }
+    separate_rows(args);
   }
 }
 

@@ -200,7 +200,8 @@ void launch_gather(const GatherArgs& args, cudaStream_t stream) {
 }
 
 int fingerprint_parts(std::int64_t bytes) {
-  const std::int64_t wanted = blocks_for((bytes + 15) / 16, std::int64_t{loads_in_flight} * threads);
+  constexpr std::int64_t per_part = std::int64_t{16} * loads_in_flight * threads;
+  const std::int64_t wanted = (bytes + per_part - 1) / per_part;
   return static_cast<int>(wanted < most_fingerprint_parts ? wanted : most_fingerprint_parts);
 }
 

@@ -220,7 +220,7 @@ void with_packs(const TokenRowsArgs& args, const LaunchWith& launch_with) {
   });
 }
 
-int stretches(std::int64_t pairs) { return static_cast<int>(blocks_for(pairs, stretch)); }
+int stretches(std::int64_t pairs) { return static_cast<int>((pairs + stretch - 1) / stretch); }
 
 }  // namespace
 

@@ -17,7 +17,7 @@ struct NamedSchedule {
 constexpr NamedSchedule schedules[] = {{"forward", {Order::forward}},
                                        {"reverse", {Order::reverse}},
                                        {"random, seed 1", {Order::random, 1}},
-                                       {"random, seed 2", {Order::random, 2}}};
+                                       {"random, seed 2, 2 blocks", {Order::random, 2, 2}}};
 
 std::vector<std::vector<std::byte>> results_of(const ProgramRun& run) {
   std::vector<std::vector<std::byte>> results;

@@ -18,8 +18,8 @@ struct EmulatedRun {
   int compute_capability = 90;
 };
 
-/// Runs the program, which has one op, on the emulated backend: forward, in reverse, and in two random orders, each
-/// time on what `fill` sets. Returns "" when all is well, else what is not, as run_and_judge() does.
+/// Runs the program, which has one op, on the emulated backend: forward, in reverse, and in two random orders, one of
+/// them with grids so small that kernels walk on, each time on what `fill` sets. Returns "" when all is well, else what is not, as run_and_judge() does.
 [[nodiscard]] std::string run_in_every_order(const Program& program, const std::function<void(ProgramRun&)>& fill,
                                              const EmulatedRun& how = {});
 

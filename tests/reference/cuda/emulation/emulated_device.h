@@ -222,6 +222,8 @@ void write_whole(T* to, const T& value) {
   *to = value;
 }
 
+inline std::int64_t most_blocks_of_grid() { return emulation::most_blocks(); }
+
 template <class Launched, class Args>
 void launch(void (*kernel)(Args), const Launched& grid, cudaStream_t stream, const Args& args) {
   if (grid.blocks <= 0) return;
