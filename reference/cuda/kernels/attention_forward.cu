@@ -2,6 +2,7 @@
 // score, the sum of exponentials and the weighted sum of values of each query (online softmax: Milakov and Gimelshein,
 // arXiv 1805.02867; in tiles: Dao et al., arXiv 2205.14135).
 #include <cfloat>
+#include <type_traits>
 
 #include "reference/cuda/kernels/attention_tiles.cuh"
 
@@ -23,6 +24,49 @@ __device__ __forceinline__ float sum_of_row(float value) {
   return value;
 }
 
+__device__ __forceinline__ bool masks(const AttentionArgs& args) {
+  return args.causal || args.window > 0 || args.boundaries > 0;
+}
+
+/// 0 times NaN, or an infinity, is NaN.
+template <int D>
+__device__ __forceinline__ bool all_finite(const SumsOfThread<D>& sums) {
+  float probe = 0.0F;
+#pragma unroll
+  for (const auto& row : sums) {
+#pragma unroll
+    for (const auto& group : row) {
+#pragma unroll
+      for (const float x : group) probe += 0.0F * x;
+    }
+  }
+  return probe == 0.0F;
+}
+
+/// sums += weights v, as add_weighted() does, key by key of those that each query sees; `key` is the first of the tile.
+template <int D, class T, bool packs>
+__device__ __forceinline__ void add_seen(const HeadRows<T, packs>& v, int key, AttentionMemory& memory,
+                                         SumsOfThread<D>& sums) {
+  __syncthreads();  // the weights are there
+  const int rows = v.rows < attention_tile ? v.rows : attention_tile;
+#pragma unroll 1
+  for (int row = 0; row < rows; ++row) {
+    const Shared<float>* weights = memory.weights + cell_of(row, first_row());
+#pragma unroll
+    for (int i = 0; i < of_thread; ++i) {
+      const IndexRange seen{memory.first[first_row() + i], memory.end[first_row() + i]};
+      if (!seen.contains(key + row)) continue;
+      const float weight = weights[i];
+#pragma unroll
+      for (int group = 0; group < D / attention_tile; ++group) {
+        const Four<T> values = load_four(v, row, group * attention_tile + first_column());
+#pragma unroll
+        for (int c = 0; c < 4; ++c) sums[i][group][c] += weight * widen(values[c]);
+      }
+    }
+  }
+}
+
 template <class T, int D, bool packs>
 __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>)
     attention_forward_kernel(AttentionArgs args) {
@@ -31,57 +75,68 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
   const int batch = place.batch, kv_head = place.head / static_cast<int>(args.hq / args.hkv);
   const auto q = rows_from<const T, packs>(args.q, args.q_at, batch, place.head, place.first, args.s, args.d);
 
-  // A finite start: minus infinity less minus infinity would be NaN where a query sees no key of a tile.
-  const bool sinks = args.sinks != nullptr;
-  const float sink = sinks ? load(args.sinks + place.head) : -FLT_MAX;
   float largest[of_thread], sum[of_thread];
-#pragma unroll
-  for (int i = 0; i < of_thread; ++i) {
-    largest[i] = sink;
-    sum[i] = 0.0F;
-  }
   SumsOfThread<D> out;
-  clear<D>(out);
-  const IndexRange keys = put_ranges(q.rows, memory, [&](int row) { return keys_of(args, batch, place.first + row); });
-  for (int key = keys.first; key < keys.end; key += attention_tile) {
-    const auto k = rows_from<const T, packs>(args.k, args.k_at, batch, kv_head, key, keys.end, args.d);
-    const auto v = rows_from<const T, packs>(args.v, args.v_at, batch, kv_head, key, keys.end, args.dv);
-    TileOfThread p;
-    multiply(q, k, memory, p);
+  (void)put_ranges(q.rows, memory, [&](int row) { return keys_of(args, batch, place.first + row); });
+  // A finite start: minus infinity less minus infinity would be NaN where a query sees no key of a tile. Read again
+  // where it is needed: registers are full.
+  const auto sink = [&] { return args.sinks != nullptr ? load(args.sinks + place.head) : -FLT_MAX; };
+  __syncthreads();
+  const auto walk = [&](auto only_seen) {
 #pragma unroll
     for (int i = 0; i < of_thread; ++i) {
-      const IndexRange seen{memory.first[first_row() + i], memory.end[first_row() + i]};
-      float most = largest[i];
+      largest[i] = sink();
+      sum[i] = 0.0F;
+    }
+    clear<D>(out);
+    const int keys_end = memory.end[(q.rows < attention_tile ? q.rows : attention_tile) - 1];
+    for (int key = memory.first[0]; key < keys_end; key += attention_tile) {
+      const auto k = rows_from<const T, packs>(args.k, args.k_at, batch, kv_head, key, keys_end, args.d);
+      const auto v = rows_from<const T, packs>(args.v, args.v_at, batch, kv_head, key, keys_end, args.dv);
+      TileOfThread p;
+      multiply(q, k, memory, p);
 #pragma unroll
-      for (int j = 0; j < of_thread; ++j) {
-        p[i][j] = seen.contains(key + first_column() + j) ? score_of(args, p[i][j]).value : -INFINITY;
-        most = p[i][j] > most ? p[i][j] : most;
+      for (int i = 0; i < of_thread; ++i) {
+        const IndexRange seen{memory.first[first_row() + i], memory.end[first_row() + i]};
+        float most = largest[i];
+#pragma unroll
+        for (int j = 0; j < of_thread; ++j) {
+          p[i][j] = seen.contains(key + first_column() + j) ? score_of(args, p[i][j]).value : -INFINITY;
+          most = p[i][j] > most ? p[i][j] : most;
+        }
+        most = largest_of_row(most);
+        const float factor = full_exp(largest[i] - most);
+        largest[i] = most;
+        sum[i] *= factor;
+#pragma unroll
+        for (int j = 0; j < of_thread; ++j) {
+          p[i][j] = full_exp(p[i][j] - most);
+          sum[i] += p[i][j];
+        }
+#pragma unroll
+        for (auto& group : out[i]) {
+#pragma unroll
+          for (float& x : group) x *= factor;
+        }
       }
-      most = largest_of_row(most);
-      const float factor = full_exp(largest[i] - most);
-      largest[i] = most;
-      sum[i] *= factor;
-#pragma unroll
-      for (int j = 0; j < of_thread; ++j) {
-        p[i][j] = full_exp(p[i][j] - most);
-        sum[i] += p[i][j];
-      }
-#pragma unroll
-      for (auto& group : out[i]) {
-#pragma unroll
-        for (float& x : group) x *= factor;
+      put_weights(p, memory);
+      if constexpr (only_seen.value) {
+        add_seen<D>(v, key, memory, out);
+      } else {
+        add_weighted<D>(v, memory, out);
       }
     }
-    put_weights(p, memory);
-    add_weighted<D>(v, memory, out);
-  }
+  };
+  // Products of tiles multiply masked values too, by 0. Where that may have made a NaN, all is done once more without.
+  walk(std::false_type{});
+  if (masks(args) && block_sum(all_finite<D>(out) ? 0 : 1, memory.counts) > 0) walk(std::true_type{});
 
   // Of the threads that share four rows, the first four have one each to take the logarithm of.
   const int chosen = first_column() / of_thread;
   float reciprocal[of_thread], most = 0.0F, all = 1.0F;
 #pragma unroll
   for (int i = 0; i < of_thread; ++i) {
-    const float total = sum_of_row(sum[i]) + (sinks ? full_exp(sink - largest[i]) : 0.0F);
+    const float total = sum_of_row(sum[i]) + (args.sinks != nullptr ? full_exp(sink() - largest[i]) : 0.0F);
     reciprocal[i] = 1.0F / total;
     if (i == chosen) {
       most = largest[i];

@@ -30,6 +30,7 @@ struct AttentionMemory {
   // Of rows: what registers have no room for.
   Shared<int> first[attention_tile], end[attention_tile];
   Shared<float> lse[attention_tile], delta[attention_tile];
+  PerWarp<int> counts;
 };
 
 /// The place of `line` in row `deep` of a matrix with a tile's lines. Groups of four lines change places every four

@@ -1,6 +1,7 @@
 // Attention in tiles, forward and backward, on the CUDA backend's kernels, against the textbook.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -58,6 +59,42 @@ TEST(CudaAttentionMerge, OddAndPackedWidthsLieWithinTheirBounds) {
       const testing::MergeProgram made(type, shape);
       EXPECT_EQ(testing::run_in_every_order(made.program, [&](ProgramRun& run) { fill(run, made); }), "")
           << name(type) << ' ' << shape.to_string();
+    }
+  }
+}
+
+// A weight of 0 times a value that is NaN is NaN: of a tile that causality, a window or a document cuts, masked values
+// must not be multiplied. Packs of four, and single elements.
+TEST(CudaAttentionVariants, LetANanOrInfiniteValueReachOnlyTheQueriesThatSeeIt) {
+  const std::int64_t s = 140, bad = 70;
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend({});
+  for (const std::int64_t d : {16, 15}) {
+    for (const Variant& x :
+         std::vector<Variant>{{"causal", {1, s, 1, 1, d, s}, {.scale = 0.25}},
+                              {"full", {1, s, 1, 1, d, s}, {.causal = false, .scale = 0.25}},
+                              {"window", {1, s, 1, 1, d, s}, {.scale = 0.25, .window = 20}},
+                              {"document", {1, s, 1, 1, d, s}, {.scale = 0.25}, false, {0, 68, 90}}}) {
+      for (const double wrong : {std::nan(""), HUGE_VAL}) {
+        const AttentionProgram made = testing::forward_program(x, DType::bf16);
+        const ValueId o = made.program.op(0).output("o");
+        ProgramRun right(*backend, made.program), run(*backend, made.program);
+        fill(right, made, x);
+        fill(run, made, x);
+        std::vector<double> v = run.get(made.v);
+        v[static_cast<std::size_t>(bad * d + 3)] = wrong;
+        run.set(made.v, v);
+        right.run();
+        run.run();
+        std::vector<double> want = right.get(o);
+        for (std::int64_t i = 0; i < s; ++i) {
+          const bool sees = !x.attention.causal ||
+                            (i >= bad && (x.attention.window == 0 || i < bad + 20) && (x.documents.empty() || i < 90));
+          if (sees) want[static_cast<std::size_t>(i * d + 3)] = wrong;
+        }
+        EXPECT_TRUE(std::ranges::equal(run.get(o), want,
+                                       [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }))
+            << x.name << ", heads of " << d << ", " << wrong;
+      }
     }
   }
 }
