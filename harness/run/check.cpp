@@ -78,10 +78,7 @@ void CaseCheck::judge_op(int op, std::span<const StorageBytes> inputs, std::span
 }
 
 void CaseCheck::alone() {
-  if (options_.check == CheckMode::off) {
-    prepared_.set_up();
-    return;
-  }
+  if (options_.check == CheckMode::off) return prepared_.set_up_to_record();
   for (const int op : prepared_.ops(Phase::setup)) alone(op);
   prepared_.keep_state();
   constants_ = fingerprints_of(prepared_, 0, prepared_.constants());

@@ -13,9 +13,9 @@ namespace gpubench {
 DeterminismSubject::DeterminismSubject(Backend& backend, const PlannedCase& planned, const RunOptions& options)
     : arena_(backend),
       prepared_(backend, arena_, planned, options.seed, backend.device().available_bytes,
-                PlanRequest{.deterministic = options.deterministic, .alive = options.alive}),
-      whole_(prepared_.segment(0, static_cast<int>(prepared_.program().ops().size()))) {
-  prepared_.set_up();
+                PlanRequest{.deterministic = options.deterministic, .alive = options.alive}) {
+  prepared_.set_up_to_record();
+  whole_ = prepared_.segment(0, static_cast<int>(program().ops().size()));
 }
 
 void DeterminismSubject::run(const Launch& launch) {

@@ -30,8 +30,10 @@ class DeviceTrainee final : public Trainee {
         arena_(*(faulty_ ? faulty_.get() : &backend)),
         prepared_(*(faulty_ ? faulty_.get() : &backend), arena_, planned, options.seed,
                   backend.device().available_bytes,
-                  PlanRequest{.deterministic = options.deterministic, .alive = options.alive}),
-        launch_(prepared_.segment(0, ops())) {}
+                  PlanRequest{.deterministic = options.deterministic, .alive = options.alive}) {
+    prepared_.set_up_to_record();
+    launch_ = prepared_.segment(0, ops());
+  }
 
   [[nodiscard]] const Program& program() const override { return prepared_.program(); }
 

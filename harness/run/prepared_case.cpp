@@ -248,6 +248,12 @@ void PreparedCase::set_up() {
   keep_state();
 }
 
+void PreparedCase::set_up_to_record() {
+  set_up();
+  if (planned_.c.launch != LaunchMode::graph) return;
+  for (const int op : timed_ops_) backend_.run(launch(0, op));
+}
+
 void PreparedCase::restore(int copy) {
   for (const StorageId id : state_) memory(copy).block(id).copy_from(kept_state(id));
 }

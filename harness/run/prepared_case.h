@@ -112,6 +112,9 @@ class PreparedCase {
   void keep_state();
   /// Runs the set-up ops of copy 0 and keeps the state.
   void set_up();
+  /// set_up(), and where launches will be recorded as graphs every timed op once, alone: libraries load code when an op
+  /// first runs, which a recording forbids. The timed ops' results and the state are then to be reset.
+  void set_up_to_record();
   /// Sets the number of warm-up runs before each round, from an estimate of their time.
   void warm_up_by(int calls) { warmup_calls_ = calls; }
   [[nodiscard]] int warmup_calls() const { return warmup_calls_; }
