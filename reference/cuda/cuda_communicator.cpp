@@ -26,11 +26,8 @@ static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t) &&
               "a device reads the number as it lies in memory");
 
 std::shared_ptr<std::atomic<std::uint64_t>> shared_number() {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, sizeof(std::uint64_t), cudaHostAllocPortable | cudaHostAllocMapped),
-        "allocating a number that devices read");
-  auto* number = ::new (memory) std::atomic<std::uint64_t>(0);
-  return {number, [](std::atomic<std::uint64_t>* held) { (void)cudaFreeHost(held); }};
+  const std::shared_ptr<std::byte> memory = allocate_pinned(sizeof(std::uint64_t));
+  return {memory, ::new (memory.get()) std::atomic<std::uint64_t>(0)};
 }
 
 class RankStreams final : public RankQueues {

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/nccl_token_exchange.h"
@@ -150,8 +152,6 @@ Steps send_recv_steps(const Operands& o, int rank) {
           recv_step(o.nccl, y.data, y.spec.bytes(), attributes.sender(rank))};
 }
 
-std::size_t bytes_of(const std::vector<std::int32_t>& numbers) { return numbers.size() * sizeof numbers[0]; }
-
 }  // namespace
 
 const NcclCalls& nccl_calls() {
@@ -187,8 +187,10 @@ NcclSteps nccl_steps(const NcclOperands& o, int rank) {
 
 NcclTokenExchange nccl_token_exchange(const NcclOperands& o, int rank) {
   NcclTokenExchange exchange{o.nccl, exchange_operands(o.call, o.x, o.y, rank), rank, o.ranks};
-  exchange.counted.resize(as_size(exchange.operands.sizes.spec.shape[0] * o.ranks));
-  exchange.table = allocate(bytes_of(exchange.counted));
+  const std::int64_t experts = exchange.operands.sizes.spec.shape[0];
+  exchange.sizes = as_size(experts * o.ranks);
+  exchange.table = allocate(exchange.sizes * sizeof(std::int32_t));
+  exchange.host = allocate_pinned(as_size(experts * (o.ranks + 1)) * sizeof(std::int32_t));
   return exchange;
 }
 
@@ -214,13 +216,19 @@ NcclSteps NcclTokenExchange::moves(const TokenRoutes& routes) const {
   return steps;
 }
 
-void NcclTokenExchange::finish(const TokenRoutes& routes, cudaStream_t stream) {
+void NcclTokenExchange::fetch(cudaStream_t stream) const {
+  check(cudaMemcpyAsync(host.get(), table.get(), sizes * sizeof(std::int32_t), cudaMemcpyDeviceToHost, stream),
+        "copying sizes");
+}
+
+void NcclTokenExchange::finish(const TokenRoutes& routes, cudaStream_t stream) const {
   const Tensor& result = operands.result;
   const std::int64_t filled = routes.result_rows(operands.dispatches, rank) * operands.row_bytes;
   check(cudaMemsetAsync(result.data + filled, 0, as_size(result.spec.bytes() - filled), stream), "clearing rows");
   if (!operands.dispatches) return;
-  own = routes.own_sizes(rank);
-  check(cudaMemcpyAsync(operands.own_sizes.data, own.data(), bytes_of(own), cudaMemcpyHostToDevice, stream),
+  std::int32_t* own = numbers() + sizes;
+  const auto end = std::ranges::copy(routes.own_sizes(rank), own).out;
+  check(cudaMemcpyAsync(operands.own_sizes.data, own, as_size(end - own) * sizeof *own, cudaMemcpyHostToDevice, stream),
         "copying sizes");
 }
 

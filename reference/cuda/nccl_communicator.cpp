@@ -43,14 +43,14 @@ class NcclLaunch final : public LaunchImpl {
   [[nodiscard]] std::size_t group() const { return group_; }
   [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(rank); }
   /// Null where the launch is of another collective.
-  [[nodiscard]] NcclTokenExchange* exchange_of(int rank) const {
+  [[nodiscard]] const NcclTokenExchange* exchange_of(int rank) const {
     return exchanges_.empty() ? nullptr : &exchanges_.at(rank);
   }
 
  private:
   std::size_t group_;
-  Steps steps_;                  // by rank, of members that are held
-  mutable Exchanges exchanges_;  // the same; each alone uses its own
+  Steps steps_;          // by rank, of members that are held
+  Exchanges exchanges_;  // the same
 };
 
 class NcclCommunicator final : public CudaCommunicator {
@@ -108,7 +108,7 @@ class NcclCommunicator final : public CudaCommunicator {
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
     const auto& collective = dynamic_cast<const NcclLaunch&>(*launch);
-    if (NcclTokenExchange* const exchange = collective.exchange_of(rank))
+    if (const NcclTokenExchange* const exchange = collective.exchange_of(rank))
       return enqueue_exchange(*exchange, collective.group(), rank, stream);
     grouped(collective.of(rank), collective.group(), rank, stream);
   }
@@ -259,12 +259,10 @@ class NcclCommunicator final : public CudaCommunicator {
 
   // NCCL wants to know how many rows go where, so the host waits for the sizes: as implementations for training do. No
   // gate may hold the device back then.
-  void enqueue_exchange(NcclTokenExchange& exchange, std::size_t group, int rank, cudaStream_t stream) {
+  void enqueue_exchange(const NcclTokenExchange& exchange, std::size_t group, int rank, cudaStream_t stream) {
     arrive_at_gate(rank);
     grouped({exchange.gather()}, group, rank, stream);
-    check(cudaMemcpyAsync(exchange.counted.data(), exchange.table.get(),
-                          exchange.counted.size() * sizeof exchange.counted[0], cudaMemcpyDeviceToHost, stream),
-          "copying sizes");
+    exchange.fetch(stream);
     wait(rank, stream);
     const TokenRoutes routes = exchange.routes();
     grouped(exchange.moves(routes), group, rank, stream);

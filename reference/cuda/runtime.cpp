@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 
 #include "harness/core/error.h"
 
@@ -47,11 +48,8 @@ Buffer on_current_device(std::size_t bytes) {
 }
 
 Buffer pinned(std::size_t bytes) {
-  void* data = nullptr;
-  check(cudaMallocHost(&data, std::max<std::size_t>(bytes, 1)),
-        fmt::format("allocating {} bytes of pinned memory", bytes));
-  return {static_cast<std::byte*>(data), bytes,
-          std::shared_ptr<void>(data, [](void* held) { (void)cudaFreeHost(held); })};
+  const std::shared_ptr<std::byte> memory = allocate_pinned(bytes);
+  return {memory.get(), bytes, memory};
 }
 
 Buffer pageable(std::size_t bytes) {
@@ -196,6 +194,14 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   }
   check(status, fmt::format("allocating {} bytes", bytes));
   return {static_cast<std::byte*>(data), [](std::byte* held) { (void)cudaFree(held); }};
+}
+
+std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable | cudaHostAllocMapped),
+        fmt::format("allocating {} bytes of pinned memory", bytes));
+  std::memset(data, 0, bytes);
+  return {static_cast<std::byte*>(data), [](std::byte* held) { (void)cudaFreeHost(held); }};
 }
 
 std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {

@@ -78,6 +78,10 @@ using GraphExec = std::unique_ptr<CUgraphExec_st, detail::GraphExecDelete>;
 /// captured.
 [[nodiscard]] std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes);
 
+/// Memory of the host that devices read and write while the host goes on, zeroed. A copy between a device and pageable
+/// memory may keep its thread until everything before it on the stream is done.
+[[nodiscard]] std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes);
+
 /// Memory of the current device, the host's, or a peer's. `peer`: of the first other device that this one can address
 /// directly. Throws Unsupported where there is no such device, BackendError when memory runs out.
 [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device);

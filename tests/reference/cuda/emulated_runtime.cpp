@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <thread>
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernels/timing.h"
@@ -61,6 +62,12 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
           [](std::byte* held) { ::operator delete(held, alignment); }};
 }
 
+std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, bytes, 0), "allocating pinned memory");
+  return {static_cast<std::byte*>(memory), [](std::byte* held) { (void)cudaFreeHost(held); }};
+}
+
 std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
   auto* memory = static_cast<std::byte*>(::operator new(bytes.size() + 1));
   std::memcpy(memory, bytes.data(), bytes.size());
@@ -89,8 +96,11 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
-                            cudaStream_t stream) {
-  gpubench::cuda::emulation::on_stream(stream, [=] { std::memcpy(to, from, bytes); });
+// To and from pageable memory it waits, as CUDA may.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  namespace e = gpubench::cuda::emulation;
+  e::on_stream(stream, [=] { std::memcpy(to, from, bytes); });
+  const void* host = kind == cudaMemcpyDeviceToHost ? to : kind == cudaMemcpyHostToDevice ? from : nullptr;
+  while (host != nullptr && !e::is_pinned(host) && cudaStreamQuery(stream) != cudaSuccess) std::this_thread::yield();
   return cudaSuccess;
 }

@@ -226,15 +226,12 @@ TEST(VirtualRanks, TooManyAreRefusedWithTheNumber) {
   EXPECT_THROW((void)cuda::open_virtual_communicator(cuda::most_virtual_ranks + 1, 0), BackendError);
 }
 
-/// What running an all_reduce on these ranks throws, and of which kind.
-std::string failure_of(Backend& ranks) {
+/// What running a program throws, and of which kind; `build` says what it does on two ranks.
+std::string failure_of(Backend& ranks, const std::function<void(Program&)>& build) {
   Program p;
-  const std::vector<ValueId> x = on_ranks(p, DType::f32, {64, 64});
-  (void)all_reduce(p, {2}, Math{}, "bucket", x);
+  build(p);
   try {
-    ProgramRun run(ranks, p);
-    for (std::size_t i = 0; i < x.size(); ++i) run.set_random(x[i], i + 1);
-    run.run();
+    ProgramRun(ranks, p).run();
   } catch (const DeviceLost& e) {
     return std::string("lost: ") + e.what();
   } catch (const BackendError& e) {
@@ -243,11 +240,18 @@ std::string failure_of(Backend& ranks) {
   return "";
 }
 
+std::string failure_of_a_sum(Backend& ranks) {
+  return failure_of(ranks, [](Program& p) {
+    (void)all_reduce(p, {2}, Math{}, "bucket", on_ranks(p, DType::f32, {64, 64}));
+  });
+}
+
 TEST(NcclRanks, AnAsynchronousErrorEndsTheProcessWithTheRankAndNcclsWords) {
   const std::unique_ptr<Backend> ranks = open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::async_error}));
-  EXPECT_THAT(failure_of(*ranks), AllOf(HasSubstr("lost: rank 1: "), HasSubstr("remote error (6): told by the fake"),
-                                        HasSubstr("(in 'bucket')")));
-  EXPECT_THAT(failure_of(*ranks), HasSubstr("lost: "));  // nothing runs after it
+  EXPECT_THAT(
+      failure_of_a_sum(*ranks),
+      AllOf(HasSubstr("lost: rank 1: "), HasSubstr("remote error (6): told by the fake"), HasSubstr("(in 'bucket')")));
+  EXPECT_THAT(failure_of_a_sum(*ranks), HasSubstr("lost: "));  // nothing runs after it
 }
 
 TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
@@ -255,12 +259,29 @@ TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
   // Its threads may still be at work in it: it is never freed, as the engine never frees one that hangs.
   static const auto& ranks = *new std::unique_ptr<Backend>(
       open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::never_enqueued}), 0.3));
-  EXPECT_THAT(failure_of(*ranks), AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'bucket'"),
-                                        HasSubstr("rank 0 was waiting")));
+  EXPECT_THAT(failure_of_a_sum(*ranks), AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'bucket'"),
+                                              HasSubstr("rank 0 was waiting")));
   EXPECT_TRUE(ranks->hangs());
   for (int tries = 0; tries < 200 && fake_nccl_aborted() < aborted_before + 2; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(fake_nccl_aborted(), aborted_before + 2);  // so that no device goes on waiting
+}
+
+// The host waits for how many tokens go where, which a peer that fails never tells: a wait that stop() must end.
+TEST(NcclRanks, APeerThatNeverTellsItsTokensKeepsNoRankForGood) {
+  const int aborted_before = fake_nccl_aborted();
+  static const auto& ranks = *new std::unique_ptr<Backend>(
+      open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::never_enqueued}), 0.3));
+  const auto dispatch = [](Program& p) {
+    const std::vector<ValueId> x = on_ranks(p, 2, DType::f32, {8, 4});
+    (void)dispatch_tokens(p, {2}, "tokens", x, on_ranks(p, 2, DType::i32, {2}, "sizes"));
+  };
+  EXPECT_THAT(failure_of(*ranks, dispatch),
+              AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'tokens'"),
+                    HasSubstr("rank 0 was waiting")));
+  for (int tries = 0; tries < 200 && fake_nccl_aborted() < aborted_before + 2; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(fake_nccl_aborted(), aborted_before + 2);
 }
 
 TEST(NcclRanks, ThatAreNotSetUpInTimeEndTheProcess) {
@@ -359,7 +380,7 @@ TEST(StartGate, OpensBeforeTheEndOfALongInterval) {
 TEST(NcclRanks, LeaveNoCommunicatorBehind) {
   const int alive_before = fake_nccl_alive();
   const int aborted_before = fake_nccl_aborted();
-  { EXPECT_EQ(failure_of(*open_rank_group(open_nccl(2))), ""); }
+  { EXPECT_EQ(failure_of_a_sum(*open_rank_group(open_nccl(2))), ""); }
   EXPECT_EQ(fake_nccl_alive(), alive_before);
   EXPECT_EQ(fake_nccl_aborted(), aborted_before);
 }

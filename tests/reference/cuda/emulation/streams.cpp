@@ -158,6 +158,16 @@ Executor& executor() {
   return instance;
 }
 
+// A stream that is given up may look at it still, so it stays.
+struct PinnedMemory {
+  std::mutex mutex;
+  std::deque<std::vector<std::max_align_t>> all;
+};
+PinnedMemory& pinned() {
+  static PinnedMemory instance;
+  return instance;
+}
+
 bool is_idle(cudaStream_t stream) {
   return executor().locked([stream] { return stream->items.empty() && !stream->running; });
 }
@@ -177,6 +187,13 @@ void hold_stream(cudaStream_t stream, std::function<bool()> ready) {
   executor().push(stream, {std::move(ready), nullptr});
 }
 
+bool is_pinned(const void* memory) {
+  const std::lock_guard lock(pinned().mutex);
+  return std::ranges::any_of(pinned().all, [memory](const auto& block) {
+    return memory >= block.data() && memory < block.data() + block.size();
+  });
+}
+
 void rethrow_fault(cudaStream_t stream) {
   const std::exception_ptr fault = executor().locked([stream] { return stream->fault; });
   if (fault) std::rethrow_exception(fault);
@@ -194,12 +211,9 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
   return cudaSuccess;
 }
 
-// A stream that is given up may look at it still, so it stays.
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) {
-  static std::mutex mutex;
-  static std::deque<std::vector<std::max_align_t>> all;
-  const std::lock_guard lock(mutex);
-  *memory = all.emplace_back(bytes / sizeof(std::max_align_t) + 1).data();
+  const std::lock_guard lock(pinned().mutex);
+  *memory = pinned().all.emplace_back(bytes / sizeof(std::max_align_t) + 1).data();
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* /*memory*/) { return cudaSuccess; }

@@ -22,5 +22,7 @@ void hold_stream(cudaStream_t stream, std::function<bool()> ready);
 
 /// Throws what work on the stream threw.
 void rethrow_fault(cudaStream_t stream);
+/// Whether it is memory that cudaHostAlloc gave.
+[[nodiscard]] bool is_pinned(const void* memory);
 
 }  // namespace gpubench::cuda::emulation
