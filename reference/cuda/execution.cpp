@@ -86,7 +86,7 @@ void GraphLaunch::enqueue(cudaStream_t stream) const {
 
 RunQueue::RunQueue(std::span<const Launch> copies, std::int64_t batch, std::int64_t total, cudaStream_t stream)
     : copies_(copies.begin(), copies.end()), batch_(batch), total_(total), stream_(stream) {
-  for (const Launch& copy : copies_) launches_.push_back(&own_launch(copy));
+  for (const Launch& copy : copies) launches_.push_back(&own_launch(copy));
   const bool graphs = std::all_of(launches_.begin(), launches_.end(), [](const CudaLaunch* launch) {
     return dynamic_cast<const GraphLaunch*>(launch) != nullptr;
   });
@@ -133,7 +133,27 @@ void RunQueue::enqueue(std::int64_t first, std::int64_t count) const {
 std::int64_t RunQueue::host_calls(std::int64_t count) const { return count / chunk_ + count % chunk_; }
 
 bool RunQueue::serves(std::span<const Launch> copies, std::int64_t batch, std::int64_t total) const {
-  return batch == batch_ && total == total_ && std::equal(copies.begin(), copies.end(), copies_.begin(), copies_.end());
+  return batch == batch_ && total == total_ &&
+         std::equal(copies.begin(), copies.end(), copies_.begin(), copies_.end(),
+                    [](const Launch& given, const auto& known) { return given == known.lock(); });
+}
+
+bool RunQueue::is_of_use() const {
+  return std::ranges::none_of(copies_, [](const auto& copy) { return copy.expired(); });
+}
+
+const RunQueue& RunQueues::queue_of(std::span<const Launch> copies, std::int64_t batch, std::int64_t total,
+                                    cudaStream_t stream) {
+  std::erase_if(queues_, [](const auto& queue) { return !queue->is_of_use(); });
+  const auto found =
+      std::ranges::find_if(queues_, [&](const auto& queue) { return queue->serves(copies, batch, total); });
+  if (found != queues_.end()) {
+    std::rotate(queues_.begin(), found, found + 1);
+  } else {
+    if (queues_.size() == most) queues_.pop_back();  // before another takes memory
+    queues_.push_front(std::make_unique<RunQueue>(copies, batch, total, stream));
+  }
+  return *queues_.front();
 }
 
 RoundTimes RoundTimer::time(std::span<const Launch> copies, const RoundPlan& plan) {
@@ -143,10 +163,7 @@ RoundTimes RoundTimer::time(std::span<const Launch> copies, const RoundPlan& pla
                     plan.samples, plan.batch, copies.size()));
   }
   const std::int64_t total = plan.samples * plan.batch;
-  if (queue_ == nullptr || !queue_->serves(copies, plan.batch, total)) {
-    queue_ = nullptr;  // first free what the last case held
-    queue_ = std::make_unique<RunQueue>(copies, plan.batch, total, stream_);
-  }
+  queue_ = &queues_.queue_of(copies, plan.batch, total, stream_);
   make_events(plan.samples);
   RoundTimes times;
   const double run_ns = warm_up(plan, times.runs);

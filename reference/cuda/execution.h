@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -37,7 +38,8 @@ class GraphLaunch final : public CudaLaunch {
 /// are graphs, runs are joined into larger ones, so that the host is not what is measured.
 class RunQueue {
  public:
-  /// `batch`: how many runs enqueue() will usually be asked for. Graphs for runs [0, total) are made here.
+  /// `batch`: how many runs enqueue() will usually be asked for. Graphs for runs [0, total) are made here. Copies are
+  /// not kept: nothing may be enqueued once they are gone.
   RunQueue(std::span<const Launch> copies, std::int64_t batch, std::int64_t total, cudaStream_t stream);
   /// Enqueues runs [first, first + count).
   void enqueue(std::int64_t first, std::int64_t count) const;
@@ -45,17 +47,33 @@ class RunQueue {
   [[nodiscard]] std::int64_t host_calls(std::int64_t count) const;
   /// Whether it was made from these copies for this batch, so that it can serve another round.
   [[nodiscard]] bool serves(std::span<const Launch> copies, std::int64_t batch, std::int64_t total) const;
+  /// Whether all copies are still there.
+  [[nodiscard]] bool is_of_use() const;
 
  private:
   [[nodiscard]] GraphExec joined(std::int64_t first) const;
 
-  std::vector<Launch> copies_;
+  std::vector<std::weak_ptr<Launch::element_type>> copies_;
   std::vector<const CudaLaunch*> launches_;
   std::int64_t batch_ = 1;
   std::int64_t total_ = 0;
   std::int64_t chunk_ = 1;                    // runs joined into one graph; 1: none are
   std::map<std::int64_t, GraphExec> chunks_;  // by the copy they begin with
   cudaStream_t stream_ = nullptr;
+};
+
+/// The queues of cases that take turns: joining graphs takes the host longer than many a round.
+class RunQueues {
+ public:
+  /// As many as cases take turns (Engine); of more, the queue that has been idle longest is made anew.
+  static constexpr std::size_t most = 16;
+  /// One that serves these, kept or made. Valid until the next call, before which what finished cases left is freed.
+  [[nodiscard]] const RunQueue& queue_of(std::span<const Launch> copies, std::int64_t batch, std::int64_t total,
+                                         cudaStream_t stream);
+  [[nodiscard]] std::size_t size() const { return queues_.size(); }
+
+ private:
+  std::deque<std::unique_ptr<RunQueue>> queues_;  // the last used first
 };
 
 /// One timed round on a stream: warm-up, then samples by the device's own clock and by the host's.
@@ -78,7 +96,8 @@ class RoundTimer {
   void wait() const;
 
   cudaStream_t stream_;
-  std::unique_ptr<RunQueue> queue_;  // kept while rounds of the same case follow each other
+  RunQueues queues_;
+  const RunQueue* queue_ = nullptr;  // of the round that is being timed
   std::vector<Event> begin_;
   std::vector<Event> end_;
 };

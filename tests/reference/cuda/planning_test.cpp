@@ -78,6 +78,24 @@ TEST_F(Planning, CopiesOfPageableMemoryAreNotRecordedAndSaySo) {
   EXPECT_TRUE(are_capturable(launch(pinned)));
 }
 
+TEST(RunQueues, AreKeptWhileCasesTakeTurnsAndNoLongerThanTheirCopies) {
+  RunQueues queues;
+  std::vector<Launch> cases;
+  const auto queue_of = [&](std::size_t i) { return &queues.queue_of(std::span(cases).subspan(i, 1), 8, 64, nullptr); };
+  std::vector<const RunQueue*> made;
+  for (std::size_t i = 0; i < RunQueues::most; ++i) {
+    cases.push_back(launch_of([](cudaStream_t) {}));
+    made.push_back(queue_of(i));
+  }
+  for (std::size_t i = 0; i < RunQueues::most; ++i) EXPECT_EQ(queue_of(i), made[i]) << i;
+  (void)queues.queue_of(std::span(cases).first(1), 16, 64, nullptr);  // of another batch: one more than are kept
+  EXPECT_EQ(queues.size(), RunQueues::most);
+  EXPECT_EQ(queue_of(1), made[1]);  // what went was idle longest: the one before
+  cases.resize(1);
+  (void)queue_of(0);
+  EXPECT_EQ(queues.size(), 2U);  // of the one that is left, for two batches
+}
+
 TEST_F(Planning, APinWinsOverWhatIsRemembered) {
   EXPECT_EQ(choose({.pinned = "c", .remembered = "b"}, {"a", "b", "c"})->implementation(), "c");
   EXPECT_THROW((void)choose({.pinned = "d", .remembered = "b"}, {"a", "b", "c"}), Unsupported);
