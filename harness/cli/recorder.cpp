@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "harness/cli/flags.h"
@@ -21,11 +22,12 @@ namespace gpubench {
 Recorder::Recorder(RunObserver& view, const DeviceInfo& device, JournalWriter* journal)
     : view_(view), device_(device), journal_(journal) {}
 
-void Recorder::take(const std::map<std::string, CaseRecord>& finished) {
-  for (const auto& [key, record] : finished) {
+void Recorder::take(const Journal& journal) {
+  for (const auto& [key, record] : journal.finished) {
     records_[key] = record;
     (void)held_against_device(record);
   }
+  in_flight_ = journal.in_flight;
 }
 
 void Recorder::note_down(const CaseRecord& record, void (JournalWriter::*entry)(const CaseRecord&)) {
@@ -40,13 +42,13 @@ void Recorder::note_down(const CaseRecord& record, void (JournalWriter::*entry)(
 
 void Recorder::round(const CaseRecord& record) {
   note_down(record, &JournalWriter::round);
-  rounds_[record.key()] = record.summary.rounds;
+  add_round(in_flight_, record);
 }
 
 void Recorder::finished(const CaseRecord& record) {
   note_down(record, &JournalWriter::finished);
   records_[record.key()] = record;
-  rounds_.erase(record.key());
+  in_flight_.erase(record.key());
   view_.finished(held_against_device(record));
 }
 
@@ -58,7 +60,25 @@ CaseRecord Recorder::held_against_device(const CaseRecord& record) {
   return held;
 }
 
-std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan, bool interrupted) const {
+namespace {
+
+std::string checked_by_now(const Parity& parity) {
+  if (parity.ops.empty()) return "nothing";
+  std::int64_t judged = 0, elements = 0;
+  for (const OpParity& op : parity.ops) {
+    judged += op.judged;
+    elements += op.elements;
+  }
+  return fmt::format("{} of {} elements before its rounds, none wrong; not what its rounds left", judged, elements);
+}
+
+std::string_view name_of(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "a signal";
+}
+
+}  // namespace
+
+std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan, int signal) const {
   std::vector<CaseRecord> all;
   for (const PlannedCase& planned : plan) {
     if (const auto found = records_.find(planned.key()); found != records_.end()) {
@@ -66,11 +86,17 @@ std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan,
       continue;
     }
     CaseRecord record = record_of(planned);
-    record.verdict = interrupted ? Verdict::skipped : Verdict::error;
-    record.reason = interrupted ? "the run was interrupted before this case finished"
+    record.verdict = signal != 0 ? Verdict::skipped : Verdict::error;
+    record.reason = signal != 0 ? "the run was interrupted before this case finished"
                                 : "the run ended without a record of this case";
-    if (const auto rounds = rounds_.find(planned.key()); interrupted && rounds != rounds_.end() && has_journal())
-      record.reason += fmt::format("; {} of its rounds are in the journal", rounds->second);
+    if (const auto found = in_flight_.find(planned.key()); signal != 0 && found != in_flight_.end()) {
+      const CaseRecord& left = found->second;
+      record.unfinished = {std::string(name_of(signal)), checked_by_now(left.parity), left.implementation, left.batch,
+                           left.rounds};
+      record.reason +=
+          fmt::format("; its {} {} {} kept as unfinished", left.rounds.size(),
+                      left.rounds.size() == 1 ? "round" : "rounds", left.rounds.size() == 1 ? "is" : "are");
+    }
     all.push_back(std::move(record));
   }
   return all;

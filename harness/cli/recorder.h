@@ -29,8 +29,8 @@ class Recorder final : public RunObserver {
   /// `journal`: null for none. All must outlive the recorder.
   Recorder(RunObserver& view, const DeviceInfo& device, JournalWriter* journal);
 
-  /// Takes the cases that the interrupted run had finished.
-  void take(const std::map<std::string, CaseRecord>& finished);
+  /// Takes what an interrupted run has left.
+  void take(const Journal& journal);
 
   void phase(std::string_view key, std::string_view phase) override { view_.phase(key, phase); }
   void round(const CaseRecord& record) override;
@@ -38,10 +38,9 @@ class Recorder final : public RunObserver {
   void note(std::string_view text) override { view_.note(text); }
   void tick() override { view_.tick(); }
 
-  /// Every planned case in the order of the plan; one without a record was not reached.
-  [[nodiscard]] std::vector<CaseRecord> in_order_of(std::span<const PlannedCase> plan, bool interrupted) const;
-  /// Whether everything so far is in the journal.
-  [[nodiscard]] bool has_journal() const { return journal_ != nullptr; }
+  /// Every planned case in the order of the plan; one without a record was not finished. `signal`: what interrupted the
+  /// run, or 0.
+  [[nodiscard]] std::vector<CaseRecord> in_order_of(std::span<const PlannedCase> plan, int signal) const;
 
  private:
   /// The record as it is shown.
@@ -50,8 +49,8 @@ class Recorder final : public RunObserver {
   void note_down(const CaseRecord& record, void (JournalWriter::*entry)(const CaseRecord&));
 
   std::map<std::string, CaseRecord> records_;
-  std::map<std::string, int> rounds_;  ///< finished, of cases in flight
-  std::vector<CaseRecord> bests_;      ///< those that were the best of their kind when they finished
+  std::map<std::string, CaseRecord> in_flight_;  ///< with the rounds that are finished
+  std::vector<CaseRecord> bests_;                ///< those that were the best of their kind when they finished
   RunObserver& view_;
   const DeviceInfo& device_;
   JournalWriter* journal_;

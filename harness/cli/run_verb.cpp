@@ -110,7 +110,7 @@ class Run {
     progress.rows = rows();
     const auto view = make_progress(environment_.err, progress);
     Recorder recorder(*view, info_, journal_.get());
-    if (resumption_ != nullptr) recorder.take(resumption_->journal.finished);
+    if (resumption_ != nullptr) recorder.take(resumption_->journal);
     std::optional<AnonymousObserver> anonymous;
     if (anonymizer_) anonymous.emplace(*anonymizer_, recorder);
     RunObserver& observer = anonymous ? static_cast<RunObserver&>(*anonymous) : recorder;
@@ -124,7 +124,7 @@ class Run {
       if (printed) printed_ = printed->told();
     }
     signal_ = environment_.stop.load();
-    records_ = recorder.in_order_of(plan_, signal_ != 0);
+    records_ = recorder.in_order_of(plan_, signal_);
     add_ceilings(info_, records_);
     add_efficiency(records_, info_.units);
   }

@@ -223,6 +223,15 @@ struct Derived {
   std::optional<PeakShare> peak{};  ///< where the device's limits, or other cases to compare with, are known
 };
 
+/// What was measured of a case before its run was interrupted. No rate is told of it.
+struct Unfinished {
+  std::string why;             ///< it stopped: "SIGTERM"
+  std::string checked;         ///< what had been checked by then, and what had not
+  std::string implementation;  ///< CaseRecord::implementation
+  std::int64_t batch = 0;      ///< runs per sample
+  std::vector<RoundRecord> rounds;
+};
+
 struct CaseRecord {
   Case c;
   std::string id;
@@ -246,9 +255,10 @@ struct CaseRecord {
   std::vector<RoundRecord> rounds;
   Summary summary;
   Derived derived;
-  std::string rerun;               ///< a command line that runs just this case
-  std::optional<double> plan_s{};  ///< wall time spent choosing implementations; none before schema 1.14
-  double check_s = 0.0;            ///< the same of checking, and of timing: what a verdict costs
+  std::optional<Unfinished> unfinished{};  ///< of a skipped case that had been timed. None before schema 1.14
+  std::string rerun;                       ///< a command line that runs just this case
+  std::optional<double> plan_s{};          ///< wall time spent choosing implementations; none before schema 1.14
+  double check_s = 0.0;                    ///< the same of checking, and of timing: what a verdict costs
   double time_s = 0.0;
 
   /// Case::key(): of all records of a run, each has its own.

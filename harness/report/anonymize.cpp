@@ -302,6 +302,9 @@ void Anonymizer::record(CaseRecord& record) const {
     for (PlanArithmetic& plan : *record.parity.arithmetic) plan.reason = text(plan.reason);
   }
   for (RoundRecord& round : record.rounds) round.note = text(round.note);
+  if (record.unfinished) {
+    for (RoundRecord& round : record.unfinished->rounds) round.note = text(round.note);
+  }
   record.rerun = fmt::format("{}", fmt::join(command(words_of(record.rerun)), " "));
 }
 

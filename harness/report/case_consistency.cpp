@@ -24,9 +24,10 @@ class CaseConsistency {
     for (std::size_t i = 0; i < record_.parity.ops.size(); ++i)
       op(record_.parity.ops[i], node_.at("parity").at("ops").at(i));
     parity();
-    const bool countable = rounds();
+    const bool countable = rounds(record_.rounds, record_.batch, node_);
     if (countable) summary();
     if (countable && record_.verdict == Verdict::pass) rates();
+    if (const auto& left = record_.unfinished) (void)rounds(left->rounds, left->batch, node_.at("unfinished"));
   }
 
  private:
@@ -128,22 +129,21 @@ class CaseConsistency {
             fmt::format("is \"{}\", which is no op that was judged", visible(record_.parity.worst_op)));
   }
 
-  // Whether there is anything to summarize, and all of it makes sense.
-  bool rounds() {
+  // Whether there is anything to summarize, and all of it makes sense. `node`: where they and the batch are.
+  bool rounds(const std::vector<RoundRecord>& all, std::int64_t batch, const Node& node) {
     const std::size_t before = problems_.count();
     bool any = false;
-    for (std::size_t r = 0; r < record_.rounds.size(); ++r) {
-      const RoundRecord& round = record_.rounds[r];
-      if (!round.valid) {
-        require(!round.note.empty(), node_.at("rounds").at(r).at("note"), "is empty: an invalid round says why");
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (!all[r].valid) {
+        require(!all[r].note.empty(), node.at("rounds").at(r).at("note"), "is empty: an invalid round says why");
         continue;
       }
       any = true;
-      samples(round, node_.at("rounds").at(r));
+      samples(all[r], node.at("rounds").at(r));
     }
     if (!any) return false;
-    if (record_.batch < 1) say(node_.at("batch"), "is 0, although there are rounds");
-    return problems_.count() == before && record_.batch >= 1;
+    if (batch < 1) say(node.at("batch"), "is 0, although there are rounds");
+    return problems_.count() == before && batch >= 1;
   }
 
   void samples(const RoundRecord& round, const Node& node) {

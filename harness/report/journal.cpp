@@ -27,18 +27,12 @@ JournalStart start_from(const Node& node) {
 void add_round(Journal& journal, CaseRecord&& record, const Node& node) {
   if (record.rounds.size() != 1) node.refuse("does not hold one round");
   if (journal.finished.contains(record.key())) node.refuse("is a round of a case that is finished");
-  const int number = record.summary.rounds;
-  if (number == 1) {
-    journal.in_flight[record.key()] = std::move(record);
-    return;
-  }
   const auto found = journal.in_flight.find(record.key());
-  if (found == journal.in_flight.end() || number != static_cast<int>(found->second.rounds.size()) + 1)
+  const std::size_t before = found == journal.in_flight.end() ? 0 : found->second.rounds.size();
+  const int number = record.summary.rounds;
+  if (number != 1 && number != static_cast<int>(before) + 1)
     node.refuse(fmt::format("is round {} of its case, out of turn", number));
-  std::vector<RoundRecord> rounds = std::move(found->second.rounds);
-  rounds.push_back(std::move(record.rounds.front()));
-  found->second = std::move(record);
-  found->second.rounds = std::move(rounds);
+  add_round(journal.in_flight, std::move(record));
 }
 
 void add_entry(Journal& journal, const Node& node, std::size_t line) {
@@ -58,6 +52,15 @@ void add_entry(Journal& journal, const Node& node, std::size_t line) {
 }
 
 }  // namespace
+
+void add_round(std::map<std::string, CaseRecord>& in_flight, CaseRecord record) {
+  CaseRecord& so_far = in_flight[record.key()];
+  std::vector<RoundRecord> rounds = std::move(so_far.rounds);
+  if (record.summary.rounds == 1) rounds.clear();
+  rounds.push_back(std::move(record.rounds.front()));
+  so_far = std::move(record);
+  so_far.rounds = std::move(rounds);
+}
 
 Journal read_journal(const std::string& path) {
   Journal journal;

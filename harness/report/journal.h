@@ -29,6 +29,9 @@ struct Journal {
   JournalEnd end;
 };
 
+/// A round as JournalWriter::round() takes it, to those of its case. The first one again begins the case anew.
+void add_round(std::map<std::string, CaseRecord>& in_flight, CaseRecord record);
+
 /// Reads an untrusted file: limits before memory, checksums before meaning. Throws ReadError.
 [[nodiscard]] Journal read_journal(const std::string& path);
 

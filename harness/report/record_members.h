@@ -278,6 +278,15 @@ void visit(Archive& a, Derived& d) {
 }
 
 template <class Archive>
+void visit(Archive& a, Unfinished& u) {
+  a("why", u.why);
+  a("checked", u.checked);
+  a("implementation", u.implementation);
+  a("batch", u.batch);
+  a("rounds", u.rounds, {.least = 1});
+}
+
+template <class Archive>
 void visit(Archive& a, CaseRecord& r) {
   a("id", r.id, {.form = &case_id});
   a("suite", r.c.suite, {.least = 1});
@@ -319,6 +328,10 @@ void visit(Archive& a, CaseRecord& r) {
   a("rounds", r.rounds);
   a("summary", r.summary);
   a("derived", r.derived);
+  a("unfinished", r.unfinished,
+    {.note =
+         "since 1.14; of a case that was skipped because its run was interrupted: what had been measured by then. Its "
+         "rounds say nothing about how fast the device is: too few, and not checked to the end"});
   a("rerun", r.rerun);
   a("plan_s", r.plan_s,
     {.note = "since 1.14; seconds that choosing implementations took, with trying their candidates"});
@@ -447,7 +460,7 @@ template <class T>
 inline constexpr bool is_part =
     AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
           CollectiveRates, MemoryPart, PlanArithmetic, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext,
-          ShapesExcept, ShapesContext, ImplementationFile, WrongPlaces>;
+          ShapesExcept, ShapesContext, ImplementationFile, WrongPlaces, Unfinished>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

@@ -22,7 +22,8 @@ total() {
   cat "$@" 2>/dev/null | awk -v word="$word" '/"totals": \{/ {inside = 1} inside && $1 == word {sum += $2; inside = 0} END {print sum + 0}'
 }
 
-# count REPORT...: $counts in words, and in $bad how many are wrong.
+# count REPORT...: $counts in words, and in $bad how many are wrong. Of a case that the limit interrupted, its rounds are
+# in the report.
 count() {
   counts='' bad=0
   for verdict in pass unsupported skipped fail downgraded not_proven error; do
@@ -31,6 +32,8 @@ count() {
     counts="$counts${counts:+, }$number $verdict"
     case $verdict in fail | downgraded | not_proven | error) bad=$((bad + number)) ;; esac
   done
+  unfinished=$(cat "$@" 2>/dev/null | grep -c '^ *"unfinished": {')
+  [ "$unfinished" = 0 ] || counts="$counts ($unfinished unfinished, with rounds)"
 }
 
 # judge CODE REPORT: of a gpubench run; one that was stopped at its limit has a report of the cases until then.

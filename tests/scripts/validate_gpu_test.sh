@@ -42,6 +42,7 @@ case "$text" in *"${PLAY_AT:-nowhere}"*) play=${PLAY:-} ;; *) play= ;; esac
 fail=0
 [ "$play" != fail ] || fail=2
 printf '{\n "totals": {\n  "cases": 5,\n  "pass": %s,\n  "fail": %s,\n  "error": 0\n }\n}\n' $((5 - fail)) $fail >"$report"
+[ "$play" != unfinished ] || { echo '   "unfinished": {' >>"$report"; exec sleep 60; }
 [ $fail = 0 ]
 SCRIPT
 cat >"$work/pkg/tests/scripted_gpu_test" <<'SCRIPT'
@@ -128,6 +129,10 @@ validate slow --budget 12s --only smoke,memcheck
 expect "stages that are chosen share the whole budget" grep -q 'smoke (at most 6 s)' "$work/slow.out"
 expect "a stage that outlasts its limit is cut" says slow '^smoke +cut'
 expect "and the next one runs" says slow '^memcheck +pass'
+PLAY=unfinished
+validate unfinished --budget 12s --only smoke,memcheck
+expect "what a case had when it was cut is told" says unfinished '^smoke +cut .*5 pass \(1 unfinished, with rounds\), then the limit'
+PLAY=hang
 
 expect "within its limit" [ "$(awk -F '\t' '$1 == "smoke" {print $3}' "$work/slow/stages.tsv")" -le 7 ]
 

@@ -104,9 +104,10 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/parity/arithmetic/N/reason", Fate::text},
       {"/gpubench/cases/N/parity/arithmetic/N/[a-z_]+", Fate::kept},
       {"/gpubench/cases/N/parity/end_to_end/N/(tensor|role)", Fate::kept},
-      {"/gpubench/cases/N/rounds/N/note", Fate::text},
-      {"/gpubench/cases/N/rounds/N/telemetry/reasons/N", Fate::kept},
-      {"/gpubench/cases/N/rounds/N/telemetry/errors/N", Fate::kept},  // a number and a name of ours
+      {"/gpubench/cases/N/unfinished/(why|checked|implementation)", Fate::kept},
+      {"/gpubench/cases/N/(unfinished/)?rounds/N/note", Fate::text},
+      {"/gpubench/cases/N/(unfinished/)?rounds/N/telemetry/reasons/N", Fate::kept},
+      {"/gpubench/cases/N/(unfinished/)?rounds/N/telemetry/errors/N", Fate::kept},  // a number and a name of ours
       {"/gpubench/cases/N/summary/flags/N", Fate::kept},
       {"/gpubench/cases/N/derived/(item|headline_unit)", Fate::kept},
       {"/gpubench/cases/N/derived/breakdown/N/(label|kind|implementation)", Fate::kept},

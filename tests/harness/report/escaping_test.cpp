@@ -121,6 +121,21 @@ TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
   expect_none(tally);
 }
 
+// An interrupted case's rounds are kept for whoever looks for them; no rate is made of them.
+TEST(Sinks, TellNothingOfTheRoundsOfAnUnfinishedCase) {
+  Report with = sample_report();
+  with.run.complete = false;
+  CaseRecord skipped = sample_without_run(Verdict::skipped, "the run was interrupted before this case finished");
+  skipped.unfinished = with.cases.front().unfinished;
+  with.cases.push_back(skipped);
+  ASSERT_TRUE(skipped.unfinished);
+  Report without = with;
+  for (CaseRecord& record : without.cases) record.unfinished.reset();
+  for (const Sink& sink : sinks()) {
+    if (sink.name != "report.json") EXPECT_EQ(sink.written(with), sink.written(without)) << sink.name;
+  }
+}
+
 // What the reader would refuse: the sinks do not rely on it.
 TEST(Escaping, HostileIdsStayTextToo) {
   using Set = void (*)(CaseRecord&, const std::string&);

@@ -1,0 +1,120 @@
+// What a run's records come to where it is interrupted.
+#include "harness/cli/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench::sim {
+namespace {
+
+/// Raises the signal once so many rounds are done.
+class InterruptedAfter final : public RunObserver {
+ public:
+  InterruptedAfter(RunObserver& inner, int rounds, StopFlag& stop) : inner_(inner), left_(rounds), stop_(stop) {}
+  void phase(std::string_view key, std::string_view phase) override { inner_.phase(key, phase); }
+  void round(const CaseRecord& record) override {
+    inner_.round(record);
+    if (--left_ == 0) stop_ = SIGTERM;
+  }
+  void finished(const CaseRecord& record) override { inner_.finished(record); }
+  void note(std::string_view text) override { inner_.note(text); }
+  void tick() override { inner_.tick(); }
+
+ private:
+  RunObserver& inner_;
+  int left_;
+  StopFlag& stop_;
+};
+
+/// Keeps the first round as a journal does, and interrupts the run.
+class FirstRound final : public RunObserver {
+ public:
+  FirstRound(Journal& journal, StopFlag& stop) : journal_(journal), stop_(stop) {}
+  void phase(std::string_view /*key*/, std::string_view /*phase*/) override {}
+  void round(const CaseRecord& record) override {
+    add_round(journal_.in_flight, record);
+    stop_ = SIGINT;
+  }
+  void finished(const CaseRecord& /*record*/) override {}
+  void note(std::string_view /*text*/) override {}
+  void tick() override {}
+
+ private:
+  Journal& journal_;
+  StopFlag& stop_;
+};
+
+std::vector<CaseRecord> interrupted_after(int rounds, Recorder& recorder, SimBackend& backend) {
+  StopFlag stop{0};
+  InterruptedAfter observer(recorder, rounds, stop);
+  run_in_process(backend, sim_cases(), smoke_options(), observer, stop);
+  return recorder.in_order_of(sim_cases(), stop);
+}
+
+// All cases of the simulated suite take turns, so that each has a round once as many have been done.
+TEST(Recorder, KeepsTheRoundsOfInterruptedCasesAsUnfinished) {
+  SimBackend backend(parse_script(""));
+  Remembering view;
+  Recorder recorder(view, backend.device(), nullptr);
+  const auto count = static_cast<int>(sim_cases().size());
+  int rounds = 0;
+  for (const CaseRecord& record : interrupted_after(count + 1, recorder, backend)) {
+    EXPECT_EQ(record.verdict, Verdict::skipped) << record.id;
+    EXPECT_TRUE(record.rounds.empty());
+    EXPECT_EQ(record.summary.rounds, 0);
+    EXPECT_EQ(record.derived.headline, 0.0);
+    ASSERT_TRUE(record.unfinished) << record.id;
+    const Unfinished& left = *record.unfinished;
+    EXPECT_EQ(left.why, "SIGTERM");
+    EXPECT_GT(left.batch, 0);
+    EXPECT_NE(left.checked.find("elements before its rounds, none wrong; not what its rounds left"), std::string::npos);
+    for (const RoundRecord& round : left.rounds) EXPECT_FALSE(round.times.device_ns.empty());
+    rounds += static_cast<int>(left.rounds.size());
+    const std::string reason =
+        fmt::format("the run was interrupted before this case finished; its {} kept as unfinished",
+                    left.rounds.size() == 1 ? "1 round is" : "2 rounds are");
+    EXPECT_EQ(record.reason, reason);
+  }
+  EXPECT_EQ(rounds, count + 1);
+}
+
+TEST(Recorder, HasNothingUnfinishedOfCasesThatHadNoRoundOrFinished) {
+  SimBackend backend(parse_script(""));
+  Remembering view;
+  Recorder recorder(view, backend.device(), nullptr);
+  StopFlag stop{0};
+  run_in_process(backend, sim_cases(), smoke_options(), recorder, stop);
+  for (const CaseRecord& record : recorder.in_order_of(sim_cases(), SIGINT)) {
+    EXPECT_EQ(record.verdict, Verdict::pass);
+    EXPECT_FALSE(record.unfinished);
+  }
+  Recorder unused(view, backend.device(), nullptr);
+  for (const CaseRecord& record : unused.in_order_of(sim_cases(), SIGINT)) EXPECT_FALSE(record.unfinished);
+}
+
+// Interrupted twice: the second time before the case had another round.
+TEST(Recorder, KeepsWhatAnEarlierInterruptionLeft) {
+  SimBackend backend(parse_script(""));
+  Remembering view;
+  Journal journal;
+  StopFlag stop{0};
+  FirstRound listening(journal, stop);
+  run_in_process(backend, sim_cases(), smoke_options(), listening, stop);
+  Recorder second(view, backend.device(), nullptr);
+  second.take(journal);
+  int rounds = 0;
+  for (const CaseRecord& record : second.in_order_of(sim_cases(), SIGHUP)) {
+    if (!record.unfinished) continue;
+    EXPECT_EQ(record.unfinished->why, "SIGHUP");
+    rounds += static_cast<int>(record.unfinished->rounds.size());
+  }
+  EXPECT_EQ(rounds, 1);
+}
+
+}  // namespace
+}  // namespace gpubench::sim
