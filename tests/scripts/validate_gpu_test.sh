@@ -39,6 +39,10 @@ while [ $# -gt 0 ]; do [ "$1" != --json ] || report=$2; shift; done
 case "$text" in *"${PLAY_AT:-nowhere}"*) play=${PLAY:-} ;; *) play= ;; esac
 [ "$play" != noise ] || head -c 60000 /dev/urandom | od
 [ "$play" != hang ] || exec sleep 60
+if [ -n "${PLAY_UNTIL:-}" ]; then
+  echo call >>"$PLAY_CALLS"
+  [ "$(wc -l <"$PLAY_CALLS")" -le "$PLAY_UNTIL" ] || { : >"$PLAY_CALLS.over"; exec sleep 60; }
+fi
 fail=0
 [ "$play" != fail ] || fail=2
 printf '{\n "totals": {\n  "cases": 5,\n  "pass": %s,\n  "fail": %s,\n  "error": 0\n }\n}\n' $((5 - fail)) $fail >"$report"
@@ -185,6 +189,30 @@ for signal in TERM KILL; do
   [ $signal = KILL ] || expect "SIG$signal is exit code 143" is $code 143
 done
 expect "and the summary says where" says TERM '^own-kernels +cut .*interrupted'
+
+# Killed in each of its stages in turn, by the first run that it does not get to.
+unset PLAY PLAY_AT
+PLAY_CALLS=$work/calls PLAY_UNTIL=0
+export PLAY_CALLS PLAY_UNTIL
+lost='' killed=0
+while :; do
+  rm -rf "$work/calls" "$work/calls.over" "$work/killed" "$work/killed.tar.gz"
+  PATH="$work/path:$PATH" setsid "$work/pkg/scripts/validate-gpu" --out "$work/killed" >"$work/killed.out" 2>&1 &
+  victim=$!
+  until [ -e "$work/calls.over" ] || ! kill -0 $victim 2>/dev/null; do sleep 0.05; done
+  [ -e "$work/calls.over" ] || break
+  kill -KILL -$victim
+  wait $victim 2>/dev/null
+  killed=$((killed + 1))
+  begun=$(grep -c '^validate-gpu: .* (at most' "$work/killed.out")
+  kept=$(tar -xzOf "$work/killed.tar.gz" killed/stages.tsv | wc -l)
+  [ "$kept" = $((begun - 1)) ] || lost="$lost $PLAY_UNTIL ($kept of $begun stages)"
+  PLAY_UNTIL=$((PLAY_UNTIL + 2))
+done
+wait $victim
+unset PLAY_CALLS PLAY_UNTIL
+expect "killed at any time, each stage before is in the archive:$lost" [ -z "$lost" ]
+expect "in more than ten of its stages ($killed)" [ "$killed" -gt 10 ]
 
 # --- usage
 

@@ -27,6 +27,15 @@ class Instruction:
                 return size
         return 4
 
+    @cached_property
+    def shared_load_bytes(self):
+        """Of a load from shared memory, per thread; 0 of anything else."""
+        if self.opcode.startswith("LDSM"):
+            return 16 if self.opcode.endswith(".4") else 8 if self.opcode.endswith(".2") else 4
+        if not self.opcode.startswith("LDS"):
+            return 0
+        return 16 if ".128" in self.opcode else 8 if ".64" in self.opcode else 4
+
     def _written_width(self):
         if self.load_bytes:
             return max(1, self.load_bytes // 4)

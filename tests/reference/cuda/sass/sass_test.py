@@ -97,6 +97,63 @@ table = [
 not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|token_exchange_kernel|pool_kernel|attention_|grouped_"
 
 
+
+
+@dataclass
+class Budget:
+    """Of the kernels whose readable name matches: what one may take on sm_90, as ptxas counts it."""
+    name: str
+    registers: int = 80
+    shared: int = 9472  # bytes of a block
+    stack: int = 0      # bytes of a thread in local memory: spilled registers
+
+
+# The first that matches counts. Single elements, for rows that packs of 16 bytes don't fit, and f64 may spill: both are rare.
+budgets = [
+    Budget(r"attention_(forward|query_gradient)_kernel<\w+, (64|128),", 128, 26752),
+    Budget(r"attention_key_gradient_kernel<\w+, 64,", 128, 26752),
+    Budget(r"attention_key_gradient_kernel<\w+, 128,", 200, 26752),
+    Budget(r"attention_(forward|query_gradient|key_gradient)_kernel", 255, 26752),
+    Budget(r"grouped_\w+_kernel<ByTensorCores<false>", 192, 21504),
+    Budget(r"grouped_\w+_kernel<ByTensorCores<true>", 128, 21504),
+    Budget(r"grouped_\w+_kernel<ByFmas", 146, 17664),
+    Budget(r"token_exchange_kernel", 64, 49024),  # as many places as ranks and experts can have
+    Budget(r"order_kernel", 40, 17440),
+    Budget(r"batch_(moments|gradient_sums|merge)_kernel", 112, 17408),
+    Budget(rf"^warp_backward_kernel<{sixteen}, {either}, 8,", 168),
+    Budget(r"^warp_backward_kernel", 241, stack=112),
+    Budget(rf"^block_backward_kernel<{either}, {either}, \d, (true|false), (768|1024)>", 80, stack=296),
+    Budget(r"^block_backward_kernel<double, double, 1, true, 1024>", 80, stack=16),
+    Budget(r"^block_backward_kernel", 128),
+    Budget(r"^long_backward_kernel", 32, stack=8),  # two blocks of 1024 threads
+    Budget(rf"^forward_kernel<{either}, {either}, [48], (true|false), (true|false)>", 128),
+    Budget(r"^forward_kernel<\w+, \w+, [12], (true|false), (true|false)>", 128, stack=112),
+    Budget(r"^forward_kernel<double, (true|false)>", 64, stack=56),
+    Budget(r"^held_kernel<double", 188),
+    Budget(r"^held_kernel<float, false>", 150),
+    Budget(r"^(held|long)_kernel", 92),
+    Budget(r"^combine_kernel<float>", 48, stack=8),
+    Budget(r"gelu_bias_gradient_kernel<double", 128, stack=56),
+    Budget(r"pointwise_kernel<GeluBackwardOf<false>, double", 128, stack=8),
+    Budget(r"(pointwise|dropout)_kernel", 128),
+    Budget(r"rotary_kernel", 92),
+    Budget(r"pool_kernel<double, 1, Mean>", 48, stack=8),
+    Budget(r"routing_forward_kernel<double>", 40, stack=16),
+    Budget(r"softmax_forward_kernel<double, 2, true>", 64, stack=32),
+    Budget(r""),
+]
+
+
+def over_budget(kernel, budget):
+    """What a kernel takes beyond its budget; each a sentence."""
+    found = []
+    for key, most, what in (("REG", budget.registers, "registers"), ("SHARED", budget.shared, "bytes of shared memory"),
+                            ("STACK", budget.stack, "bytes of local memory")):
+        if kernel.resources.get(key, 0) > most:
+            found.append(f"takes {kernel.resources[key]} {what}; expected at most {most}")
+    return found
+
+
 def resident_threads(threads, used):
     """Of a block of so many threads, as many blocks as registers leave room for."""
     per_thread = -(-used // register_unit) * register_unit
@@ -147,6 +204,21 @@ class Built(unittest.TestCase):
         self.assertEqual(missing, set())
 
 
+    def test_every_kernel_keeps_its_budget(self):
+        met = set()
+        for key, kernel in sorted(self.kernels.items(), key=lambda item: self.names[item[0][1]]):
+            if kernel.architecture != "sm_90":
+                continue
+            name = self.names[kernel.name]
+            budget = next(budget for budget in budgets if re.search(budget.name, name))
+            met.add(budget.name)
+            took = kernel.resources
+            print(f"{name:90} {took['REG']:4} registers {took['SHARED']:6} B shared {took['STACK']:4} B local")
+            with self.subTest(kernel=name):
+                self.assertEqual(over_budget(kernel, budget), [])
+        self.assertEqual([budget.name for budget in budgets if budget.name not in met], [], "no kernel matches")
+
+
     def test_attention_multiplies_by_fmas_that_leave_little_room_for_anything_else(self):
         """No tensor cores, which would round f32 to TF32; no local memory; two blocks of 256 threads in a multiprocessor but for what is wide."""
         kernels = {self.names[kernel.name]: kernel for kernel in self.kernels.values()
@@ -161,6 +233,8 @@ class Built(unittest.TestCase):
                       + ", ".join(f"{share:.0%}" for share in shares))
                 self.assertGreaterEqual(len(shares), 2)
                 self.assertGreaterEqual(min(shares), 0.75)
+                # A multiprocessor reads 128 bytes of shared memory in a cycle, in which it does 128 FMAs.
+                self.assertLessEqual(max(shared_bytes_per(r"FFMA", loop) for loop in kernel.innermost_loops() if share_of_fmas(loop) > 0.5), 2.0)
                 sums = int(re.search(r", (\d+),", name).group(1)) * (2 if "key" in name else 1)
                 if sums <= 128:
                     self.assertGreaterEqual(resident_threads(256, kernel.resources["REG"]), 512)
@@ -176,12 +250,18 @@ class Built(unittest.TestCase):
                 print(f"{kernel.architecture:7} {name:66} {kernel.resources['REG']:4} registers, {products} mma in its code")
                 self.assertFalse(kernel.uses_local_memory())
                 self.assertEqual(products, 32)  # 4 x 4 of a warp, twice 16 deep
+                self.assertEqual([shared_bytes_per("HMMA", loop) for loop in kernel.innermost_loops() if any("HMMA" in i.opcode for i in loop)], [6.0])
                 if "<true>" in name:
                     self.assertGreaterEqual(resident_threads(256, kernel.resources["REG"]), 512)
 
 
 def share_of_fmas(loop):
     return sum(i.opcode.startswith("FFMA") for i in loop) / len(loop)
+
+
+def shared_bytes_per(opcode, loop):
+    """That a thread reads from shared memory for each such instruction of a loop."""
+    return sum(i.shared_load_bytes for i in loop) / sum(i.opcode.startswith(opcode) for i in loop)
 
 
 def made(lines, used=32, stack=0):
@@ -226,6 +306,16 @@ class TheCheckItself(unittest.TestCase):
     def test_local_memory_is_seen(self):
         self.assertIn("uses local memory", faults(made([self.first, self.second, "STL [R1], R4", "EXIT"]), self.expected))
         self.assertIn("uses local memory", faults(made([self.first, self.second, "EXIT"], stack=8), self.expected))
+
+    def test_what_a_kernel_takes_beyond_its_budget_is_seen(self):
+        budget = Budget("made", 32, 0, 8)
+        self.assertEqual(over_budget(made(["EXIT"], used=32, stack=8), budget), [])
+        self.assertEqual(over_budget(made(["EXIT"], used=33, stack=16), budget),
+                         ["takes 33 registers; expected at most 32", "takes 16 bytes of local memory; expected at most 8"])
+
+    def test_reads_of_shared_memory_are_counted_by_product(self):
+        loop = made(["LDS.128 R4, [R2]", "LDS R8, [R2]", "FFMA R9, R4, R8, R9", "FFMA R9, R5, R8, R9"]).instructions
+        self.assertEqual(shared_bytes_per("FFMA", loop), 10.0)
 
     def test_registers_that_leave_too_few_threads_are_seen(self):
         # 128 x 512 threads fill a multiprocessor: 2 x 16 x 512 = 16 KiB; 64 leave two of 512, which is 32 KiB.
