@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,8 +55,6 @@ std::vector<fs::path> prefixes_of_user() {
   return prefixes;
 }
 
-std::vector<fs::path> folders_of_this_machine() { return library_folders("/", prefixes_of_user()); }
-
 // A flag of root's, which children inherit: program.cpp sets it.
 bool trusts_any_library() {
   const char* value = std::getenv(trust_libraries_variable);
@@ -63,26 +62,19 @@ bool trusts_any_library() {
 }
 
 // Loads a library for good, so that the module's next try finds it by its name.
-bool load_from_folders(const std::string& name, const std::vector<fs::path>& folders) {
-  return std::any_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
+bool load_from_folders(const std::string& name) {
+  return std::ranges::any_of(library_folders_here(), [&](const LibraryFolder& folder) {
+    if (!folder.passed_over.empty()) return false;
     std::error_code none;
-    const fs::path file = fs::canonical(folder / name, none);  // the file that was checked is the one that is loaded
+    const fs::path file = fs::canonical(folder.path / name, none);  // what was checked is what is loaded
     return !none && ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
   });
 }
 
-// The folders that libraries are loaded from: of root only those that nobody else can change.
-std::vector<fs::path> folders_to_load_from() {
-  std::vector<fs::path> folders = folders_of_this_machine();
-  if (::geteuid() == 0 && !trusts_any_library())
-    std::erase_if(folders, [](const fs::path& folder) { return !changeable_by_others(folder).empty(); });
-  return folders;
-}
-
 std::string passed_over_text(const std::string& library) {
-  for (const auto& [folder, why] : folders_passed_over()) {
+  for (const auto& [folder, why] : library_folders_here()) {
     std::error_code ignored;
-    if (fs::exists(folder / library, ignored))
+    if (!why.empty() && fs::exists(folder / library, ignored))
       return fmt::format("; that in {} is passed over as root: {} (--trust-libraries takes it)",
                          visible(folder.string()), why);
   }
@@ -96,7 +88,7 @@ void* load(const fs::path& file) {
     const char* words = ::dlerror();
     const std::string complaint = words == nullptr ? "no reason given" : words;
     const std::string missing = missing_library(complaint);
-    if (!missing.empty() && load_from_folders(missing, folders_to_load_from())) continue;
+    if (!missing.empty() && load_from_folders(missing)) continue;
     throw BackendError(fmt::format(
         "{} cannot be loaded: {}{}", file.filename().string(), visible(complaint),
         missing.empty() ? ""
@@ -111,7 +103,7 @@ void* load(const fs::path& file) {
 // The module loads NCCL by its name alone, and only for several GPUs.
 void make_nccl_findable() {
   constexpr const char* name = "libnccl.so.2";
-  if (::dlopen(name, RTLD_NOW | RTLD_LOCAL) == nullptr) load_from_folders(name, folders_to_load_from());
+  if (::dlopen(name, RTLD_NOW | RTLD_LOCAL) == nullptr) load_from_folders(name);
 }
 
 const cuda::Module& module_at(const fs::path& file) {
@@ -164,19 +156,39 @@ std::vector<fs::path> library_folders(const fs::path& root, const std::vector<fs
   return folders;
 }
 
-std::vector<PassedOver> passed_over(const std::vector<fs::path>& folders) {
-  std::vector<PassedOver> found;
+std::vector<LibraryFolder> judged(const std::vector<fs::path>& folders, bool trusts_all) {
+  std::vector<LibraryFolder> found;
   std::error_code ignored;
   for (const fs::path& folder : folders) {
-    if (!fs::exists(folder, ignored)) continue;
-    if (std::string why = changeable_by_others(folder); !why.empty()) found.push_back({folder, std::move(why)});
+    if (fs::is_directory(folder, ignored)) found.push_back({folder, trusts_all ? "" : changeable_by_others(folder)});
   }
   return found;
 }
 
-std::vector<PassedOver> folders_passed_over() {
-  if (::geteuid() != 0 || trusts_any_library()) return {};
-  return passed_over(folders_of_this_machine());
+std::vector<LibraryFolder> library_folders_here() {
+  return judged(library_folders("/", prefixes_of_user()), ::geteuid() != 0 || trusts_any_library());
+}
+
+std::vector<LibraryFolder> by_neighbours(std::span<const LibraryFolder> folders) {
+  const auto above = [](const LibraryFolder& folder) { return folder.path.parent_path().parent_path(); };
+  const auto belong_together = [&](const LibraryFolder& a, const LibraryFolder& b) {
+    return a.path.filename() == "lib" && b.path.filename() == "lib" && above(a) == above(b) &&
+           a.passed_over.empty() == b.passed_over.empty();
+  };
+  std::vector<LibraryFolder> groups;
+  for (std::size_t first = 0, end = 0; first < folders.size(); first = end) {
+    std::vector<std::string> names;
+    for (; end < folders.size() && belong_together(folders[first], folders[end]); ++end)
+      names.push_back(folders[end].path.parent_path().filename().string());
+    if (names.size() < 2) {
+      groups.push_back(folders[first]);
+      end = first + 1;
+    } else {
+      groups.push_back(
+          {above(folders[first]) / fmt::format("{{{}}}/lib", fmt::join(names, ",")), folders[first].passed_over});
+    }
+  }
+  return groups;
 }
 
 std::vector<fs::path> python_prefixes(const std::string& path) {

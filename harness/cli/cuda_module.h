@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,17 +25,21 @@ namespace gpubench {
 [[nodiscard]] std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root,
                                                                  const std::vector<std::filesystem::path>& prefixes);
 
-/// A folder of libraries that root does not load from, and why.
-struct PassedOver {
-  std::filesystem::path folder;
-  std::string why;
+/// A folder of libraries, and why root does not load from it: changeable_by_others(). Empty: it is taken.
+struct LibraryFolder {
+  std::filesystem::path path;
+  std::string passed_over;
 };
 
-/// Those of `folders` that are there and that others than root can change.
-[[nodiscard]] std::vector<PassedOver> passed_over(const std::vector<std::filesystem::path>& folders);
+/// Those of `folders` that are there, in their order. `trusts_all`: none is passed over.
+[[nodiscard]] std::vector<LibraryFolder> judged(const std::vector<std::filesystem::path>& folders, bool trusts_all);
 
-/// Of the folders where NVIDIA's libraries may be on this machine; none unless this is root without --trust-libraries.
-[[nodiscard]] std::vector<PassedOver> folders_passed_over();
+/// Where NVIDIA's libraries may be on this machine. Only root without --trust-libraries passes any over.
+[[nodiscard]] std::vector<LibraryFolder> library_folders_here();
+
+/// The same with neighbours as one, ".../site-packages/nvidia/{cublas,cudnn}/lib": all are taken, or passed over for
+/// reasons of which this is the first's.
+[[nodiscard]] std::vector<LibraryFolder> by_neighbours(std::span<const LibraryFolder> folders);
 
 /// The variable of --trust-libraries, by which child processes know of it too.
 inline constexpr const char* trust_libraries_variable = "GPUBENCH_TRUST_LIBRARIES";

@@ -61,9 +61,21 @@ std::vector<ModuleReport> libraries_of(const BackendEntry& entry, const Environm
   }
 }
 
-// What root does not load NVIDIA's libraries from.
-void add_passed_over(std::vector<Finding>& findings) {
-  for (const auto& [folder, why] : folders_passed_over()) {
+// Where NVIDIA's libraries are looked for, and what root passes over.
+void add_library_folders(std::vector<Finding>& findings) {
+  const std::vector<LibraryFolder> folders = by_neighbours(library_folders_here());
+  std::vector<std::string> taken;
+  for (const auto& [folder, why] : folders) {
+    if (why.empty()) taken.push_back(folder.string());
+  }
+  findings.push_back(
+      {Health::ok, "",
+       fmt::format(
+           "NVIDIA's libraries are looked for in the loader's folders, then in {}",
+           taken.empty() ? "no other: no toolkit in /usr/local, no NVIDIA wheels of a python3 in PATH" : joined(taken)),
+       ""});
+  for (const auto& [folder, why] : folders) {
+    if (why.empty()) continue;
     findings.push_back({Health::note, "D108",
                         fmt::format("as root, no library is loaded from {}: {}", folder.string(), why),
                         "nothing, where the libraries are found elsewhere; else give the folder to root alone, or run "
@@ -94,7 +106,7 @@ int doctor_verb(const Options& options, const Environment& environment) {
   }
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (Finding& finding : diagnose_gpus(driver, survey, libraries)) findings.push_back(std::move(finding));
-  if (has_cuda) add_passed_over(findings);
+  if (has_cuda) add_library_folders(findings);
   for (const auto& [variable, value] : telling_variables(environment)) {
     findings.push_back({Health::note, "D209",
                         fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value),

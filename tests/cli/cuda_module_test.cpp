@@ -140,14 +140,36 @@ TEST_F(TrustedFile, ALinkCountsAsWhatItLeadsTo) {
   EXPECT_THAT(changeable_by_others(folder_ / "none"), HasSubstr("No such file or directory"));
 }
 
-TEST_F(TrustedFile, FoldersThatArePassedOverAreToldWithTheReason) {
+TEST_F(TrustedFile, FoldersThatAreThereAreTakenOrPassedOverWithTheReason) {
   fs::create_directories(folder_ / "ours");
   fs::create_directories(folder_ / "theirs");
   ASSERT_EQ(::chown((folder_ / "theirs").c_str(), 4242, 4242), 0);
-  const std::vector<PassedOver> found = passed_over({folder_ / "none", folder_ / "ours", folder_ / "theirs"});
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].folder, folder_ / "theirs");
-  EXPECT_THAT(found[0].why, HasSubstr("belongs to user 4242"));
+  const std::vector<fs::path> all{folder_ / "none", folder_ / "ours", folder_ / "theirs"};
+  const std::vector<LibraryFolder> found = judged(all, false);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].path, folder_ / "ours");
+  EXPECT_EQ(found[0].passed_over, "");
+  EXPECT_THAT(found[1].passed_over, HasSubstr("belongs to user 4242"));
+  EXPECT_EQ(judged(all, true)[1].passed_over, "");
+}
+
+TEST(LibraryFolders, AreToldByNeighboursThatAreAllTakenOrAllPassedOver) {
+  const std::vector<LibraryFolder> folders{{"/usr/local/cuda-13.0/lib64", ""},
+                                           {"/usr/local/cuda-12.9/lib64", ""},
+                                           {"/opt/env/site-packages/nvidia/cublas/lib", ""},
+                                           {"/opt/env/site-packages/nvidia/cudnn/lib", ""},
+                                           {"/opt/env/site-packages/nvidia/nccl/lib", "it belongs to user 4242"},
+                                           {"/opt/env/site-packages/nvidia/nvjitlink/lib", "everybody may write to it"},
+                                           {"/usr/lib/site-packages/nvidia/cu13/lib", ""}};
+  std::vector<std::string> told;
+  for (const auto& [path, why] : by_neighbours(folders))
+    told.push_back(path.string() + (why.empty() ? "" : ": " + why));
+  EXPECT_THAT(told,
+              ::testing::ElementsAre("/usr/local/cuda-13.0/lib64", "/usr/local/cuda-12.9/lib64",
+                                     "/opt/env/site-packages/nvidia/{cublas,cudnn}/lib",
+                                     "/opt/env/site-packages/nvidia/{nccl,nvjitlink}/lib: it belongs to user 4242",
+                                     "/usr/lib/site-packages/nvidia/cu13/lib"));
+  EXPECT_TRUE(by_neighbours({}).empty());
 }
 
 // A Python environment of somebody else, activated by root: planted there is a library that the module asks for.
@@ -157,8 +179,8 @@ TEST_F(TrustedFile, AsRootNoFolderOfAnotherUserIsLoadedFromUnlessTheFlagSaysSo) 
   ASSERT_EQ(::chown((folder_ / "env").c_str(), 4242, 4242), 0);
   ::setenv("VIRTUAL_ENV", (folder_ / "env").c_str(), 1);
   const auto is_told = [&] {
-    const std::vector<PassedOver> all = folders_passed_over();
-    return std::any_of(all.begin(), all.end(), [&](const PassedOver& one) { return one.folder == lib; });
+    return std::ranges::any_of(library_folders_here(),
+                               [&](const LibraryFolder& one) { return one.path == lib && !one.passed_over.empty(); });
   };
   EXPECT_TRUE(is_told());
   ::setenv(trust_libraries_variable, "on", 1);
