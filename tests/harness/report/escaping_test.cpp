@@ -132,7 +132,8 @@ TEST(Sinks, TellNothingOfTheRoundsOfAnUnfinishedCase) {
   Report without = with;
   for (CaseRecord& record : without.cases) record.unfinished.reset();
   for (const Sink& sink : sinks()) {
-    if (sink.name != "report.json") EXPECT_EQ(sink.written(with), sink.written(without)) << sink.name;
+    if (sink.name == "report.json") continue;
+    EXPECT_EQ(sink.written(with), sink.written(without)) << sink.name;
   }
 }
 
