@@ -156,7 +156,7 @@ std::vector<fs::path> library_folders(const fs::path& root, const std::vector<fs
   return folders;
 }
 
-std::vector<LibraryFolder> judged(const std::vector<fs::path>& folders, bool trusts_all) {
+std::vector<LibraryFolder> checked_folders(const std::vector<fs::path>& folders, bool trusts_all) {
   std::vector<LibraryFolder> found;
   std::error_code ignored;
   for (const fs::path& folder : folders) {
@@ -166,7 +166,7 @@ std::vector<LibraryFolder> judged(const std::vector<fs::path>& folders, bool tru
 }
 
 std::vector<LibraryFolder> library_folders_here() {
-  return judged(library_folders("/", prefixes_of_user()), ::geteuid() != 0 || trusts_any_library());
+  return checked_folders(library_folders("/", prefixes_of_user()), ::geteuid() != 0 || trusts_any_library());
 }
 
 std::vector<LibraryFolder> by_neighbours(std::span<const LibraryFolder> folders) {

@@ -32,7 +32,8 @@ struct LibraryFolder {
 };
 
 /// Those of `folders` that are there, in their order. `trusts_all`: none is passed over.
-[[nodiscard]] std::vector<LibraryFolder> judged(const std::vector<std::filesystem::path>& folders, bool trusts_all);
+[[nodiscard]] std::vector<LibraryFolder> checked_folders(const std::vector<std::filesystem::path>& folders,
+                                                         bool trusts_all);
 
 /// Where NVIDIA's libraries may be on this machine. Only root without --trust-libraries passes any over.
 [[nodiscard]] std::vector<LibraryFolder> library_folders_here();

@@ -145,12 +145,12 @@ TEST_F(TrustedFile, FoldersThatAreThereAreTakenOrPassedOverWithTheReason) {
   fs::create_directories(folder_ / "theirs");
   ASSERT_EQ(::chown((folder_ / "theirs").c_str(), 4242, 4242), 0);
   const std::vector<fs::path> all{folder_ / "none", folder_ / "ours", folder_ / "theirs"};
-  const std::vector<LibraryFolder> found = judged(all, false);
+  const std::vector<LibraryFolder> found = checked_folders(all, false);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].path, folder_ / "ours");
   EXPECT_EQ(found[0].passed_over, "");
   EXPECT_THAT(found[1].passed_over, HasSubstr("belongs to user 4242"));
-  EXPECT_EQ(judged(all, true)[1].passed_over, "");
+  EXPECT_EQ(checked_folders(all, true)[1].passed_over, "");
 }
 
 TEST(LibraryFolders, AreToldByNeighboursThatAreAllTakenOrAllPassedOver) {

@@ -1,9 +1,8 @@
 // What a run's records come to where it is interrupted.
 #include "harness/cli/recorder.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <csignal>
 
@@ -28,24 +27,6 @@ class InterruptedAfter final : public RunObserver {
  private:
   RunObserver& inner_;
   int left_;
-  StopFlag& stop_;
-};
-
-/// Keeps the first round as a journal does, and interrupts the run.
-class FirstRound final : public RunObserver {
- public:
-  FirstRound(Journal& journal, StopFlag& stop) : journal_(journal), stop_(stop) {}
-  void phase(std::string_view /*key*/, std::string_view /*phase*/) override {}
-  void round(const CaseRecord& record) override {
-    add_round(journal_.in_flight, record);
-    stop_ = SIGINT;
-  }
-  void finished(const CaseRecord& /*record*/) override {}
-  void note(std::string_view /*text*/) override {}
-  void tick() override {}
-
- private:
-  Journal& journal_;
   StopFlag& stop_;
 };
 
@@ -101,10 +82,14 @@ TEST(Recorder, HasNothingUnfinishedOfCasesThatHadNoRoundOrFinished) {
 TEST(Recorder, KeepsWhatAnEarlierInterruptionLeft) {
   SimBackend backend(parse_script(""));
   Remembering view;
+  Recorder first(view, backend.device(), nullptr);
   Journal journal;
-  StopFlag stop{0};
-  FirstRound listening(journal, stop);
-  run_in_process(backend, sim_cases(), smoke_options(), listening, stop);
+  for (CaseRecord& record : interrupted_after(1, first, backend)) {
+    if (!record.unfinished) continue;
+    record.rounds = record.unfinished->rounds;
+    journal.in_flight[record.key()] = record;
+  }
+  ASSERT_EQ(journal.in_flight.size(), 1U);
   Recorder second(view, backend.device(), nullptr);
   second.take(journal);
   int rounds = 0;

@@ -98,7 +98,6 @@ not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|token_exchange_kernel
 
 
 
-
 @dataclass
 class Budget:
     """Of the kernels whose readable name matches: what one may take on sm_90, as ptxas counts it."""
