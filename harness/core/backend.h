@@ -130,6 +130,13 @@ struct PlanOptions {
   std::function<void()> alive{};
 };
 
+/// A call that is to be planned, with what plan() will be given.
+struct CallToPlan {
+  const OpCall* call = nullptr;
+  std::vector<TensorSpec> tensors{};
+  PlanOptions options{};
+};
+
 /// A chosen implementation of one op call. Immutable; shared by every Launch bound from it.
 class PlanImpl {
  public:
@@ -231,6 +238,9 @@ class Backend {
   /// gpubench::fingerprint() of the bytes there.
   [[nodiscard]] virtual std::uint64_t fingerprint(const std::byte* device, std::size_t bytes);
 
+  /// Tells which calls plan() will be asked for, so that a library that compiles code for each may do so on all cores.
+  /// A hint: what goes wrong shows in plan(). Calls `alive` as calls are done with; it may throw, which ends it.
+  virtual void will_plan(std::span<const CallToPlan> /*calls*/, const std::function<void()>& /*alive*/) {}
   /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
   /// Throws Unsupported with the library's own words where the backend lacks the op, the type or the layout.
   /// Nothing keeps the options longer than the call.

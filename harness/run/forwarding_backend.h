@@ -52,6 +52,9 @@ class ForwardingBackend : public Backend {
   [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
     return inner_.fingerprint(device, bytes);
   }
+  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
+    inner_.will_plan(calls, alive);
+  }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     return inner_.plan(call, tensors, options);

@@ -107,29 +107,38 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
     }
   }
   const Stopwatch watch;
-  for (const OpCall& call : program().ops()) {
-    PlanOptions options;
-    options.deterministic = request.deterministic;
-    if (const auto pin = request.pins.find(call.label); pin != request.pins.end()) options.pinned = pin->second;
-    const std::vector<TensorSpec> specs = specs_of_call(program(), call);
-    const std::string key = choice_key(call, specs);
-    if (!options.pinned.empty()) {
-      pinned_ops_.insert(static_cast<int>(plans_.size()));
-    } else if (request.tuning_cache != nullptr) {
-      options.remembered = request.tuning_cache->recall(key);
-    }
-    const CandidateJudge judge(judged_program(), static_cast<int>(plans_.size()));
+  std::vector<CallToPlan> calls = calls_to_plan(request);
+  backend_.will_plan(calls, request.alive);
+  for (auto& [call, specs, options] : calls) {
+    const int op = static_cast<int>(plans_.size());
+    if (!options.pinned.empty()) pinned_ops_.insert(op);
+    const CandidateJudge judge(judged_program(), op);
     options.judge = &judge;
-    options.alive = request.alive;
     if (request.alive) request.alive();
-    plans_.push_back(backend_.plan(call, specs, options));
-    if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
+    plans_.push_back(backend_.plan(*call, specs, options));
+    if (plans_.back()->choice() == Choice::timed)
+      timed_choices_[choice_key(*call, specs)] = plans_.back()->implementation();
     if (const std::string taken = plans_.back()->implementation(); !options.pinned.empty() && taken != options.pinned) {
-      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, options.pinned, taken));
+      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call->label, options.pinned, taken));
     }
   }
   if (request.alive) request.alive();
   plan_s_ = watch.seconds();
+}
+
+std::vector<CallToPlan> PreparedCase::calls_to_plan(const PlanRequest& request) const {
+  std::vector<CallToPlan> calls;
+  for (const OpCall& call : program().ops()) {
+    CallToPlan& next = calls.emplace_back(CallToPlan{&call, specs_of_call(program(), call)});
+    next.options.deterministic = request.deterministic;
+    next.options.alive = request.alive;
+    if (const auto pin = request.pins.find(call.label); pin != request.pins.end()) {
+      next.options.pinned = pin->second;
+    } else if (request.tuning_cache != nullptr) {
+      next.options.remembered = request.tuning_cache->recall(choice_key(call, next.tensors));
+    }
+  }
+  return calls;
 }
 
 std::string PreparedCase::plan_key(int op) const {

@@ -154,6 +154,7 @@ class PreparedCase {
 
   void write(ValueId id, const std::function<void(const TensorSpec& spec, std::byte* to)>& elements);
   void plan_ops(const PlanRequest& request);
+  [[nodiscard]] std::vector<CallToPlan> calls_to_plan(const PlanRequest& request) const;
   void sort_storages();
   /// Chooses a memory plan that fits into `available_bytes` together with `other_bytes`.
   void plan_storages(std::int64_t other_bytes, std::int64_t available_bytes);

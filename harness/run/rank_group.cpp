@@ -111,6 +111,10 @@ class RankGroupBackend final : public Backend {
   }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
 
+  // What one rank's library compiles serves the others on such a device.
+  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
+    set_.backends.front()->will_plan(calls, alive);
+  }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     const std::optional<int> rank = rank_of(call, tensors);

@@ -158,6 +158,7 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   if (const Plan* known = find_plan(candidates, options.remembered); known != nullptr)
     return chosen<CudaPlan>(*known, Choice::remembered);
   if (candidates.size() == 1) return candidates.front();
+  if (context.stream == nullptr) return chosen<CudaPlan>(candidates.front(), Choice::untimed);
   std::size_t workspace_bytes = 0;
   for (const Plan& plan : candidates) workspace_bytes = std::max(workspace_bytes, plan->workspace_bytes());
   std::optional<TuningSets> sets = try_sets(tensors, data, workspace_bytes, context);

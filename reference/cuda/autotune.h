@@ -34,8 +34,8 @@ struct TuningData {
 /// whom it rejected (PlanImpl::rejected). Where it rejects every one, the fastest is taken all the same: the check then
 /// fails the case, which a library that computes wrong numbers deserves more than to be left out as unsupported.
 ///
-/// A candidate that cannot be bound or enqueued is passed over. Where not even one set fits memory, the first candidate
-/// is taken: the library's own first choice.
+/// A candidate that cannot be bound or enqueued is passed over. Where not even one set fits memory, or there is no
+/// stream to time on, the first candidate is taken: the library's own first choice.
 /// A pinned call takes the candidate of that name, untimed; so does one whose remembered implementation is among them.
 /// Throws Unsupported ("cuda <kind> '<label>': ...") when there is none, none works, or the pinned one is not there.
 [[nodiscard]] Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <thread>
 
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/cudnn.h"
+#include "reference/cuda/cudnn_ops.h"
 #include "reference/cuda/execution.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/runtime.h"
@@ -72,12 +74,18 @@ struct Planned {
   }
 };
 
+/// What was compiled in this process, for all backends in it.
+std::shared_ptr<CudnnPlanStore> compiled_plans() {
+  static const auto store = std::make_shared<CudnnPlanStore>();
+  return store;
+}
+
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans)
+  explicit CudaBackend(const OpenOptions& options)
       : traits_(traits_of(options.ordinal)),
         stream_(stream_on(options.ordinal)),
-        cudnn_(std::move(plans)),
+        cudnn_(compiled_plans()),
         storage_(*this, stream_.get()),
         device_(describe(traits_)),  // which counts what is free after that
         timer_(stream_.get()) {}
@@ -129,6 +137,15 @@ class CudaBackend final : public Backend {
     return is_reachable(device) ? storage_.fingerprint(device, bytes) : Backend::fingerprint(device, bytes);
   }
 
+  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
+    use_device();
+    std::vector<CallToPlan> left;
+    std::ranges::copy_if(calls, std::back_inserter(left), [this](const CallToPlan& next) {
+      return find_planned(*next.call, next.tensors, next.options) == nullptr;
+    });
+    compile_ahead(left, {traits_, cublaslt_, cudnn_}, static_cast<int>(std::thread::hardware_concurrency()), alive);
+  }
+
   // Equal calls (the layers of a model) share one plan: tuning each of them again would take minutes and could choose
   // differently.
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
@@ -139,9 +156,7 @@ class CudaBackend final : public Backend {
                                      call.kind.name, call.label, tensors.size(), call.inputs.size(),
                                      call.outputs.size()));
     }
-    for (const Planned& planned : planned_) {
-      if (planned.matches(call, tensors, options)) return planned.plan;
-    }
+    if (const Planned* planned = find_planned(call, tensors, options); planned != nullptr) return planned->plan;
     const CudaContext context{traits_, cublaslt_, cudnn_, stream_.get(), options};
     Plan plan = implementation_of(call.kind).plan(call, tensors, context);
     planned_.push_back(
@@ -192,6 +207,12 @@ class CudaBackend final : public Backend {
   }
   // The current device belongs to the calling thread.
   void use_device() const { check(cudaSetDevice(traits_.ordinal), "selecting the device"); }
+  [[nodiscard]] const Planned* find_planned(const OpCall& call, std::span<const TensorSpec> tensors,
+                                            const PlanOptions& options) const {
+    const auto found =
+        std::ranges::find_if(planned_, [&](const Planned& planned) { return planned.matches(call, tensors, options); });
+    return found == planned_.end() ? nullptr : &*found;
+  }
   // Pageable memory no kernel can touch.
   [[nodiscard]] bool is_reachable(const std::byte* address) const {
     use_device();
@@ -234,8 +255,8 @@ std::vector<LoadedLibrary> all_libraries() {
   return libraries;
 }
 
-OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans) {
-  auto backend = std::make_unique<CudaBackend>(options, std::move(plans));
+OpenedDevice open_cuda_device(const OpenOptions& options) {
+  auto backend = std::make_unique<CudaBackend>(options);
   const cudaStream_t stream = backend->stream();
   return {std::move(backend), stream};
 }

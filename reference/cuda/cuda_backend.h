@@ -8,8 +8,6 @@
 
 namespace gpubench::cuda {
 
-class CudnnPlanStore;
-
 /// Throws BackendError where there is no usable driver, no such device, or a library does not start.
 [[nodiscard]] std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options);
 
@@ -18,8 +16,8 @@ struct OpenedDevice {
   std::unique_ptr<Backend> backend;
   cudaStream_t stream = nullptr;  ///< the backend's
 };
-/// `plans`: shared with other backends on the same device; null: with none. Throws as open_cuda_backend().
-[[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans = {});
+/// Throws as open_cuda_backend().
+[[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options);
 
 /// Several ranks: one on each of several GPUs, or all on one, as Module::open_ranks. A virtual set is flagged
 /// "virtual".

@@ -4,7 +4,6 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/cuda_communicator.h"
-#include "reference/cuda/cudnn.h"
 #ifdef GPUBENCH_HAS_NCCL
 #include "reference/cuda/nccl.h"
 #endif
@@ -46,12 +45,10 @@ RankSet open_cuda_ranks(const RankOptions& options) {
     devices.push_back(options.first.ordinal + (options.is_virtual ? 0 : rank));
   RankSet set;
   std::vector<cudaStream_t> streams;
-  // Virtual ranks are on one device, and each of them would compile what the first has compiled.
-  const auto plans = options.is_virtual ? std::make_shared<CudnnPlanStore>() : nullptr;
   for (const int device : devices) {
     OpenOptions own = options.first;
     own.ordinal = device;
-    OpenedDevice opened = open_cuda_device(own, plans);
+    OpenedDevice opened = open_cuda_device(own);
     streams.push_back(opened.stream);
     set.backends.push_back(std::move(opened.backend));
   }

@@ -123,12 +123,13 @@ cudnnHandle_t Cudnn::handle() const {
   return handle_;
 }
 
-std::string Cudnn::properties() const {
-  if (described()) return chip_->get_text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+const std::string& Cudnn::properties() const {
+  if (!properties_.empty()) return properties_;
+  if (described()) return properties_ = chip_->get_text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
   CudnnDescriptor chip(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   chip.set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle());
   chip.finalize("describing the current device");
-  return chip.get_text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+  return properties_ = chip.get_text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
 }
 
 // The three kinds of descriptor learn of a chip in different ways: graphs and plans by the handle; heuristics and plans

@@ -4,6 +4,7 @@
 
 #include <cudnn.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -110,10 +111,10 @@ class CudnnDescriptor {
   std::unique_ptr<void, Destroy> raw_;
 };
 
-/// Execution plans as cuDNN's own JSON text, so that what takes seconds to compile is compiled once in a process: for
-/// the other ranks on the same chip, each of which needs a plan of its own (cuDNN does not promise that plans may be
-/// shared between threads). cuDNN has the text for engines whose code it compiles at run time, which are those that
-/// take so long; of the others nothing is stored.
+/// Execution plans as cuDNN's own JSON text, so that what takes seconds to compile is compiled once in a process, on
+/// any of its threads: plans themselves may not be shared between those. cuDNN has the text for engines whose code it
+/// compiles at run time, which are those that take so long; of the others nothing is stored. It takes texts that were
+/// made for a description of the chip as well ("deviceless ahead-of-time compilation" in its manual; from 9.8 on).
 class CudnnPlanStore {
  public:
   /// The text that was kept under `key`, if any.
@@ -127,8 +128,12 @@ class CudnnPlanStore {
     const std::lock_guard lock(mutex_);
     texts_.emplace(key, std::move(text));
   }
+  /// cuDNN did not take a text: to compile ahead is a waste of time.
+  void refuse() { refused_ = true; }
+  [[nodiscard]] bool is_refused() const { return refused_; }
 
  private:
+  std::atomic<bool> refused_ = false;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> texts_;
 };
@@ -139,7 +144,7 @@ class Cudnn {
  public:
   /// For the device that is current when it is first needed: cases without cuDNN should not wait for it.
   Cudnn() = default;
-  /// `store`: what the other ranks on this device have compiled, and where this one leaves what it compiles.
+  /// `store`: what others have compiled, and where this one leaves what it compiles.
   explicit Cudnn(std::shared_ptr<CudnnPlanStore> store) : store_(std::move(store)) {}
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
@@ -155,10 +160,10 @@ class Cudnn {
   /// Throws BackendError with cuDNN's words where it does not start.
   [[nodiscard]] cudnnHandle_t handle() const;
   /// The chip as cuDNN describes it, JSON: what for_chip() takes.
-  [[nodiscard]] std::string properties() const;
+  [[nodiscard]] const std::string& properties() const;
 
   /// Null where nothing is shared.
-  [[nodiscard]] CudnnPlanStore* store() const { return store_.get(); }
+  [[nodiscard]] const std::shared_ptr<CudnnPlanStore>& store() const { return store_; }
 
   /// What planning cost so far: engines that were built, and plans that came from the store instead.
   struct Effort {
@@ -179,6 +184,7 @@ class Cudnn {
 
   mutable cudnnHandle_t handle_ = nullptr;
   mutable Effort effort_;
+  mutable std::string properties_;
   std::shared_ptr<CudnnPlanStore> store_;
   std::optional<CudnnDescriptor> chip_;
 };

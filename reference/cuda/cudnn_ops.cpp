@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "harness/core/tuning_cache.h"
 #include "reference/cuda/autotune.h"
@@ -33,6 +38,28 @@ Plan plan_from(const CudnnPlan& plan) {
                    for (const Tensor& tensor : bound) addresses.push_back(tensor.data);
                    return plan.bind(addresses, workspace.data);
                  });
+}
+
+/// Plans the call for the chip of that description: what is compiled comes into the context's store.
+void compile(const CallToPlan& next, const std::string& chip, const CudaContext& context) {
+  PlanOptions options = next.options;
+  options.alive = nullptr;  // of the caller's thread
+  try {
+    const Cudnn described = Cudnn::for_chip(chip, context.cudnn.store());
+    (void)implementation_of(next.call->kind)
+        .plan(*next.call, next.tensors, {context.device, context.cublaslt, described, nullptr, options});
+  } catch (const std::exception&) {
+    // plan() says what is wrong.
+  }
+}
+
+/// Empty where this cuDNN cannot describe it.
+std::string description(const Cudnn& cudnn) {
+  try {
+    return cudnn.properties();
+  } catch (const BackendError&) {
+    return {};
+  }
 }
 
 std::size_t left_beside(std::span<const TensorSpec> tensors, const DeviceTraits& device) {
@@ -84,6 +111,59 @@ std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> te
     return found();
   } catch (const Unsupported& e) {
     refuse(call, e.what());
+  }
+}
+
+void compile_ahead(std::span<const CallToPlan> calls, const CudaContext& context, int threads,
+                   const std::function<void()>& alive) {
+  const Cudnn& cudnn = context.cudnn;
+  if (cudnn.store() == nullptr || cudnn.store()->is_refused()) return;
+  std::map<std::string, const CallToPlan*> distinct;
+  for (const CallToPlan& next : calls) {
+    if (is_compiled(*next.call)) distinct.emplace(choice_key(*next.call, next.tensors), &next);
+  }
+  if (distinct.size() < 2) return;
+  const std::string chip = description(cudnn);
+  if (chip.empty()) return;
+  std::vector<const CallToPlan*> jobs;
+  for (const auto& [key, next] : distinct) jobs.push_back(next);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t begun = 0, done = 0;
+  const auto work = [&] {
+    (void)cudaSetDevice(context.device.ordinal);  // else what the library does on the device, it does on the first one
+    std::unique_lock lock(mutex);
+    while (begun < jobs.size()) {
+      const CallToPlan& next = *jobs[begun++];
+      lock.unlock();
+      compile(next, chip, context);
+      lock.lock();
+      ++done;
+      changed.notify_one();
+    }
+  };
+  std::vector<std::jthread> team;
+  try {
+    for (std::size_t i = 0; i < std::min(jobs.size(), static_cast<std::size_t>(std::max(threads, 1))); ++i)
+      team.emplace_back(work);
+  } catch (const std::system_error&) {
+    if (team.empty()) return;  // else the system's limit is the team's
+  }
+  std::unique_lock lock(mutex);
+  for (std::size_t seen = 0; seen < jobs.size();) {
+    changed.wait(lock, [&] { return done > seen; });
+    seen = done;
+    if (!alive) continue;
+    lock.unlock();
+    try {
+      alive();
+    } catch (...) {
+      lock.lock();
+      begun = jobs.size();
+      throw;
+    }
+    lock.lock();
   }
 }
 

@@ -43,6 +43,13 @@ void expect_strides(const OpCall& call, const TensorSpec& tensor);
 /// Unsupported with cuDNN's words where there is none.
 [[nodiscard]] std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
                                             const CudaContext& context);
+/// Compiles on as many threads what the calls' plans will be made of, where that takes seconds for each (attention,
+/// convolutions with sums), into the store of `context`'s cuDNN, which then has only to read it. Does nothing for fewer
+/// than two such calls, without a store, or where cuDNN has not taken what was compiled this way. What can't be
+/// compiled is left to plan(). Calls `alive` after each call; when it throws, ends with what is begun, and throws.
+void compile_ahead(std::span<const CallToPlan> calls, const CudaContext& context, int threads,
+                   const std::function<void()>& alive);
+
 /// The fastest of them.
 [[nodiscard]] Plan plan_graph(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
                               const CudaContext& context);

@@ -115,24 +115,27 @@ class Finder {
                                                             bytes, cudnn_.described() ? nullptr : cudnn_.handle()}));
   }
 
-  [[nodiscard]] std::string stored_under(const CudnnEngine& engine) const { return search_.key + "; " + engine.name(); }
+  [[nodiscard]] std::string stored_under(const CudnnEngine& engine) const {
+    return cudnn_.properties() + search_.key + "; " + engine.name();
+  }
 
-  // The plan that another rank built. Empty where there is none, or where cuDNN does not take its text: then it is
+  // The plan that another thread built. Empty where there is none, or where cuDNN does not take its text: then it is
   // built anew.
   [[nodiscard]] std::optional<CudnnDescriptor> restore(const CudnnEngine& engine) const {
     if (cudnn_.store() == nullptr || search_.key.empty()) return std::nullopt;
-    const std::optional<std::string> text = cudnn_.store()->find(stored_under(engine));
-    if (!text) return std::nullopt;
-    CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     try {
+      const std::optional<std::string> text = cudnn_.store()->find(stored_under(engine));
+      if (!text) return std::nullopt;
+      CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       cudnn_.aim_plan(plan);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, std::string_view(*text));
+      plan.finalize("restoring a plan");
+      cudnn_.count_restored();
+      return plan;
     } catch (const std::runtime_error&) {
+      cudnn_.store()->refuse();
       return std::nullopt;
     }
-    if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
-    cudnn_.count_restored();
-    return plan;
   }
 
   void keep(const CudnnEngine& engine, const CudnnDescriptor& plan) const {
@@ -140,7 +143,7 @@ class Finder {
     try {
       cudnn_.store()->keep(stored_under(engine), plan.get_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
     } catch (const std::runtime_error&) {
-      // An engine that has no such text: each rank builds it.
+      // An engine that has no such text: each thread builds it.
     }
   }
 

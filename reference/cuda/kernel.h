@@ -34,7 +34,7 @@ struct CudaContext {
   const DeviceTraits& device;
   const CublasLt& cublaslt;
   const Cudnn& cudnn;
-  cudaStream_t stream = nullptr;  ///< for tuning; bound work gets its stream when it runs
+  cudaStream_t stream = nullptr;  ///< for tuning; null: nothing is timed. Bound work gets its stream when it runs
   PlanOptions options{};
 };
 

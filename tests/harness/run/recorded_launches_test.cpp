@@ -73,6 +73,32 @@ TEST_F(RecordedLaunches, RanBeforeInRunsWithAnyCheckOrNone) {
   EXPECT_GT(backend.recordings, 2);
 }
 
+class ToldOfPlans final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& /*alive*/) override {
+    told = calls.size();
+    for (const CallToPlan& next : calls) labels.insert(next.call->label);
+  }
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    EXPECT_TRUE(labels.contains(call.label)) << call.label;
+    ++planned;
+    return ForwardingBackend::plan(call, tensors, options);
+  }
+  std::set<std::string> labels;
+  std::size_t told = 0, planned = 0;
+};
+
+TEST(WillPlan, TellsOfEveryOpBeforeTheFirstIsPlanned) {
+  SimBackend inner{parse_script("")};
+  ToldOfPlans backend(inner, nullptr);
+  Remembering seen;
+  run_in_process(backend, std::vector{small_step()}, smoke_options(), seen, seen.stop);
+  EXPECT_GT(backend.told, 10U);
+  EXPECT_EQ(backend.planned, backend.told);
+}
+
 TEST_F(RecordedLaunches, RanBeforeWhereTheirBitsAreCompared) {
   const DeterminismRecord record = DeterminismProbe(backend, smoke_options(), {3, true}).measure(cases.front());
   for (const Repetition& repetition : record.repetitions)

@@ -328,6 +328,68 @@ TEST_F(CudnnPlans, AttentionInF32RunsOnOwnKernelsAndSaysSo) {
   EXPECT_EQ(chip.effort().built, 0);
 }
 
+// Attention's gradients at several lengths, as a case would have them planned.
+struct Gradients {
+  explicit Gradients(std::initializer_list<std::int64_t> lengths) {
+    for (const std::int64_t length : lengths) made.push_back(attention_gradient(length));
+    for (const Called& one : made) calls.push_back({&one.call(), one.tensors});
+  }
+  [[nodiscard]] CudaContext context(const Cudnn& chip) const {
+    return {traits, reinterpret_cast<const CublasLt&>(no_library), chip};
+  }
+  [[nodiscard]] std::string plan(const Cudnn& chip, std::size_t call) const {
+    const Plan plan = plan_attention_backward(*calls[call].call, calls[call].tensors, context(chip));
+    return plan->implementation() + " " + std::to_string(plan->workspace_bytes());
+  }
+
+  std::vector<Called> made;
+  std::vector<CallToPlan> calls;
+  DeviceTraits traits{.compute_capability = 90, .memory_bytes = std::int64_t{1} << 37U};
+  alignas(64) std::byte no_library[64] = {};
+};
+
+TEST_F(CudnnPlans, WhatWasCompiledAheadIsNotCompiledByPlanning) {
+  const Gradients gradients({128, 256});
+  const Cudnn alone = Cudnn::for_chip(chip_description("h200"));
+  const Cudnn chip = Cudnn::for_chip(chip_description("h200"), std::make_shared<CudnnPlanStore>());
+  int alive = 0;
+  compile_ahead(gradients.calls, gradients.context(chip), 2, [&alive] { ++alive; });
+  EXPECT_GT(alive, 0);
+  for (const std::size_t call : {0U, 1U}) EXPECT_EQ(gradients.plan(chip, call), gradients.plan(alone, call));
+  EXPECT_EQ(chip.effort().built, 0);
+  EXPECT_EQ(chip.effort().restored, alone.effort().built);
+}
+
+TEST_F(CudnnPlans, CompilingAheadEndsWhenTheRunIsStopped) {
+  const Gradients gradients({128, 256, 384});
+  const Cudnn chip = Cudnn::for_chip(chip_description("h200"), std::make_shared<CudnnPlanStore>());
+  const auto stop = [] { throw std::runtime_error("stopped"); };
+  EXPECT_THROW(compile_ahead(gradients.calls, gradients.context(chip), 1, stop), std::runtime_error);
+
+  int built = 0;
+  for (const std::size_t call : {0U, 2U}) {
+    (void)gradients.plan(chip, call);
+    built += chip.effort().built > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(built, 1);  // the one that is compiled first is there, the one that would have been last is not
+}
+
+TEST_F(CudnnPlans, WhereCudnnTakesNoTextItIsBuiltAndNothingIsCompiledAhead) {
+  const Gradients gradients({128, 256});
+  const auto store = std::make_shared<CudnnPlanStore>();
+  const Cudnn chip = Cudnn::for_chip(chip_description("h200"), store);
+  const Cudnn alone = Cudnn::for_chip(chip_description("h200"));
+  const std::string planned = gradients.plan(alone, 0);
+  const std::string engine = planned.substr(planned.find(':') + 1, planned.find(' ') - planned.find(':') - 1);
+  const CudnnSearch search = search_for(*gradients.calls[0].call, gradients.calls[0].tensors, gradients.context(chip));
+  store->keep(chip.properties() + search.key + "; " + engine, "{}");
+
+  EXPECT_EQ(gradients.plan(chip, 0), planned);
+  EXPECT_EQ(chip.effort().restored, 0);
+  EXPECT_TRUE(store->is_refused());
+  compile_ahead(gradients.calls, gradients.context(chip), 2, [] { ADD_FAILURE() << "something was compiled"; });
+}
+
 TEST_F(CudnnPlans, WhatOneRankHasCompiledTheOthersOnItsDeviceDoNot) {
   const auto store = std::make_shared<CudnnPlanStore>();
   const Cudnn rank0 = Cudnn::for_chip(chip_description("h200"), store);
