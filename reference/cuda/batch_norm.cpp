@@ -67,6 +67,11 @@ Plan plan_batch_norm_of_sums(const OpCall& call, std::span<const TensorSpec> ten
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
   args.relu = call.kind == batch_norm_relu_backward_kind;
+  std::size_t scratch = batch_norm_scratch(args);
+  if (args.relu && !call.attributes.has("dr")) {
+    args.mask_at = static_cast<std::int64_t>(scratch);
+    scratch += static_cast<std::size_t>(batch_norm_mask_bytes(args));
+  }
   return own_plan(call, context, args, launch_batch_norm_backward,
                   {{"dy", to<&BatchNormArgs::dy>},
                    {"dy2?", to<&BatchNormArgs::dy2>},
@@ -80,7 +85,7 @@ Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> te
                    {"dgamma", to<&BatchNormArgs::dgamma>},
                    {"dbeta", to<&BatchNormArgs::dbeta>},
                    {workspace_operand, to<&BatchNormArgs::partial>}},
-                  batch_norm_scratch(args));
+                  scratch);
 }
 
 }  // namespace gpubench::cuda

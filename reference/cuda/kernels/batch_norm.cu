@@ -160,44 +160,62 @@ __global__ void __launch_bounds__(threads) batch_moments_kernel(BatchNormArgs ar
   }
 }
 
-/// Reads dy at an element, or with relu what of it counts: zero where y is not positive, dy2 added where it is there.
-template <class T, int N, bool relu>
+/// Which elements of dy count.
+enum class Counts { all, where_y_is_positive, where_masked };
+
+__device__ __forceinline__ unsigned char* mask_of(const BatchNormArgs& args) {
+  return static_cast<unsigned char*>(args.partial) + args.mask_at;
+}
+
+/// Reads dy at an element, dy2 added where it is there, or zero where it does not count.
+template <class T, int N, Counts counts>
 class Gradient {
  public:
   using W = Wide<T>;
   __device__ __forceinline__ Gradient(const BatchNormArgs& args, std::int64_t at)
       : dy_(load_pack<N>(static_cast<const T*>(args.dy) + at)) {
-    if constexpr (relu) {
+    if constexpr (counts == Counts::where_masked) mask_ = load(mask_of(args) + at / N);
+    if constexpr (counts == Counts::where_y_is_positive) {
       y_ = load_pack<N>(static_cast<const T*>(args.y) + at);
       sums_ = args.dy2 != nullptr;
       if (sums_) dy2_ = load_pack<N>(static_cast<const T*>(args.dy2) + at);
     }
   }
   [[nodiscard]] __device__ __forceinline__ W operator[](int i) const {
-    if constexpr (relu) {
-      const W sum = sums_ ? widen(dy_[i]) + widen(dy2_[i]) : widen(dy_[i]);
-      return widen(y_[i]) <= W(0) ? W(0) : sum;
-    } else {
-      return widen(dy_[i]);
-    }
+    if (!is_counted(i)) return W(0);
+    return counts == Counts::where_y_is_positive && sums_ ? widen(dy_[i]) + widen(dy2_[i]) : widen(dy_[i]);
   }
-  /// Stores it as dr where that is there.
+  /// Stores it as dr where that is there, else which elements count.
   __device__ __forceinline__ void keep(const BatchNormArgs& args, std::int64_t at) const {
-    if constexpr (relu) {
-      if (args.dr == nullptr) return;
-      Pack<T, N> dr;
+    if constexpr (counts == Counts::where_y_is_positive) {
+      if (args.dr != nullptr) {
+        Pack<T, N> dr;
 #pragma unroll
-      for (int i = 0; i < N; ++i) dr.at[i] = narrow<T>((*this)[i]);
-      store_pack(static_cast<T*>(args.dr) + at, dr);
+        for (int i = 0; i < N; ++i) dr.at[i] = narrow<T>((*this)[i]);
+        store_pack(static_cast<T*>(args.dr) + at, dr);
+      } else if (N > 1) {
+        unsigned mask = 0;
+#pragma unroll
+        for (int i = 0; i < N; ++i) mask |= is_counted(i) ? 1U << i : 0U;
+        store(mask_of(args) + at / N, static_cast<unsigned char>(mask));
+      }
     }
   }
 
  private:
+  /// A NaN in y counts.
+  [[nodiscard]] __device__ __forceinline__ bool is_counted(int i) const {
+    if constexpr (counts == Counts::where_masked) return ((mask_ >> i) & 1U) != 0;
+    if constexpr (counts == Counts::where_y_is_positive) return !(widen(y_[i]) <= W(0));
+    return true;
+  }
+
   Loaded<T, N> dy_, y_, dy2_;
+  unsigned mask_ = 0;
   bool sums_ = false;
 };
 
-template <class T, int N, bool relu>
+template <class T, int N, Counts counts>
 __global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormArgs args) {
   using W = Wide<T>;
   const auto* x = static_cast<const T*>(args.x);
@@ -213,7 +231,7 @@ __global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormA
         args.channels,
         [&](std::int64_t first) {
           const std::int64_t second = first + share.groups * args.channels;
-          const Gradient<T, N, relu> a(args, first), b(args, second);
+          const Gradient<T, N, counts> a(args, first), b(args, second);
           const auto p = load_pack<N>(x + first), q = load_pack<N>(x + second);
 #pragma unroll
           for (int i = 0; i < N; ++i) {
@@ -224,7 +242,7 @@ __global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormA
           b.keep(args, second);
         },
         [&](std::int64_t first) {
-          const Gradient<T, N, relu> a(args, first);
+          const Gradient<T, N, counts> a(args, first);
           const auto p = load_pack<N>(x + first);
 #pragma unroll
           for (int i = 0; i < N; ++i) {
@@ -380,7 +398,7 @@ __global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs 
 }
 
 /// Told how many blocks there are to be, ptxas reads both rows before it makes the first; else it saves the registers.
-template <class T, int N, bool relu>
+template <class T, int N, Counts counts>
 __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArgs args) {
   using W = Wide<T>;
   const auto* x = static_cast<const T*>(args.x);
@@ -407,7 +425,7 @@ __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArg
         args.channels,
         [&](std::int64_t first) {
           const std::int64_t second = first + share.groups * args.channels;
-          const Gradient<T, N, relu> a(args, first), b(args, second);
+          const Gradient<T, N, counts> a(args, first), b(args, second);
           const auto p = load_pack<N>(x + first), q = load_pack<N>(x + second);
           Pack<T, N> of_first, of_second;
 #pragma unroll
@@ -419,7 +437,7 @@ __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArg
           store_pack(dx + second, of_second);
         },
         [&](std::int64_t first) {
-          const Gradient<T, N, relu> a(args, first);
+          const Gradient<T, N, counts> a(args, first);
           const auto p = load_pack<N>(x + first);
           Pack<T, N> result;
 #pragma unroll
@@ -442,15 +460,20 @@ void launch_packs(const BatchNormArgs& args, cudaStream_t stream) {
     }
     launch(args.relu ? batch_normalize_kernel<T, N, true> : batch_normalize_kernel<T, N, false>, grid, stream, args);
   } else {
-    launch(args.relu ? batch_gradient_sums_kernel<T, N, true> : batch_gradient_sums_kernel<T, N, false>, grid, stream,
-           args);
+    launch(args.relu ? batch_gradient_sums_kernel<T, N, Counts::where_y_is_positive>
+                     : batch_gradient_sums_kernel<T, N, Counts::all>,
+           grid, stream, args);
     launch(batch_merge_kernel<Wide<T>, false>, merge, stream, args);
     BatchNormArgs last = args;
     if (args.dr != nullptr) last.dy = args.dr;  // as stored
     const bool selects = args.relu && args.dr == nullptr;
-    launch(selects ? batch_gradient_kernel<T, N, true> : batch_gradient_kernel<T, N, false>, grid, stream, last);
+    constexpr Counts selected = N > 1 ? Counts::where_masked : Counts::where_y_is_positive;
+    launch(selects ? batch_gradient_kernel<T, N, selected> : batch_gradient_kernel<T, N, Counts::all>, grid, stream,
+           last);
   }
 }
+
+int pack_elements_of(Element data) { return data == Element::f64 ? 2 : data == Element::f32 ? 4 : 8; }
 
 template <bool forward>
 void launch_batch_norm(const BatchNormArgs& args, cudaStream_t stream) {
@@ -469,8 +492,12 @@ void launch_batch_norm(const BatchNormArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
+std::int64_t batch_norm_mask_bytes(const BatchNormArgs& args) {
+  return args.rows * args.channels / pack_elements_of(args.data);
+}
+
 std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors) {
-  const int n = args.data == Element::f64 ? 2 : args.data == Element::f32 ? 4 : 8;
+  const int n = pack_elements_of(args.data);
   const std::int64_t least_rows = threads / lanes_for(args.channels, n) * std::int64_t{8};  // worth a block
   const std::int64_t tiles = tiles_of(args.channels, n);
   const std::int64_t wanted = (std::int64_t{4} * multiprocessors + tiles - 1) / tiles;

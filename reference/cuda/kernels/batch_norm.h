@@ -25,6 +25,8 @@ struct BatchNormArgs {
   void *running_mean = nullptr, *running_var = nullptr;  ///< updated by the forward
   void *dgamma = nullptr, *dbeta = nullptr;              ///< of the backward
   void* partial = nullptr;                               ///< scratch: [2, parts, channels] in f32 (f64 for f64)
+  std::int64_t mask_at = 0;     ///< backward, with relu and without dr: so many bytes behind `partial` are
+                                ///< batch_norm_mask_bytes() for what of dy counts, read instead of y the second time
   std::int64_t sum_stride = 0;  ///< not 0: the forward's statistics are not taken of x but made of `partial`, which
                                 ///< is [2, sum_stride] in f32: a channel's sum, and that of its elements' squares
   std::int64_t parts = 1;       ///< batch_norm_parts()
@@ -32,6 +34,9 @@ struct BatchNormArgs {
 
 /// In whole lines, so that both rows are aligned for others who write them.
 [[nodiscard]] constexpr std::int64_t batch_norm_sum_stride(std::int64_t channels) { return (channels + 63) / 64 * 64; }
+
+/// A bit for each element, a byte for each pack that a thread reads at once.
+[[nodiscard]] std::int64_t batch_norm_mask_bytes(const BatchNormArgs& args);
 
 [[nodiscard]] std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors);
 

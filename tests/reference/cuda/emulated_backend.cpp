@@ -102,22 +102,21 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
 /// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.
 class WatchedLaunch final : public cuda::CudaLaunch {
  public:
-  WatchedLaunch(Launch launch, std::vector<Region> regions, std::size_t granule, Workspace workspace)
-      : launch_(std::move(launch)), regions_(std::move(regions)), granule_(granule), workspace_(workspace) {}
+  WatchedLaunch(Launch launch, std::vector<Region> regions, Workspace workspace)
+      : launch_(std::move(launch)), regions_(std::move(regions)), workspace_(workspace) {}
 
   void enqueue(cudaStream_t stream) const override {
     if (stream != nullptr) return cuda::emulation::on_stream(stream, [this] { enqueue(nullptr); });
     if (workspace_.bytes > 0) std::memset(workspace_.data, 0xFF, workspace_.bytes);
     std::vector<Region> all = regions_;
     for (const Region& table : uploaded_tables()) all.push_back(table);
-    const MemoryWatch watch(std::move(all), granule_);
+    const MemoryWatch watch(std::move(all));
     dynamic_cast<const cuda::CudaLaunch&>(*launch_).enqueue(stream);
   }
 
  private:
   Launch launch_;
   std::vector<Region> regions_;
-  std::size_t granule_;
   Workspace workspace_;
 };
 
@@ -129,15 +128,14 @@ class WatchedPlan final : public PlanImpl {
 
   [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const {
     std::vector<Region> regions;
-    std::size_t granule = 4;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const TensorSpec& spec = tensors[i].spec;
-      regions.push_back({tensors[i].data, static_cast<std::size_t>(spec.bytes()), i >= inputs_, "'" + spec.name + "'"});
-      granule = std::min(granule, static_cast<std::size_t>(bytes_of(spec.dtype, 1)));
+      regions.push_back({tensors[i].data, static_cast<std::size_t>(spec.bytes()), i >= inputs_, "'" + spec.name + "'",
+                         static_cast<std::size_t>(bytes_of(spec.dtype, 1))});
     }
-    regions.push_back({workspace.data, workspace.bytes, true, "the workspace"});
+    regions.push_back({workspace.data, workspace.bytes, true, "the workspace", 1});
     Launch launch = dynamic_cast<const cuda::CudaPlan&>(*plan_).bind(tensors, workspace);
-    return std::make_shared<WatchedLaunch>(std::move(launch), std::move(regions), granule, workspace);
+    return std::make_shared<WatchedLaunch>(std::move(launch), std::move(regions), workspace);
   }
 
  private:

@@ -61,10 +61,9 @@ TEST(CudaStorage, KernelsTouchNothingBesideWhatTheyAreGiven) {
   std::array<cuda::ScannedChunk, 3> found{};
   std::array<std::uint64_t, 1> parts{};
   const cuda::emulation::MemoryWatch watch(
-      {{data, 6013, false, "the storage"},
+      {{data, 6013, false, "the storage", 1},
        {reinterpret_cast<const std::byte*>(found.data()), sizeof found, true, "what is found"},
-       {reinterpret_cast<const std::byte*>(parts.data()), sizeof parts, true, "the sums"}},
-      1);
+       {reinterpret_cast<const std::byte*>(parts.data()), sizeof parts, true, "the sums"}});
   cuda::ScanArgs scan{data, 1};
   scan.columns = 6013;
   scan.chunk_elements = 2992;

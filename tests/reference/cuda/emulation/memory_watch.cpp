@@ -20,12 +20,12 @@ struct Visit {
 /// Regions that overlap, as one run of bytes.
 struct Span {
   std::uintptr_t begin = 0, end = 0;
+  std::size_t granule = 4;
   std::size_t first_log = 0;
 };
 
 struct Watch {
   bool active = false;
-  std::size_t granule = 1;
   std::vector<Region> regions;
   std::vector<Span> spans;  // by address
   std::vector<Visit> writers, readers;
@@ -90,8 +90,8 @@ void log_access(std::uintptr_t at, int bytes, bool writes) {
   const Span& span = *(after - 1);
   const Visit visit{now.launch, now.block_run, static_cast<std::int16_t>(now.thread),
                     static_cast<std::int16_t>(now.epoch)};
-  const std::size_t first = span.first_log + (at - span.begin) / w.granule;
-  const std::size_t last = span.first_log + (at + static_cast<std::size_t>(bytes) - 1 - span.begin) / w.granule;
+  const std::size_t first = span.first_log + (at - span.begin) / span.granule;
+  const std::size_t last = span.first_log + (at + static_cast<std::size_t>(bytes) - 1 - span.begin) / span.granule;
   for (std::size_t i = first; i <= last; ++i) {
     if (!apart(w.writers[i], now)) {
       fail(std::string(writes ? "writes" : "reads") + " what thread " + std::to_string(w.writers[i].thread) +
@@ -117,28 +117,28 @@ void observe(const void* address, int bytes, int alignment, bool writes) {
 
 }  // namespace
 
-MemoryWatch::MemoryWatch(std::vector<Region> regions, std::size_t granule) {
+MemoryWatch::MemoryWatch(std::vector<Region> regions) {
   Watch& w = watch();
   w = Watch{};
   w.active = true;
-  w.granule = granule;
   std::erase_if(regions, [](const Region& region) { return region.bytes == 0; });
   w.regions = std::move(regions);
   std::vector<Span> parts;
   for (const Region& region : w.regions)
-    parts.push_back({number(region.begin), number(region.begin) + region.bytes, 0});
+    parts.push_back({number(region.begin), number(region.begin) + region.bytes, region.granule});
   std::sort(parts.begin(), parts.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
   std::size_t granules = 0;
   for (const Span& part : parts) {
     if (!w.spans.empty() && part.begin <= w.spans.back().end) {
       w.spans.back().end = std::max(w.spans.back().end, part.end);
+      w.spans.back().granule = std::min(w.spans.back().granule, part.granule);
     } else {
       w.spans.push_back(part);
     }
   }
   for (Span& span : w.spans) {
     span.first_log = granules;
-    granules += (span.end - span.begin) / granule + 1;
+    granules += (span.end - span.begin) / span.granule + 1;
   }
   if (granules > most_granules) return;
   w.writers.resize(granules);

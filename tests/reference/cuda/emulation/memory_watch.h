@@ -14,14 +14,14 @@ struct Region {
   const std::byte* begin = nullptr;
   std::size_t bytes = 0;
   bool writable = false;
-  std::string name;  ///< for messages
+  std::string name;         ///< for messages
+  std::size_t granule = 4;  ///< bytes of the smallest element; what is smaller is taken for touching its neighbours
 };
 
 /// While it lives, launches may touch these regions only (without one: anything). They may overlap.
 class MemoryWatch {
  public:
-  /// `granule`: the size of the smallest element, in bytes.
-  MemoryWatch(std::vector<Region> regions, std::size_t granule);
+  explicit MemoryWatch(std::vector<Region> regions);
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;

@@ -44,7 +44,7 @@ std::vector<Region> regions_of(const Numbers& numbers) {
 
 TEST(EmulatedMemory, AWriteBehindTheEndIsAFaultThatSaysWhere) {
   Numbers numbers;
-  const MemoryWatch watch(regions_of(numbers), 4);
+  const MemoryWatch watch(regions_of(numbers));
   numbers.args.count = 63;
   EXPECT_EQ(fault_of(moves_one_too_many, {3, 32}, numbers.args), "");
   numbers.args.count = 64;
@@ -54,13 +54,13 @@ TEST(EmulatedMemory, AWriteBehindTheEndIsAFaultThatSaysWhere) {
 
 TEST(EmulatedMemory, AReadBeforeTheBeginningIsAFault) {
   Numbers numbers;
-  const MemoryWatch watch(regions_of(numbers), 4);
+  const MemoryWatch watch(regions_of(numbers));
   expect_fault(moves_backwards, {1, 64}, numbers.args, "thread 0: reads 4 bytes that the launch was not given");
 }
 
 TEST(EmulatedMemory, AWriteToAnInputIsAFault) {
   Numbers numbers;
-  const MemoryWatch watch(regions_of(numbers), 4);
+  const MemoryWatch watch(regions_of(numbers));
   expect_fault(writes_input, {1, 64}, numbers.args, "writes 4 bytes of an input");
 }
 
@@ -72,20 +72,20 @@ TEST(EmulatedMemory, AMisalignedPackIsAFault) {
 
 TEST(EmulatedMemory, WhatTwoThreadsWriteIsAFault) {
   Numbers numbers;
-  const MemoryWatch watch(regions_of(numbers), 4);
+  const MemoryWatch watch(regions_of(numbers));
   expect_fault(all_write_one, {1, 64}, numbers.args, "wrote in the same launch");
 }
 
 TEST(EmulatedMemory, WhatPassesBetweenBlocksOfOneLaunchIsAFault) {
   Numbers numbers;
-  const MemoryWatch watch(regions_of(numbers), 4);
+  const MemoryWatch watch(regions_of(numbers));
   expect_fault(passes_on_between_blocks, {4, 1}, numbers.args, "of another block");
 }
 
 TEST(EmulatedMemory, AtomicsMayMeet) {
   for (const Schedule& schedule : every_order) {
     Numbers numbers;
-    const MemoryWatch watch(regions_of(numbers), 4);
+    const MemoryWatch watch(regions_of(numbers));
     numbers.to[0] = 0;
     EXPECT_EQ(fault_of(counts, {4, 64}, numbers.args, schedule), "");
     EXPECT_EQ(numbers.to[0], 256);

@@ -42,7 +42,10 @@ either = rf"(float|{sixteen})"
 table = [
     Expected(rf"column_sum_kernel<{either}, [48]>", 256, 4),
     Expected(rf"batch_moments_kernel<{either}, [48]>", 256, 4),
-    Expected(rf"batch_(gradient_sums|gradient)_kernel<{either}, [48], (true|false)>", 256, 4),
+    Expected(rf"batch_gradient_sums_kernel<{either}, [48], \(Counts\)\d>", 256, 4),
+    Expected(rf"batch_gradient_kernel<{either}, [48], \(Counts\)0>", 256, 4),
+    Expected(r"batch_gradient_kernel<(float, 4|Bf16, 8), \(Counts\)2>", 256, 4),
+    Expected(r"batch_gradient_kernel<F16, 8, \(Counts\)2>", 256, 3),
     Expected(rf"batch_normalize_kernel<{either}, [48], (true|false)>", 256, 4),
     Expected(rf"dropout_kernel<{either}, [48]>", 256, 4),
     Expected(rf"gelu_bias_gradient_kernel<{either}, (true|false), [48]>", 256, 4),
