@@ -225,7 +225,7 @@ struct Derived {
 
 /// What was measured of a case before its run was interrupted. No rate is told of it.
 struct Unfinished {
-  std::string why;             ///< it stopped: "SIGTERM"
+  std::string why;             ///< what interrupted it: "SIGTERM"
   std::string checked;         ///< what had been checked by then, and what had not
   std::string implementation;  ///< CaseRecord::implementation
   std::int64_t batch = 0;      ///< runs per sample

@@ -27,7 +27,7 @@ class CaseConsistency {
     const bool countable = rounds(record_.rounds, record_.batch, node_);
     if (countable) summary();
     if (countable && record_.verdict == Verdict::pass) rates();
-    if (const auto& left = record_.unfinished) (void)rounds(left->rounds, left->batch, node_.at("unfinished"));
+    if (record_.unfinished) unfinished(*record_.unfinished, node_.at("unfinished"));
   }
 
  private:
@@ -127,6 +127,11 @@ class CaseConsistency {
     }
     require(named, node.at("worst_op"),
             fmt::format("is \"{}\", which is no op that was judged", visible(record_.parity.worst_op)));
+  }
+
+  void unfinished(const Unfinished& left, const Node& node) {
+    require(record_.verdict == Verdict::skipped, node, "is there, although the case was not skipped");
+    (void)rounds(left.rounds, left.batch, node);
   }
 
   // Whether there is anything to summarize, and all of it makes sense. `node`: where they and the batch are.

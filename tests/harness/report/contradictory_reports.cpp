@@ -127,6 +127,15 @@ std::vector<MalformedFile> contradictory_reports() {
          first(j)["parity"]["ops"][0]["mutations_rejected"] = 0;
        },
        "gpubench.cases[0].parity.ops[0].mutations_rejected", "proves nothing"},
+      {"an unfinished case that passed",
+       [](Json& j) {
+         first(j)["unfinished"] = {{"why", "SIGTERM"},
+                                   {"checked", "nothing"},
+                                   {"implementation", "onednn"},
+                                   {"batch", 1},
+                                   {"rounds", first(j)["rounds"]}};
+       },
+       "gpubench.cases[0].unfinished", "although the case was not skipped"},
       {"a phase that nobody knows", [](Json& j) { first(j)["parity"]["ops"][0]["phase"] = "after"; },
        "gpubench.cases[0].parity.ops[0].phase", "check, timed, recheck"},
       {"an op without a label", [](Json& j) { first(j)["parity"]["ops"][0]["label"] = ""; },

@@ -125,10 +125,7 @@ TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
 TEST(Sinks, TellNothingOfTheRoundsOfAnUnfinishedCase) {
   Report with = sample_report();
   with.run.complete = false;
-  CaseRecord skipped = sample_without_run(Verdict::skipped, "the run was interrupted before this case finished");
-  skipped.unfinished = with.cases.front().unfinished;
-  with.cases.push_back(skipped);
-  ASSERT_TRUE(skipped.unfinished);
+  ASSERT_TRUE(with.cases.back().unfinished);
   Report without = with;
   for (CaseRecord& record : without.cases) record.unfinished.reset();
   for (const Sink& sink : sinks()) {

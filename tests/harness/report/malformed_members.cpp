@@ -99,7 +99,7 @@ const std::vector<std::string>& optional_members() {
       "gpubench.cases[0].choice",
       "gpubench.cases[0].workspace_bytes",
       "gpubench.cases[0].plan_s",
-      "gpubench.cases[0].unfinished",
+      "gpubench.cases[2].unfinished",
       "gpubench.cases[0].rewrites",
       "gpubench.cases[0].parity.ops[0].choice",
       "gpubench.cases[0].parity.ops[0].places",
