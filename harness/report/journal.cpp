@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"
@@ -23,14 +25,15 @@ JournalStart start_from(const Node& node) {
   return start;
 }
 
-// A round that follows those before it; the first one again where another worker began the case anew.
+// A round that follows those before it, or takes the place of one that a later run measured again, and of all behind
+// it.
 void add_round(Journal& journal, CaseRecord&& record, const Node& node) {
   if (record.rounds.size() != 1) node.refuse("does not hold one round");
   if (journal.finished.contains(record.key())) node.refuse("is a round of a case that is finished");
   const auto found = journal.in_flight.find(record.key());
   const std::size_t before = found == journal.in_flight.end() ? 0 : found->second.rounds.size();
   const int number = record.summary.rounds;
-  if (number != 1 && number != static_cast<int>(before) + 1)
+  if (number < 1 || number > static_cast<int>(before) + 1)
     node.refuse(fmt::format("is round {} of its case, out of turn", number));
   add_round(journal.in_flight, std::move(record));
 }
@@ -56,7 +59,7 @@ void add_entry(Journal& journal, const Node& node, std::size_t line) {
 void add_round(std::map<std::string, CaseRecord>& in_flight, CaseRecord record) {
   CaseRecord& so_far = in_flight[record.key()];
   std::vector<RoundRecord> rounds = std::move(so_far.rounds);
-  if (record.summary.rounds == 1) rounds.clear();
+  rounds.resize(std::min(rounds.size(), static_cast<std::size_t>(std::max(record.summary.rounds - 1, 0))));
   rounds.push_back(std::move(record.rounds.front()));
   so_far = std::move(record);
   so_far.rounds = std::move(rounds);

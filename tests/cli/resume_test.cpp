@@ -91,6 +91,21 @@ TEST_F(Resume, AfterAKillAtAnyEntryTheReportIsThatOfAnUninterruptedRun) {
   EXPECT_GT(in_flight, 0U);
 }
 
+// With all rounds there, the last of them is measured again, since the recheck needs what it leaves.
+TEST_F(Resume, ARunThatIsKilledInItsRecheckTwiceGoesOn) {
+  std::string journal = whole_journal();
+  const auto expected = told("o/report.json");
+  for (std::size_t from = 0; const int times : {1, 2}) {
+    SCOPED_TRACE(times);
+    killed_after(journal, journal.rfind('\n', journal.find("\"case\":", from)) + 1);
+    Captured cli;
+    ASSERT_EQ(resume(cli, {"--csv", "/dev/full"}), 3) << cli.err.str();
+    EXPECT_EQ(told("o/report.json"), expected);
+    journal = content_of("o/journal.jsonl");
+    from = journal.rfind("\"resumed\":");
+  }
+}
+
 TEST_F(Resume, FinishedCasesAreNotRunAgainAndTheReportSaysThatItWasResumed) {
   const std::string journal = whole_journal();
   killed_after(journal, journal.size());

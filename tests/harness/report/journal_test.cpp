@@ -99,6 +99,22 @@ TEST_F(JournalFile, RoundsAddUpAndAWorkerThatBeginsAnewReplacesThem) {
   EXPECT_EQ(rounds[1].times.device_ns.front(), 200.0);
 }
 
+// A run that goes on measures the last round again where it was the last of all: the recheck needs what it leaves.
+TEST_F(JournalFile, ARoundThatIsMeasuredAgainTakesThePlaceOfTheFormer) {
+  const auto numbers_read = [this](std::initializer_list<int> numbers) {
+    {
+      JournalWriter journal(path_, start(), {.replace = true});
+      for (const int number : numbers) journal.round(round_of(record_, number));
+    }
+    return read_journal(path_).in_flight.at(record_.id).rounds.size();
+  };
+  EXPECT_EQ(numbers_read({1, 2, 3, 3}), 3U);
+  EXPECT_EQ(numbers_read({1, 2, 3, 3, 3}), 3U);
+  EXPECT_EQ(numbers_read({1, 2, 3, 2}), 2U);
+  EXPECT_THROW((void)numbers_read({1, 3}), ReadError);
+  EXPECT_THROW((void)numbers_read({1, 0}), ReadError);
+}
+
 // As a kill leaves it: whatever was whole is there, and going on cuts the rest off.
 TEST_F(JournalFile, ATornEndIsIgnoredAtEveryByteAndCutOffBeforeTheNextLine) {
   write_sample();
