@@ -197,7 +197,12 @@ std::vector<fs::path> python_prefixes(const std::string& path) {
   for (std::string word; std::getline(folders, word, ':');) {
     const fs::path python = fs::path(word) / "python3";
     std::error_code ignored;
-    if (python.is_absolute() && fs::exists(python, ignored)) prefixes.push_back(python.parent_path().parent_path());
+    if (!python.is_absolute() || !fs::exists(python, ignored)) continue;
+    const fs::path prefix = python.parent_path().parent_path();
+    prefixes.push_back(prefix);
+    if (fs::exists(prefix / "pyvenv.cfg", ignored)) continue;
+    const fs::path linked = fs::canonical(python, ignored).parent_path().parent_path();
+    if (!linked.empty() && linked != prefix) prefixes.push_back(linked);
   }
   return prefixes;
 }

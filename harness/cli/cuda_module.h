@@ -46,7 +46,8 @@ struct LibraryFolder {
 inline constexpr const char* trust_libraries_variable = "GPUBENCH_TRUST_LIBRARIES";
 
 /// The environments of the python3 that `path` (as $PATH) leads to, also where none is activated: /opt/env for
-/// /opt/env/bin/python3. Relative folders are left out.
+/// /opt/env/bin/python3, and where that is a link, but not of a virtual environment, what it leads to, as for its
+/// sys.prefix. Relative folders are left out.
 [[nodiscard]] std::vector<std::filesystem::path> python_prefixes(const std::string& path);
 
 /// What root may load: code from a file that somebody else can change is theirs to run as root.

@@ -103,6 +103,17 @@ TEST_F(CudaModule, ThePython3OnThePathLeadsToItsPackages) {
   EXPECT_THAT(python_prefixes(path), ElementsAre(folder_ / "env"));
 }
 
+// As Python's sys.prefix has it.
+TEST_F(CudaModule, APython3ThatIsALinkLeadsOnUnlessAVirtualEnvironmentHasIt) {
+  for (const char* folder : {"opt/bin", "local/bin", "venv/bin"}) fs::create_directories(folder_ / folder);
+  std::ofstream(folder_ / "opt/bin/python3.12") << "x";
+  for (const char* linked : {"local/bin/python3", "venv/bin/python3"})
+    fs::create_symlink(folder_ / "opt/bin/python3.12", folder_ / linked);
+  std::ofstream(folder_ / "venv/pyvenv.cfg") << "home = /opt/bin";
+  const std::string path = (folder_ / "local/bin").string() + ":" + (folder_ / "venv/bin").string();
+  EXPECT_THAT(python_prefixes(path), ElementsAre(folder_ / "local", folder_ / "opt", folder_ / "venv"));
+}
+
 class TrustedFile : public CudaModule {
  protected:
   void SetUp() override {
