@@ -13,6 +13,7 @@ header|nlohmann/json.hpp|nlohmann-json3-dev|JSON reports
 header|re2/re2.h|libre2-dev|regular expressions of --filter, in linear time
 header|boost/math/distributions/students_t.hpp|libboost-dev|Student's t
 header|dnnl.hpp|libdnnl-dev|oneDNN, the CPU reference implementation
+header|hwy/highway.h|libhwy-dev|Highway, vector code for each processor
 header|CL/cl.h|opencl-c-headers|asked for by oneDNN's CMake package
 library|libOpenCL.so|ocl-icd-opencl-dev|asked for by oneDNN's CMake package
 LIST

@@ -2,111 +2,227 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
-#include "reference/cpu/kernel.h"
-#include "reference/cpu/parallel.h"
+#include "reference/cpu/vector_targets.h"
 
-// About passing vectors between functions of different levels; every function here that takes one is always inlined.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/block_matmul.cpp"
+#include <hwy/foreach_target.h>
 
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Words = hn::CappedTag<std::uint32_t, 16>;
+using Halves = hn::Rebind<std::uint16_t, Words>;
+using Floats = hn::CappedTag<float, 16>;
+using WordsOfBlock = hn::FixedTag<std::uint32_t, 4>;
+constexpr std::int64_t lane_count = hn::MaxLanes(Words());
+
+// Sums of `tile_rows` rows and two vectors, two of b and one of a fit in the registers: 32, or 16.
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr int tile_rows = 8;
+#else
+constexpr int tile_rows = 6;
+#endif
+
+template <class T>
+HWY_INLINE const std::uint16_t* bits_of(const T* from) {
+  return reinterpret_cast<const std::uint16_t*>(from);
+}
+
+// Four words of each of these rows, one block of 128 bits after the other: of row 0, row 4, row 8, ...
+template <class D, class LoadFour>
+HWY_INLINE hn::Vec<D> load_blocks(D words, const LoadFour& load_four, std::int64_t row) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return load_four(row);
+  } else {
+    const hn::Half<D> half;
+    constexpr std::int64_t rows = hn::MaxLanes(half);
+    return hn::Combine(words, load_blocks(half, load_four, row + rows), load_blocks(half, load_four, row));
+  }
+}
+
+// to[column][row] = word `column` of row `row`, of which load_four(row, column) gives four.
+template <class LoadFour>
+HWY_INLINE void transpose_words(const LoadFour& load_four, std::int64_t rows, std::int64_t columns,
+                                Rows<std::uint32_t> to) {
+  const Words words;
+  const hn::Repartition<std::uint64_t, Words> pairs;
+  for (std::int64_t row = 0; row < rows; row += lane_count) {
+    for (std::int64_t column = 0; column < columns; column += 4) {
+      const auto blocks = [&](std::int64_t first) {
+        return load_blocks(
+            words, [&](std::int64_t at) HWY_ATTR { return load_four(at, column); }, row + first);
+      };
+      const auto a = blocks(0), b = blocks(1), c = blocks(2), d = blocks(3);
+      const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(words, a, b));
+      const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(words, a, b));
+      const auto cd_low = hn::BitCast(pairs, hn::InterleaveLower(words, c, d));
+      const auto cd_high = hn::BitCast(pairs, hn::InterleaveUpper(words, c, d));
+      const auto store = [&](std::int64_t at, auto transposed)
+                             HWY_ATTR { hn::StoreU(hn::BitCast(words, transposed), words, to[column + at] + row); };
+      store(0, hn::InterleaveLower(pairs, ab_low, cd_low));
+      store(1, hn::InterleaveUpper(pairs, ab_low, cd_low));
+      store(2, hn::InterleaveLower(pairs, ab_high, cd_high));
+      store(3, hn::InterleaveUpper(pairs, ab_high, cd_high));
+    }
+  }
+}
+
+void TransposeWords(Rows<const std::uint32_t> from, std::int64_t rows, std::int64_t columns, Rows<std::uint32_t> to) {
+  transpose_words([&](std::int64_t row, std::int64_t column)
+                      HWY_ATTR { return hn::LoadU(WordsOfBlock(), from[row] + column); },
+                  rows, columns, to);
+}
+
+// Rows of words of two bf16, what is next to each other along k.
+void TransposePairs(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, Rows<std::uint32_t> to) {
+  transpose_words(
+      [&](std::int64_t row, std::int64_t column) HWY_ATTR {
+        const hn::FixedTag<std::uint16_t, 4> four;
+        const hn::FixedTag<std::uint16_t, 8> eight;
+        const auto even = hn::LoadU(four, bits_of(from[2 * row] + column));
+        const auto odd = hn::LoadU(four, bits_of(from[2 * row + 1] + column));
+        return hn::BitCast(WordsOfBlock(), hn::InterleaveLower(eight, hn::ZeroExtendVector(eight, even),
+                                                               hn::ZeroExtendVector(eight, odd)));
+      },
+      rows / 2, columns, to);
+}
+
+void PackPairs(Rows<const bf16> from, std::int64_t k, std::int64_t n, std::uint32_t* packed) {
+  const Words words;
+  const auto widened = [&](const bf16* at) HWY_ATTR { return hn::PromoteTo(words, hn::LoadU(Halves(), bits_of(at))); };
+  for (std::int64_t column = 0; column < n; column += block_grain) {
+    for (std::int64_t row = 0; row < k; row += 2, packed += block_grain) {
+      for (std::int64_t i = 0; i < block_grain; i += lane_count) {
+        const auto odd = hn::ShiftLeft<16>(widened(from[row + 1] + column + i));
+        hn::StoreU(hn::Or(widened(from[row] + column + i), odd), words, packed + i);
+      }
+    }
+  }
+}
+
+// narrow<bf16>() of all.
+void RoundRows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+  const Words words;
+  const hn::RebindToSigned<Words> integers;
+  const auto set = [&](std::uint32_t bits) HWY_ATTR { return hn::Set(words, bits); };
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < columns; i += lane_count) {
+      const auto bits = hn::LoadU(words, reinterpret_cast<const std::uint32_t*>(from[row] + i));
+      const auto upper = hn::ShiftRight<16>(bits);
+      const auto tie = hn::And(upper, set(1));
+      const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(tie, set(0x7FFF))));
+      const auto is_nan = hn::And(bits, set(0x7FFFFFFF)) > set(0x7F800000);
+      const auto narrowed = hn::IfThenElse(is_nan, hn::Or(upper, set(0x40)), rounded);
+      hn::StoreU(hn::DemoteTo(Halves(), hn::BitCast(integers, narrowed)), Halves(),
+                 reinterpret_cast<std::uint16_t*>(to[row] + i));
+    }
+  }
+}
+
+// The products of two vectors of b, at `panel`, with an element of a each of `rows` rows.
+template <int rows>
+struct Tile {
+  hn::Vec<Floats> sums[rows][2];
+
+  HWY_INLINE Tile(Rows<float> c, bool accumulate) {
+    for (int row = 0; row < rows; ++row) {
+      for (int half = 0; half < 2; ++half)
+        sums[row][half] = accumulate ? hn::LoadU(Floats(), c[row] + half * lane_count) : hn::Zero(Floats());
+    }
+  }
+  HWY_INLINE void store(Rows<float> c) const {
+    for (int row = 0; row < rows; ++row) {
+      for (int half = 0; half < 2; ++half) hn::StoreU(sums[row][half], Floats(), c[row] + half * lane_count);
+    }
+  }
+  HWY_INLINE void add(int row, float a, hn::Vec<Floats> left, hn::Vec<Floats> right) {
+    const auto factor = hn::Set(Floats(), a);
+    sums[row][0] = hn::MulAdd(factor, left, sums[row][0]);
+    sums[row][1] = hn::MulAdd(factor, right, sums[row][1]);
+  }
+  HWY_INLINE void add_all(std::int64_t k, Rows<const float> a, const float* panel) {
+    const float* column = a.data;
+    for (std::int64_t i = 0; i < k; ++i, panel += block_grain, ++column) {
+      const auto left = hn::LoadU(Floats(), panel), right = hn::LoadU(Floats(), panel + lane_count);
+      for (int row = 0; row < rows; ++row) add(row, column[row * a.stride], left, right);
+    }
+  }
+  HWY_INLINE void add_all(std::int64_t k, Rows<const bf16> a, const bf16* pairs) {
+    const Words words;
+    const auto* panel = reinterpret_cast<const std::uint32_t*>(pairs);
+    const bf16* column = a.data;
+    const auto upper = hn::Set(words, 0xFFFF0000U);
+    const auto as_floats = [](auto bits) HWY_ATTR { return hn::BitCast(Floats(), bits); };
+    for (std::int64_t i = 0; i < k; i += 2, panel += block_grain, column += 2) {
+      const auto left = hn::LoadU(words, panel), right = hn::LoadU(words, panel + lane_count);
+      const auto even_left = as_floats(hn::ShiftLeft<16>(left)), even_right = as_floats(hn::ShiftLeft<16>(right));
+      for (int row = 0; row < rows; ++row) add(row, widen(column[row * a.stride]), even_left, even_right);
+      const auto odd_left = as_floats(hn::And(left, upper)), odd_right = as_floats(hn::And(right, upper));
+      for (int row = 0; row < rows; ++row) add(row, widen(column[row * a.stride + 1]), odd_left, odd_right);
+    }
+  }
+};
+
+// Rows [m, m + rows) of c, two vectors from column n on. Returns how many rows there were.
+template <int rows, class T>
+HWY_INLINE std::int64_t multiply_tile(const BlockExtents& extents, Rows<const T> a, const T* panel, Rows<float> c,
+                                      bool accumulate) {
+  Tile<rows> tile(c, accumulate);
+  tile.add_all(extents.k, a, panel);
+  tile.store(c);
+  return rows;
+}
+
+template <class T>
+HWY_INLINE void multiply_blocks(const BlockExtents& extents, Rows<const T> a, const T* b, Rows<float> c,
+                                bool accumulate) {
+  constexpr std::int64_t in_word = 4 / sizeof(T);  // of a panel's columns, which are words
+  for (std::int64_t n = 0; n < extents.n; n += 2 * lane_count) {
+    const std::int64_t inside = n % block_grain;
+    const T* panel = b + (n - inside) * extents.packed_k + inside * in_word;
+    for (std::int64_t m = 0; m < extents.m;) {
+      const Rows<const T> rows = a.from(m);
+      const Rows<float> sums = c.from(m, n);
+      const std::int64_t left = extents.m - m;
+      m += left >= tile_rows ? multiply_tile<tile_rows>(extents, rows, panel, sums, accumulate)
+           : left >= 4       ? multiply_tile<4>(extents, rows, panel, sums, accumulate)
+                             : multiply_tile<2>(extents, rows, panel, sums, accumulate);
+    }
+  }
+}
+
+void MultiplyF32(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate) {
+  multiply_blocks(extents, a, b, c, accumulate);
+}
+void MultiplyBf16(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate) {
+  multiply_blocks(extents, a, b, c, accumulate);
+}
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
 
-// Sixteen lanes as one value, which the compiler maps to the registers of each level of clones. The unaligned types
-// read memory.
-using FloatLanes = float __attribute__((vector_size(64)));
-using Lanes = std::uint32_t __attribute__((vector_size(64)));
-using HalfLanes = std::uint16_t __attribute__((vector_size(32)));
-// The alignment stands on the type, where g++ reads it, and on the name, where clang does.
-using FloatLanesInMemory [[gnu::aligned(4)]] = float __attribute__((vector_size(64), aligned(4), may_alias));
-using LanesInMemory [[gnu::aligned(2)]] = std::uint32_t __attribute__((vector_size(64), aligned(2), may_alias));
-using HalfLanesInMemory [[gnu::aligned(2)]] = std::uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
-static_assert(alignof(FloatLanesInMemory) == 4 && alignof(LanesInMemory) == 2 && alignof(HalfLanesInMemory) == 2);
-constexpr int lane_count = 16;
-constexpr int tile_rows = 8;  // 8 x 2 sums, 2 of b and a broadcast fit in 32 registers
-
-[[gnu::always_inline]] inline FloatLanes as_floats(const Lanes& bits) { return reinterpret_cast<FloatLanes>(bits); }
-
-// One step of a transpose: swaps the off-diagonal quarters of every 2h x 2h square in rows i and i + h.
-template <int h, int... lane>
-[[gnu::always_inline]] inline void exchange(Lanes& upper, Lanes& lower, std::integer_sequence<int, lane...>) {
-  const Lanes a = upper;
-  const Lanes b = lower;
-  upper = __builtin_shufflevector(a, b, ((lane & h) == 0 ? lane : lane_count + lane - h)...);
-  lower = __builtin_shufflevector(a, b, ((lane & h) == 0 ? lane + h : lane_count + lane)...);
-}
-
-template <int h>
-[[gnu::always_inline]] inline void exchange_all(Lanes (&rows)[lane_count]) {
-#pragma GCC unroll 16
-  for (int row = 0; row < lane_count; ++row) {
-    if ((row & h) == 0) exchange<h>(rows[row], rows[row + h], std::make_integer_sequence<int, lane_count>());
-  }
-}
-
-// Transposes 16 x 16 words and stores them `stride` words apart.
-[[gnu::always_inline]] inline void store_transposed(Lanes (&rows)[lane_count], std::uint32_t* to, std::int64_t stride) {
-  exchange_all<8>(rows);
-  exchange_all<4>(rows);
-  exchange_all<2>(rows);
-  exchange_all<1>(rows);
-#pragma GCC unroll 16
-  for (int row = 0; row < lane_count; ++row) *reinterpret_cast<LanesInMemory*>(to + row * stride) = rows[row];
-}
-
-[[gnu::always_inline]] inline Lanes load(const std::uint32_t* from) {
-  return *reinterpret_cast<const LanesInMemory*>(from);
-}
-
-// Two rows of bf16 as one row of words: what is next to each other along k.
-[[gnu::always_inline]] inline Lanes load_pairs(const bf16* even, const bf16* odd) {
-  const Lanes low = __builtin_convertvector(*reinterpret_cast<const HalfLanesInMemory*>(even), Lanes);
-  const Lanes high = __builtin_convertvector(*reinterpret_cast<const HalfLanesInMemory*>(odd), Lanes);
-  return low | (high << 16);
-}
-
-GPUBENCH_VECTOR_CLONES void transpose_words(Rows<const std::uint32_t> from, std::int64_t rows, std::int64_t columns,
-                                            Rows<std::uint32_t> to) {
-  for (std::int64_t row = 0; row < rows; row += lane_count) {
-    for (std::int64_t column = 0; column < columns; column += lane_count) {
-      Lanes square[lane_count];
-#pragma GCC unroll 16
-      for (int i = 0; i < lane_count; ++i) square[i] = load(from[row + i] + column);
-      store_transposed(square, to[column] + row, to.stride);
-    }
-  }
-}
-
-GPUBENCH_VECTOR_CLONES void transpose_pairs(Rows<const bf16> from, std::int64_t rows, std::int64_t columns,
-                                            Rows<std::uint32_t> to) {
-  for (std::int64_t row = 0; row < rows; row += 2 * lane_count) {
-    for (std::int64_t column = 0; column < columns; column += lane_count) {
-      Lanes square[lane_count];
-#pragma GCC unroll 16
-      for (int i = 0; i < lane_count; ++i)
-        square[i] = load_pairs(from[row + 2 * i] + column, from[row + 2 * i + 1] + column);
-      store_transposed(square, to[column] + row / 2, to.stride);
-    }
-  }
-}
-
-GPUBENCH_VECTOR_CLONES void pack_pairs(Rows<const bf16> from, std::int64_t k, std::int64_t n, std::uint32_t* packed) {
-  for (std::int64_t column = 0; column < n; column += block_grain) {
-    for (std::int64_t row = 0; row < k; row += 2) {
-      const bf16* even = from[row] + column;
-      const bf16* odd = from[row + 1] + column;
-      *reinterpret_cast<LanesInMemory*>(packed) = load_pairs(even, odd);
-      *reinterpret_cast<LanesInMemory*>(packed + lane_count) = load_pairs(even + lane_count, odd + lane_count);
-      packed += block_grain;
-    }
-  }
-}
+HWY_EXPORT(TransposeWords);
+HWY_EXPORT(TransposePairs);
+HWY_EXPORT(PackPairs);
+HWY_EXPORT(RoundRows);
+HWY_EXPORT(MultiplyF32);
+HWY_EXPORT(MultiplyBf16);
 
 // Panels of 32 columns, each the transpose of 32 stored rows of `words` words.
 void pack_transposed_words(Rows<const std::uint32_t> from, std::int64_t words, std::int64_t n, std::uint32_t* packed) {
   for (std::int64_t column = 0; column < n; column += block_grain) {
-    transpose_words(from.from(column), block_grain, words, {packed + column * words, block_grain});
+    HWY_DYNAMIC_DISPATCH(TransposeWords)
+    (from.from(column), block_grain, words, {packed + column * words, block_grain});
   }
 }
 
@@ -116,95 +232,6 @@ Rows<const std::uint32_t> words_of(Rows<const bf16> rows) {
 }
 Rows<const std::uint32_t> words_of(Rows<const float> rows) {
   return {reinterpret_cast<const std::uint32_t*>(rows.data), rows.stride};
-}
-
-// narrow<bf16>() of 16 values.
-[[gnu::always_inline]] inline HalfLanes narrow_lanes(const Lanes& bits) {
-  const Lanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  const Lanes quiet_nan = (bits >> 16) | 0x40U;
-  return __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded, HalfLanes);
-}
-
-GPUBENCH_VECTOR_CLONES void round_lanes(Rows<const float> from, std::int64_t rows, std::int64_t columns,
-                                        Rows<bf16> to) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto* source = reinterpret_cast<const std::uint32_t*>(from[row]);
-    bf16* target = to[row];
-    for (std::int64_t i = 0; i < columns; i += lane_count) {
-      *reinterpret_cast<HalfLanesInMemory*>(target + i) = narrow_lanes(load(source + i));
-    }
-  }
-}
-
-// The sums of 8 rows and 32 columns, which stay in registers.
-struct Sums {
-  FloatLanes lane[tile_rows][2];
-};
-
-[[gnu::always_inline]] inline void add_products(Sums& sums, int row, float a, const FloatLanes& left,
-                                                const FloatLanes& right) {
-  sums.lane[row][0] += a * left;
-  sums.lane[row][1] += a * right;
-}
-
-[[gnu::always_inline]] inline void load_sums(Sums& sums, Rows<float> c, bool accumulate) {
-#pragma GCC unroll 8
-  for (int row = 0; row < tile_rows; ++row) {
-    const auto* from = reinterpret_cast<const FloatLanesInMemory*>(c[row]);
-    sums.lane[row][0] = accumulate ? from[0] : FloatLanes{};
-    sums.lane[row][1] = accumulate ? from[1] : FloatLanes{};
-  }
-}
-
-[[gnu::always_inline]] inline void store_sums(const Sums& sums, Rows<float> c) {
-#pragma GCC unroll 8
-  for (int row = 0; row < tile_rows; ++row) {
-    auto* to = reinterpret_cast<FloatLanesInMemory*>(c[row]);
-    to[0] = sums.lane[row][0];
-    to[1] = sums.lane[row][1];
-  }
-}
-
-GPUBENCH_VECTOR_CLONES void multiply_f32(const BlockExtents& extents, Rows<const float> a, const float* b,
-                                         Rows<float> c, bool accumulate) {
-  for (std::int64_t n = 0; n < extents.n; n += block_grain) {
-    for (std::int64_t m = 0; m < extents.m; m += tile_rows) {
-      Sums sums;
-      load_sums(sums, c.from(m, n), accumulate);
-      const float* panel = b + n * extents.packed_k;
-      const float* column = a[m];
-      for (std::int64_t k = 0; k < extents.k; ++k, panel += block_grain, ++column) {
-        const FloatLanes left = *reinterpret_cast<const FloatLanesInMemory*>(panel);
-        const FloatLanes right = *reinterpret_cast<const FloatLanesInMemory*>(panel + lane_count);
-#pragma GCC unroll 8
-        for (int row = 0; row < tile_rows; ++row) add_products(sums, row, column[row * a.stride], left, right);
-      }
-      store_sums(sums, c.from(m, n));
-    }
-  }
-}
-
-GPUBENCH_VECTOR_CLONES void multiply_bf16(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c,
-                                          bool accumulate) {
-  for (std::int64_t n = 0; n < extents.n; n += block_grain) {
-    for (std::int64_t m = 0; m < extents.m; m += tile_rows) {
-      Sums sums;
-      load_sums(sums, c.from(m, n), accumulate);
-      const auto* panel = reinterpret_cast<const std::uint32_t*>(b + n * extents.packed_k);
-      const bf16* column = a[m];
-      for (std::int64_t k = 0; k < extents.k; k += 2, panel += block_grain, column += 2) {
-        const Lanes left = load(panel);
-        const Lanes right = load(panel + lane_count);
-#pragma GCC unroll 8
-        for (int row = 0; row < tile_rows; ++row) {
-          const bf16* pair = column + row * a.stride;
-          add_products(sums, row, widen(pair[0]), as_floats(left << 16), as_floats(right << 16));
-          add_products(sums, row, widen(pair[1]), as_floats(left & 0xffff0000U), as_floats(right & 0xffff0000U));
-        }
-      }
-      store_sums(sums, c.from(m, n));
-    }
-  }
 }
 
 }  // namespace
@@ -231,7 +258,7 @@ void pack(Rows<const float> from, std::int64_t k, std::int64_t n, float* packed)
   }
 }
 void pack(Rows<const bf16> from, std::int64_t k, std::int64_t n, bf16* packed) {
-  pack_pairs(from, k, n, reinterpret_cast<std::uint32_t*>(packed));
+  HWY_DYNAMIC_DISPATCH(PackPairs)(from, k, n, reinterpret_cast<std::uint32_t*>(packed));
 }
 
 void pack_transposed(Rows<const float> from, std::int64_t k, std::int64_t n, float* packed) {
@@ -242,28 +269,30 @@ void pack_transposed(Rows<const bf16> from, std::int64_t k, std::int64_t n, bf16
 }
 
 void transpose(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to) {
-  transpose_words(words_of(from), rows, columns, {reinterpret_cast<std::uint32_t*>(to.data), to.stride});
+  HWY_DYNAMIC_DISPATCH(TransposeWords)
+  (words_of(from), rows, columns, {reinterpret_cast<std::uint32_t*>(to.data), to.stride});
 }
 void transpose(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
-  transpose_pairs(from, rows, columns, {reinterpret_cast<std::uint32_t*>(to.data), to.stride / 2});
+  HWY_DYNAMIC_DISPATCH(TransposePairs)
+  (from, rows, columns, {reinterpret_cast<std::uint32_t*>(to.data), to.stride / 2});
 }
 
 void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
-  round_lanes(from, rows, columns, to);
+  HWY_DYNAMIC_DISPATCH(RoundRows)(from, rows, columns, to);
 }
 
 void multiply(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate) {
-  multiply_f32(extents, a, b, c, accumulate);
+  HWY_DYNAMIC_DISPATCH(MultiplyF32)(extents, a, b, c, accumulate);
 }
 void multiply(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate) {
   if (amx::has_amx()) {
     amx::multiply(extents, a, b, c, accumulate);
   } else {
-    multiply_bf16(extents, a, b, c, accumulate);
+    HWY_DYNAMIC_DISPATCH(MultiplyBf16)(extents, a, b, c, accumulate);
   }
 }
 void multiply_widened(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate) {
-  multiply_bf16(extents, a, b, c, accumulate);
+  HWY_DYNAMIC_DISPATCH(MultiplyBf16)(extents, a, b, c, accumulate);
 }
 
 BlockMatmulScope::BlockMatmulScope() {
@@ -278,3 +307,4 @@ std::string block_matmul_implementation(bool is_bf16) {
 }
 
 }  // namespace gpubench::cpu
+#endif

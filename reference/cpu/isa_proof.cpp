@@ -19,6 +19,7 @@
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/own_kernel_proof.h"
 #include "reference/cpu/usable_isa.h"
+#include "reference/cpu/vector_avx512.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -205,7 +206,9 @@ bool try_everything(const IsaLimit& limit, int pipe) {
     report(pipe, right ? "right" : wrong);
     return right;
   };
+  keep_below_avx512(true);  // whose kernels are tried below, and may be barred
   if (!comes_right("clones", vector_clones_hold)) return false;
+  keep_below_avx512(limit.barred.contains(avx512::own_isa));
   for (const OwnKernels& kernels : own_kernels()) {
     if (!kernels.announced() || limit.barred.contains(kernels.isa)) continue;
     if (!comes_right("own " + kernels.isa, kernels.hold)) return false;

@@ -57,7 +57,8 @@ bool activations_hold() {
 }
 
 bool avx512_holds() {
-  return activations_hold() && exponentials_hold(avx512::exp_block, avx512::softmax_block) &&
+  return product_holds(multiply_widened) && activations_hold() &&
+         exponentials_hold(avx512::exp_block, avx512::softmax_block) &&
          streaming_holds(avx512::copy_lines, avx512::triad_lines) &&
          norm_passes_hold({avx512::sum, avx512::add, avx512::squared_deviations, avx512::stream_normalized});
 }

@@ -22,11 +22,11 @@ struct OwnKernels {
   bool (*hold)();       ///< runs them all; false where one is wrong
 };
 
-/// "avx512", "avx512_bf16", "amx_bf16".
+/// "avx512" (with what Highway compiles for it), "avx512_bf16", "amx_bf16".
 [[nodiscard]] std::span<const OwnKernels> own_kernels();
 
 /// What GPUBENCH_VECTOR_CLONES compiles: the loader has chosen one of three levels for it, and nothing can choose
-/// again.
+/// again. And what Highway compiles, at the level that it uses now.
 [[nodiscard]] bool vector_clones_hold();
 
 /// The passes of norm_passes.h.

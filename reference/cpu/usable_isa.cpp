@@ -4,6 +4,7 @@
 #include <dnnl_version.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <hwy/targets.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "reference/cpu/own_kernel_proof.h"
+#include "reference/cpu/vector_avx512.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -81,10 +83,16 @@ bool names_own_kernels(const std::string& isa) {
 const UsableIsa& usable_isa() {
   static const UsableIsa found = [] {
     UsableIsa isa = find_or_inherit();
+    keep_below_avx512(isa.limit.barred.contains(avx512::own_isa));
     (void)::setenv(handed_down, to_text(isa, ::getpid()).c_str(), 1);  // refused: children try for themselves
     return isa;
   }();
   return found;
+}
+
+void keep_below_avx512(bool below) {
+  constexpr std::int64_t from_avx512 = HWY_AVX3 | (HWY_AVX3 - 1);  // the better, the lower the bit
+  hwy::DisableTargets(below ? from_avx512 : 0);
 }
 
 bool own_kernels_usable(const std::string& isa) { return !usable_isa().limit.barred.contains(isa); }

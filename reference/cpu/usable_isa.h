@@ -71,6 +71,9 @@ struct UsableIsa {
 /// False for our own kernels that gave wrong results or crashed: "avx512", "avx512_bf16", "amx_bf16".
 [[nodiscard]] bool own_kernels_usable(const std::string& isa);
 
+/// Keeps the kernels that Highway compiles for several processors (vector_targets.h) below AVX-512, or no longer.
+void keep_below_avx512(bool below);
+
 /// For DeviceInfo::properties, nothing where all is well: ("cpu_isa", "limited to avx512_core_bf16") and
 /// ("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty").
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> properties_of(const UsableIsa& isa);

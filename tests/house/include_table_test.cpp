@@ -34,7 +34,7 @@ const std::vector<Rule>& table() {
       {"reference/ops/", {"harness/core/"}, {}},
       {"reference/cpu/",
        {"harness/core/", "reference/ops/"},
-       {"dnnl", "oneapi/", "omp.h", "immintrin.h", "cpuid.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
+       {"dnnl", "oneapi/", "hwy/", "omp.h", "immintrin.h", "cpuid.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
       {"reference/cuda/",
        {"harness/core/", "reference/ops/"},
        {"cuda_runtime_api.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cublasLt.h", "cudnn.h", "nccl.h", "dlfcn.h",

@@ -58,7 +58,7 @@ class Installed(Folder):
 
     def test_it_takes_its_libraries_from_beside_it(self):
         found = succeeded(["ldd", self.prefix / "bin/gpubench"], env={"PATH": os.environ["PATH"]})
-        for library in ("libdnnl.so", "libfmt.so", "libre2.so"):
+        for library in ("libdnnl.so", "libfmt.so", "libhwy.so", "libre2.so"):
             line = next(line for line in found.splitlines() if library in line)
             self.assertIn(str(self.prefix / "bin/../lib/"), line)
 
@@ -145,7 +145,7 @@ class Deb(Folder):
 
     def test_it_depends_on_the_packages_of_the_libraries(self):
         depends = self.field("Depends")
-        for package in ("libc6 (>= ", "libdnnl", "libfmt", "libre2-", "libgomp1", "libstdc++6"):
+        for package in ("libc6 (>= ", "libdnnl", "libfmt", "libhwy", "libre2-", "libgomp1", "libstdc++6"):
             self.assertIn(package, depends)
 
     def test_it_bundles_none_of_them(self):

@@ -3,6 +3,7 @@
 #include "reference/cpu/block_matmul.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cstddef>
 #include <limits>
@@ -54,16 +55,33 @@ void expect_exact_products(const Product& product) {
   }
 }
 
-TEST(BlockMatmul, MultipliesF32) {
+// With every instruction set of Highway's that the kernels are compiled for and this processor has.
+class BlockMatmul : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override {
+    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this processor";
+    hwy::DisableTargets(~GetParam());
+  }
+  void TearDown() override { hwy::DisableTargets(0); }
+};
+#if defined(__x86_64__)
+constexpr std::int64_t targets[] = {HWY_SSE4, HWY_AVX2, HWY_AVX3};
+#else
+constexpr std::int64_t targets[] = {HWY_NEON};
+#endif
+INSTANTIATE_TEST_SUITE_P(On, BlockMatmul, ::testing::ValuesIn(targets),
+                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
+
+TEST_P(BlockMatmul, MultipliesF32) {
   expect_exact_products<float>([](const BlockExtents& e, Rows<const float> a, const float* b, Rows<float> c,
                                   bool accumulate) { multiply(e, a, b, c, accumulate); });
 }
 
-TEST(BlockMatmul, MultipliesBf16) { expect_exact_products<bf16>(static_cast<Multiply>(multiply)); }
+TEST_P(BlockMatmul, MultipliesBf16) { expect_exact_products<bf16>(static_cast<Multiply>(multiply)); }
 
-TEST(BlockMatmul, MultipliesBf16WithoutTiles) { expect_exact_products<bf16>(multiply_widened); }
+TEST_P(BlockMatmul, MultipliesBf16WithoutTiles) { expect_exact_products<bf16>(multiply_widened); }
 
-TEST(BlockMatmul, KeepsANanInItsRow) {
+TEST_P(BlockMatmul, KeepsANanInItsRow) {
   const std::int64_t n = 32;
   std::vector<bf16> a(static_cast<std::size_t>(n * n), narrow<bf16>(1.0F));
   a[5 * 32 + 7] = narrow<bf16>(std::numeric_limits<float>::quiet_NaN());
@@ -104,10 +122,10 @@ void expect_same_packing() {
   }
 }
 
-TEST(BlockMatmul, PacksRowsAndColumnsAlikeInF32) { expect_same_packing<float>(); }
-TEST(BlockMatmul, PacksRowsAndColumnsAlikeInBf16) { expect_same_packing<bf16>(); }
+TEST_P(BlockMatmul, PacksRowsAndColumnsAlikeInF32) { expect_same_packing<float>(); }
+TEST_P(BlockMatmul, PacksRowsAndColumnsAlikeInBf16) { expect_same_packing<bf16>(); }
 
-TEST(BlockMatmul, PadsWithZeros) {
+TEST_P(BlockMatmul, PadsWithZeros) {
   const std::vector<float> from(3 * 8, 2.0F);
   std::vector<float> to(32 * 40, 7.0F);
 
