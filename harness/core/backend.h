@@ -238,8 +238,8 @@ class Backend {
   /// gpubench::fingerprint() of the bytes there.
   [[nodiscard]] virtual std::uint64_t fingerprint(const std::byte* device, std::size_t bytes);
 
-  /// Tells which calls plan() will be asked for, so that a library that compiles code for each may do so on all cores.
-  /// A hint: what goes wrong shows in plan(). Calls `alive` as calls are done with; it may throw, which ends it.
+  /// Announces the calls that plan() will be asked for, so that a library that compiles code for each can use all
+  /// cores. Only a hint: plan() reports what goes wrong. Calls `alive` after each call; when that throws, stops.
   virtual void will_plan(std::span<const CallToPlan> /*calls*/, const std::function<void()>& /*alive*/) {}
   /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
   /// Throws Unsupported with the library's own words where the backend lacks the op, the type or the layout.

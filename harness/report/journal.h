@@ -29,8 +29,8 @@ struct Journal {
   JournalEnd end;
 };
 
-/// A round as JournalWriter::round() takes it, to those of its case. Its number (the record's summary has it) says
-/// which one it is: it takes the place of that one and of all behind it, which a later run measures again.
+/// Adds a round, as JournalWriter::round() takes it, to those of its case. It replaces the one of its number, which is
+/// in the record's summary, and all after it: a later run measures them again.
 void add_round(std::map<std::string, CaseRecord>& in_flight, CaseRecord record);
 
 /// Reads an untrusted file: limits before memory, checksums before meaning. Throws ReadError.

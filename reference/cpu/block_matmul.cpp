@@ -29,10 +29,7 @@ constexpr int tile_rows = 8;
 constexpr int tile_rows = 6;
 #endif
 
-template <class T>
-HWY_INLINE const std::uint16_t* bits_of(const T* from) {
-  return reinterpret_cast<const std::uint16_t*>(from);
-}
+HWY_INLINE const std::uint16_t* bits_of(const bf16* from) { return reinterpret_cast<const std::uint16_t*>(from); }
 
 // Four words of each of these rows, one block of 128 bits after the other: of row 0, row 4, row 8, ...
 template <class D, class LoadFour>

@@ -111,8 +111,8 @@ class CudnnDescriptor {
   std::unique_ptr<void, Destroy> raw_;
 };
 
-/// Execution plans as cuDNN's own JSON text, so that what takes seconds to compile is compiled once in a process, on
-/// any of its threads: plans themselves may not be shared between those. cuDNN has the text for engines whose code it
+/// Execution plans as cuDNN's own JSON text, so that a process compiles once what takes seconds, on any of its threads;
+/// threads may not share the plans themselves. cuDNN has the text for engines whose code it
 /// compiles at run time, which are those that take so long; of the others nothing is stored. It takes texts that were
 /// made for a description of the chip as well ("deviceless ahead-of-time compilation" in its manual; from 9.8 on).
 class CudnnPlanStore {

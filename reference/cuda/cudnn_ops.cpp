@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -118,21 +118,20 @@ void compile_ahead(std::span<const CallToPlan> calls, const CudaContext& context
                    const std::function<void()>& alive) {
   const Cudnn& cudnn = context.cudnn;
   if (cudnn.store() == nullptr || cudnn.store()->is_refused()) return;
-  std::map<std::string, const CallToPlan*> distinct;
+  std::set<std::string> distinct;
+  std::vector<const CallToPlan*> jobs;
   for (const CallToPlan& next : calls) {
-    if (is_compiled(*next.call)) distinct.emplace(choice_key(*next.call, next.tensors), &next);
+    if (is_compiled(*next.call) && distinct.insert(choice_key(*next.call, next.tensors)).second) jobs.push_back(&next);
   }
-  if (distinct.size() < 2) return;
+  if (jobs.size() < 2) return;
   const std::string chip = description(cudnn);
   if (chip.empty()) return;
-  std::vector<const CallToPlan*> jobs;
-  for (const auto& [key, next] : distinct) jobs.push_back(next);
 
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t begun = 0, done = 0;
   const auto work = [&] {
-    (void)cudaSetDevice(context.device.ordinal);  // else what the library does on the device, it does on the first one
+    (void)cudaSetDevice(context.device.ordinal);  // or the library would work on the first one
     std::unique_lock lock(mutex);
     while (begun < jobs.size()) {
       const CallToPlan& next = *jobs[begun++];

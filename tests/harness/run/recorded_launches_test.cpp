@@ -73,6 +73,20 @@ TEST_F(RecordedLaunches, RanBeforeInRunsWithAnyCheckOrNone) {
   EXPECT_GT(backend.recordings, 2);
 }
 
+TEST_F(RecordedLaunches, RanBeforeWhereTheirBitsAreCompared) {
+  const DeterminismRecord record = DeterminismProbe(backend, smoke_options(), {3, true}).measure(cases.front());
+  for (const Repetition& repetition : record.repetitions)
+    EXPECT_NE(repetition.outcome, Sameness::differs) << repetition.text;
+  EXPECT_GT(backend.recordings, 0);
+}
+
+TEST_F(RecordedLaunches, RanBeforeTheFirstStepOfLearning) {
+  const ModelLearning model = learn(
+      backend, cases, {}, {16, 3, false}, [](const std::string&) {}, StopFlag{0});
+  EXPECT_EQ(model.verdict(), Verdict::pass) << model.recipes.front().reason;
+  EXPECT_GT(backend.recordings, 0);
+}
+
 class ToldOfPlans final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -97,20 +111,6 @@ TEST(WillPlan, TellsOfEveryOpBeforeTheFirstIsPlanned) {
   run_in_process(backend, std::vector{small_step()}, smoke_options(), seen, seen.stop);
   EXPECT_GT(backend.told, 10U);
   EXPECT_EQ(backend.planned, backend.told);
-}
-
-TEST_F(RecordedLaunches, RanBeforeWhereTheirBitsAreCompared) {
-  const DeterminismRecord record = DeterminismProbe(backend, smoke_options(), {3, true}).measure(cases.front());
-  for (const Repetition& repetition : record.repetitions)
-    EXPECT_NE(repetition.outcome, Sameness::differs) << repetition.text;
-  EXPECT_GT(backend.recordings, 0);
-}
-
-TEST_F(RecordedLaunches, RanBeforeTheFirstStepOfLearning) {
-  const ModelLearning model = learn(
-      backend, cases, {}, {16, 3, false}, [](const std::string&) {}, StopFlag{0});
-  EXPECT_EQ(model.verdict(), Verdict::pass) << model.recipes.front().reason;
-  EXPECT_GT(backend.recordings, 0);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <limits>
 #include <vector>
 
+#include "reference/cpu/usable_isa.h"
+
 namespace gpubench::cpu {
 namespace block_matmul_test {
 
@@ -59,6 +61,7 @@ void expect_exact_products(const Product& product) {
 class BlockMatmul : public ::testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override {
+    (void)usable_isa();  // which chooses, the first time that it is asked
     if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this processor";
     hwy::DisableTargets(~GetParam());
   }
