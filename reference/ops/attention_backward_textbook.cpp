@@ -61,11 +61,15 @@ struct Arithmetic {
   double u;
   FactorCast cast;
   ContractionRule products;
+  ContractionRule of_operands;  // of q and k, do and v: those of one_key_data() are read exactly, also as tf32
 
   explicit Arithmetic(const Operands& operands)
       : u(accumulator_roundoff(operands.call.math)),
         cast(operands.call.math, operands.input("v").dtype()),
-        products(attention_products(operands.call.math, operands.input("v").dtype())) {}
+        products(attention_products(operands.call.math, operands.input("v").dtype())),
+        of_operands(products) {
+    if (operands.sparse) of_operands.inputs = 0.0;
+  }
 };
 
 struct Pair {
@@ -82,7 +86,7 @@ double rounding(double score, double lse, double u) {
 
 Pair probability(const QueryRow& row, std::span<const double> k, const Attention& attention,
                  const Arithmetic& arithmetic) {
-  const Score score = score_of(row.q, k, attention, arithmetic.products, arithmetic.u);
+  const Score score = score_of(row.q, k, attention, arithmetic.of_operands, arithmetic.u);
   const auto [p, error] = exponential(score.value, row.lse, score.bound + rounding(score.value, row.lse, arithmetic.u));
   return {p, error, score.slope, score.slope_bound};
 }
@@ -93,8 +97,8 @@ Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const 
   const ProductSum d_p = dot(row.d_o, v);
   const double difference = d_p.value - row.correction;
   const double value = pair.p * difference * pair.slope;
-  const double error = pair.p * (pair.slope * (pair.p_error * std::fabs(difference) + arithmetic.products.bound(d_p) +
-                                               2.0 * u * std::fabs(difference)) +
+  const double error = pair.p * (pair.slope * (pair.p_error * std::fabs(difference) +
+                                               arithmetic.of_operands.bound(d_p) + 2.0 * u * std::fabs(difference)) +
                                  pair.slope_error * std::fabs(difference));
   return {value, error, arithmetic.cast.of(value, error + pair.p * pair.slope * row.correction_bound)};
 }

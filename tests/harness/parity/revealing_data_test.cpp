@@ -235,6 +235,7 @@ struct OneKey {
   std::int64_t s, t, hq, hkv, d, d_v;
   DType type = DType::f32;
   bool sinks = false, documents = false;
+  Math math{};
 };
 
 const std::vector<OneKey>& one_key_cases() {
@@ -250,6 +251,7 @@ const std::vector<OneKey>& one_key_cases() {
       {"grouped", {true, 0.1}, 48, 48, 6, 2, 24, 40},
       {"sinks", {true, 0.125}, 48, 48, 2, 1, 64, 64, DType::f32, true},
       {"documents", {true, 0.125}, 48, 48, 2, 2, 64, 64, DType::f32, false, true},
+      {"tf32", {true, 0.125}, 48, 48, 2, 2, 64, 64, DType::f32, false, false, {.inputs = Math::Inputs::tf32}},
   };
   return all;
 }
@@ -265,12 +267,12 @@ Program one_key_program(const OneKey& c, bool backward) {
   if (c.documents)
     options.documents = p.add(tensor("documents", DType::i32, {2, 4}, Role::input, Fill::boundaries(c.s)));
   if (!backward) {
-    attention_forward(p, c.attributes, Math{}, "attention", q, k, v, options);
+    attention_forward(p, c.attributes, c.math, "attention", q, k, v, options);
     return p;
   }
   const ValueId d_o = add("do", c.s, c.hq, c.d_v), o = add("o", c.s, c.hq, c.d_v);
   const ValueId lse = p.add(tensor("lse", DType::f32, {2, c.hq, c.s}, Role::statistic, Fill::normal(1.0)));
-  attention_backward(p, c.attributes, Math{}, "attention", d_o, q, k, v, o, lse, options);
+  attention_backward(p, c.attributes, c.math, "attention", d_o, q, k, v, o, lse, options);
   return p;
 }
 
