@@ -10,6 +10,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/measure/statistics.h"
 #include "reference/ops/collective.h"
+#include "reference/ops/loss_scaling.h"
 
 namespace gpubench {
 namespace {
@@ -164,19 +165,21 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
 
 namespace {
 
-/// Averages and maxima of their own results are no larger.
-bool sums_up(const OpCall& call) {
+/// Whether a result in place grows or shrinks by a factor when the op runs again on it. Averages and maxima of their
+/// own results are no larger.
+bool compounds(const OpCall& call) {
   return (call.kind == all_reduce_kind && call.attributes.as<AllReduce>().reduction == Reduction::sum) ||
-         (call.kind == reduce_scatter_kind && call.attributes.as<ReduceScatter>().reduction == Reduction::sum);
+         (call.kind == reduce_scatter_kind && call.attributes.as<ReduceScatter>().reduction == Reduction::sum) ||
+         call.kind == unscale_kind;
 }
 
-/// What a sum over the ranks in place starts from: run again and again on its own result it would overflow, and the
-/// ops behind it be timed on infinities.
-StorageContents addends_of(PreparedCase& prepared, int op) {
+/// What such an op starts from: run again and again on its own result it would overflow or vanish, and later ops and
+/// checks would read infinities or zeros.
+StorageContents kept_inputs_of(PreparedCase& prepared, int op) {
   StorageContents contents;
   const Program& program = prepared.program();
   const OpCall& call = program.op(op);
-  if (!sums_up(call)) return contents;
+  if (!compounds(call)) return contents;
   for (const ValueId output : call.outputs) {
     const Value& value = program.value(output);
     if (value.updates && !program.is_state(value.storage))
@@ -202,14 +205,14 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
   for (const int op : prepared.ops(Phase::timed)) {
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};
-    const StorageContents addends = addends_of(prepared, op);
+    const StorageContents kept = kept_inputs_of(prepared, op);
     double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 1, 0.0}), 1);
     if (watch.seconds() < protocol.budget_s) {
       const std::int64_t batch = batch_for(protocol, CacheMode::warm, ns * 1e-9);
       ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
     }
     prepared.restore_after(op);
-    put_back(prepared, addends);
+    put_back(prepared, kept);
     const Cost cost = cost_of(prepared.program(), call);
     shares.push_back(
         {call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <set>
@@ -11,8 +13,10 @@
 #include "harness/plan/plan.h"
 #include "harness/run/forwarding_backend.h"
 #include "harness/run/prepared_case.h"
+#include "harness/run/timing.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/pointwise.h"
 #include "tests/harness/run/run_fixture.h"
 
@@ -274,6 +278,31 @@ std::map<int, std::vector<std::byte>> left_by(Backend& backend, const PlannedCas
     left[id.index].assign(content.bytes.begin(), content.bytes.end());
   }
   return left;
+}
+
+// Divided again and again by its scale it would be 0 in later launches, on which no check proves anything.
+TEST(OpsTimedAlone, LeaveUnscaleTheGradientsThatItStartedFrom) {
+  const std::unique_ptr<Backend> cpu = open_cpu_backend(1);
+  const PlannedCase one = planned([] {
+    Program program;
+    const ValueId x = program.add(tensor("x", DType::f32, {64}, Role::input, Fill::constant(1.5)));
+    const ValueId scale = program.add(tensor("scale", DType::f32, {1}, Role::state, Fill::constant(1024.0)));
+    const ValueId gradient = add(program, Math{}, "gradient", x, x);
+    unscale(program, Math{}, "unscale", scale, std::array{gradient});
+    return program;
+  });
+  Arena arena(*cpu);
+  PreparedCase prepared(*cpu, arena, one, 42, std::int64_t{1} << 20);
+  prepared.set_up();
+  prepared.make_copies(std::int64_t{1} << 20);
+
+  ASSERT_EQ(time_ops_alone(prepared, Protocol{}).size(), 2U);
+
+  const HostBytes left =
+      prepared.memory(0).block(prepared.program().value(prepared.program().op(0).outputs[0]).storage).copy();
+  float first = 0.0F;
+  std::memcpy(&first, left.bytes.data(), sizeof first);
+  EXPECT_EQ(first, 3.0F);
 }
 
 TEST(MemoryReuse, RandomProgramsLeaveTheSameBitsHoweverTheirMemoryIsPlanned) {
