@@ -48,22 +48,42 @@ def dims(case):
     return {key: int(value) for key, value in re.findall(r"[/,]([a-z0-9]+)=(\d+)", case)}
 
 
-def gemm(device, d, copies):
-    sets = [(torch.randn(d["m"], d["k"], device=device, dtype=torch.bfloat16),
-             torch.randn(d["k"], d["n"], device=device, dtype=torch.bfloat16) / d["k"] ** 0.5,
-             torch.empty(d["m"], d["n"], device=device, dtype=torch.bfloat16)) for _ in range(copies)]
+def random(device, dtype, *shape):
+    return torch.randn(*shape, device=device, dtype=dtype)
+
+
+def gemm(device, dtype, d, copies):
+    sets = [(random(device, dtype, d["m"], d["k"]), random(device, dtype, d["k"], d["n"]) / d["k"] ** 0.5,
+             torch.empty(d["m"], d["n"], device=device, dtype=dtype)) for _ in range(copies)]
     return [lambda a=a, b=b, c=c: torch.mm(a, b, out=c) for a, b, c in sets]
 
 
-def qkv(device, d):
+def convolution(device, dtype, d, copies, workload):
+    """NHWC, as gpubench's; the gradients by the function that autograd calls."""
+    layout = {"memory_format": torch.channels_last}
+    padding = [d["pad"], d["pad"]]
+    runs = []
+    for _ in range(copies):
+        x = random(device, dtype, d["n"], d["c"], d["h"], d["w"]).to(**layout)
+        w = random(device, dtype, d["k"], d["c"], d["r"], d["s"]).to(**layout) / (d["c"] * d["r"] * d["s"]) ** 0.5
+        if workload == "conv2d_forward":
+            runs.append(lambda x=x, w=w: F.conv2d(x, w, stride=d["stride"], padding=d["pad"]))
+            continue
+        dy = torch.randn_like(F.conv2d(x, w, stride=d["stride"], padding=d["pad"]))
+        wanted = [workload == "conv2d_backward_data", workload == "conv2d_backward_filter", False]
+        runs.append(lambda x=x, w=w, dy=dy: torch.ops.aten.convolution_backward(
+            dy, x, w, None, [d["stride"]] * 2, padding, [1, 1], False, [0, 0], 1, wanted))
+    return runs
+
+
+def qkv(device, dtype, d):
     """[batch, heads, sequence, d], parts of one packed projection as in gpubench's case."""
-    width = (d["h"] + 2 * d["kv"]) * d["d"]
-    packed = torch.randn(d["b"], d["s"], width, device=device, dtype=torch.bfloat16)
+    packed = random(device, dtype, d["b"], d["s"], (d["h"] + 2 * d["kv"]) * d["d"])
     parts = packed.split([d["h"] * d["d"], d["kv"] * d["d"], d["kv"] * d["d"]], dim=2)
     return [part.unflatten(2, (-1, d["d"])).transpose(1, 2).requires_grad_() for part in parts]
 
 
-def attention(device, d, copies, backward, cudnn):
+def attention(device, dtype, d, copies, backward, cudnn):
     from torch.nn.attention import SDPBackend, sdpa_kernel  # PyTorch 2.3 or later
 
     def chosen():
@@ -75,7 +95,7 @@ def attention(device, d, copies, backward, cudnn):
 
     runs = []
     for _ in range(copies):
-        inputs = qkv(device, d)
+        inputs = qkv(device, dtype, d)
         if not backward:
             runs.append(lambda inputs=inputs: forward(*inputs))
             continue
@@ -85,15 +105,30 @@ def attention(device, d, copies, backward, cudnn):
     return runs
 
 
-def layer_norm_backward(device, d, copies):
-    runs = []
+def of_rows(device, dtype, d, copies, workload):
+    """Ops on rows of n numbers, by the functions that eager mode calls; into memory that is there, where they take it."""
+    aten, runs = torch.ops.aten, []
     for _ in range(copies):
-        x = torch.randn(d["rows"], d["n"], device=device, dtype=torch.bfloat16, requires_grad=True)
-        gamma = torch.ones(d["n"], device=device, dtype=torch.bfloat16, requires_grad=True)
-        beta = torch.zeros(d["n"], device=device, dtype=torch.bfloat16, requires_grad=True)
-        y = F.layer_norm(x, (d["n"],), gamma, beta)
-        dy = torch.randn_like(y)
-        runs.append(lambda y=y, wanted=(x, gamma, beta), dy=dy: torch.autograd.grad(y, wanted, dy, retain_graph=True))
+        x, y, dy = (random(device, dtype, d["rows"], d["n"]) for _ in range(3))
+        gamma, beta = torch.ones(d["n"], device=device, dtype=dtype), torch.zeros(d["n"], device=device, dtype=dtype)
+        labels = torch.randint(d["n"], (d["rows"],), device=device)
+        if workload.startswith("layer_norm"):
+            normed, mean, rstd = aten.native_layer_norm(x, [d["n"]], gamma, beta, 1e-5)
+        if workload == "layer_norm_forward":
+            runs.append(lambda x=x, gamma=gamma, beta=beta: aten.native_layer_norm(x, [d["n"]], gamma, beta, 1e-5))
+        elif workload == "layer_norm_backward":
+            runs.append(lambda dy=dy, x=x, mean=mean, rstd=rstd, gamma=gamma, beta=beta: aten.native_layer_norm_backward(
+                dy, x, [d["n"]], mean, rstd, gamma, beta, [True, True, True]))
+        elif workload == "softmax_forward":
+            runs.append(lambda x=x, y=y: aten._softmax.out(x, 1, False, out=y))
+        elif workload == "gelu_forward":
+            runs.append(lambda x=x, y=y: aten.gelu.out(x, approximate="tanh", out=y))
+        elif workload == "gelu_backward":
+            runs.append(lambda dy=dy, x=x, y=y: aten.gelu_backward.grad_input(dy, x, approximate="tanh", grad_input=y))
+        elif workload == "cross_entropy_forward":
+            runs.append(lambda x=x, labels=labels: F.cross_entropy(x, labels, reduction="none"))
+        else:
+            raise CannotRace(f"nothing in PyTorch is known for {workload}")
     return runs
 
 
@@ -115,13 +150,16 @@ class Peers:
     def runs(self, race, peer, copies):
         """Functions that do the race's work once each, on inputs of their own: enough of them to leave caches cold."""
         d = dims(race.case)
-        _, workload, _, recipe, _ = race.case.split("/")
+        suite, workload, _, recipe, _ = race.case.split("/")
+        dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[recipe]
         if workload == "matmul":
-            return gemm(self.device, d, copies)
-        if workload in ("causal_forward", "causal_backward"):
-            return attention(self.device, d, copies, workload == "causal_backward", peer == "sdpa cudnn")
-        if workload == "layer_norm_backward":
-            return layer_norm_backward(self.device, d, copies)
+            return gemm(self.device, dtype, d, copies)
+        if suite == "conv":
+            return convolution(self.device, dtype, d, copies, workload)
+        if suite == "attention":
+            return attention(self.device, dtype, d, copies, workload == "causal_backward", peer == "sdpa cudnn")
+        if suite in ("norm", "activation", "loss"):
+            return of_rows(self.device, dtype, d, copies, workload)
         if workload == "adamw":
             return adamw(self.device, d)
         if workload == "gpt2_train_step":

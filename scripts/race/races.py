@@ -24,7 +24,29 @@ def all_races(device):
 
 
 def on_cpu():
-    """Whole steps, in batches that two cores finish in seconds."""
+    """Ops that fill two cores for milliseconds, and whole steps in batches that these finish in seconds."""
+    attention = "b=1,h=12,kv=12,s=1024,d=64"
+    conv = "n=4,h=56,w=56,c=64,k=64,r=3,s=3,stride=1,pad=1,dilation=1,groups=1"
+    f32 = {"attention": ("attention/causal_forward/" + attention, 1.0),
+           "attention backward": ("attention/causal_backward/" + attention, 1.0),
+           "gemm 1024": ("gemm/matmul/m=1024,n=1024,k=1024", 1.0),
+           "conv 3x3": ("conv/conv2d_forward/" + conv, 0.95),
+           "conv 3x3, gradient of x": ("conv/conv2d_backward_data/" + conv, 0.95),
+           "conv 3x3, gradient of the filter": ("conv/conv2d_backward_filter/" + conv, 0.95),
+           "softmax": ("norm/softmax_forward/rows=4096,n=1024", 1.0),
+           "layer norm": ("norm/layer_norm_forward/rows=2048,n=768", 1.0),
+           "layer norm backward": ("norm/layer_norm_backward/rows=2048,n=768", 1.0),
+           "cross-entropy": ("loss/cross_entropy_forward/rows=128,n=50257", 1.0),
+           "gelu": ("activation/gelu_forward/rows=1024,n=3072", 1.0),
+           "gelu backward": ("activation/gelu_backward/rows=1024,n=3072", 1.0),
+           "adamw": ("optimizer/adamw/n=8388608", 1.0)}
+    bf16 = {name: f32[name] for name in ("attention", "attention backward", "gemm 1024", "conv 3x3")}
+    ops = [Race(f"{name}, {recipe}", f"{case}/{recipe}/x1", {"AdamW fused" if name == "adamw" else "eager": goal})
+           for recipe, raced in (("f32", f32), ("bf16", bf16)) for name, (case, goal) in raced.items()]
+    return ops + steps_on_cpu()
+
+
+def steps_on_cpu():
     resnet = "convnet/resnet_train_step/n=8,image=224,width=64,depth=50,classes=1000/{}/x1"
     gpt2 = "transformer/gpt2_train_step/b=1,s=1024,layers=12,h=768,heads=12,vocab=50304/{}/x1"
     return [Race(f"{name} step, {recipe}", case.format(recipe), {"eager": 1.0}, batch)
