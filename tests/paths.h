@@ -1,5 +1,6 @@
-// Where the tests find the programs, libraries and files that they start, load and read. CMake generates the definitions
-// (gpubench_test_paths()), so that no other source depends on the build folder, and ccache reuses it in another clone.
+// Where the tests find the programs, libraries and files that they start, load and read. CMake generates the
+// definitions (gpubench_test_paths()), so that no other source depends on the build folder, and ccache reuses it in
+// another clone.
 #pragma once
 
 namespace gpubench::paths {
@@ -8,10 +9,12 @@ namespace gpubench::paths {
 extern const char* const program;  ///< gpubench itself
 extern const char* const sim_program;
 extern const char* const gbench_sim_program;
+extern const char* const slow_program;
 extern const char* const sim_worker;
 extern const char* const faulty_ranks_program;
 extern const char* const faulty_processes_program;
-extern const char* const launchers;  ///< "openmpi=/usr/bin/mpirun.openmpi,mpich=...": one per MPI that a module is built for
+extern const char* const
+    launchers;  ///< "openmpi=/usr/bin/mpirun.openmpi,mpich=...": one per MPI that a module is built for
 
 // Libraries.
 extern const char* const loops;

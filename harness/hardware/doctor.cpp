@@ -31,7 +31,7 @@ void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
   };
   if (!has("avx512_bf16") && !has("amx_bf16")) {
     findings.push_back({Health::note, "D201",
-                        "no bf16 instructions: bf16 cases may be unsupported or run below f32's speed",
+                        "no bf16 instructions: products in bf16 are computed in f32, at about its rate",
                         "compare bf16 rates only with machines that have avx512_bf16 or amx_bf16"});
   }
   if (host.usable_cpus < host.cpus) {

@@ -118,23 +118,6 @@ void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns,
   return {room.data, room.stride};
 }
 
-/// Lays arrays out in a workspace, each on a cache line of its own.
-class Arena {
- public:
-  explicit Arena(std::byte* base = nullptr) : base_(base) {}
-  template <class T>
-  [[nodiscard]] T* take(std::int64_t elements) {
-    std::byte* start = base_ == nullptr ? nullptr : base_ + used_;
-    used_ += whole_lines(static_cast<std::size_t>(elements) * sizeof(T));
-    return reinterpret_cast<T*>(start);
-  }
-  [[nodiscard]] std::size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  std::size_t used_ = 0;
-};
-
 // The softmax of forward attention turns one block of scores after another, along the keys, into weights.
 
 /// One block of scores, and the running state of its rows.

@@ -99,7 +99,7 @@ std::optional<StoredMatrix> stored(const MemoryShape& matrix) {
 
 std::optional<Plan> plan_block_gemm(const OpCall& call, const MatmulRequest& request, int threads) {
   const std::optional<StoredMatrix> a = stored(request.a), b = stored(request.b), c = stored(request.c);
-  const bool is_plain = !request.bias && request.alpha == 1.0F && request.beta == 0.0F;
+  const bool is_plain = !request.bias && !request.scaled && request.alpha == 1.0F && request.beta == 0.0F;
   if (!amx::has_amx() || !is_plain || !a || !b || !c || c->transposed || request.a.dtype != DType::bf16 ||
       request.b.dtype != DType::bf16) {
     return std::nullopt;

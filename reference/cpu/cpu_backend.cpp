@@ -23,6 +23,7 @@
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/usable_isa.h"
+#include "reference/cpu/widening.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/norm.h"
@@ -160,11 +161,11 @@ class CpuBackend final : public Backend {
                                      call.kind.name, call.label, tensors.size(), call.inputs.size(),
                                      call.outputs.size()));
     }
-    if (call.math.inputs != Math::Inputs::exact) {
-      cpu::refuse(call, "inputs rounded to tf32 or split; this backend multiplies numbers as they are (f32, bf16)");
-    }
+    // tf32 lets products round what they multiply; here they read all of it.
+    if (call.math.inputs != Math::Inputs::exact && call.math.inputs != Math::Inputs::tf32)
+      cpu::refuse(call, "products of inputs that are split; this backend multiplies numbers as they are");
     const auto plan_it = [&] {
-      return cpu::implementation_of(call.kind).plan(call, tensors, {threads_, onednn_, options});
+      return cpu::plan_or_widen(cpu::implementation_of(call.kind), call, tensors, {threads_, onednn_, options});
     };
     if (!options.pinned.empty() || options.deterministic) return plan_it();
     const std::string key = choice_key(call, tensors);

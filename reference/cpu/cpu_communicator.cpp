@@ -7,12 +7,14 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "harness/core/backend.h"
 #include "harness/core/communicator.h"
 #include "harness/core/error.h"
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/convert.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
@@ -61,36 +63,63 @@ void add_two(const float* a, const float* b, std::int64_t count, float* sum) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] = (sum[i] + a[i]) + b[i];
 }
 
-// One block of at most block_elements: adds up in f32, in the order of the ranks, and rounds once, to every target the
-// same bits. Two ranks at a time, so that a core waits for the memory of both at once: on two cores and 64 MiB that is
-// 0.9 of what a copy moves in the same time, and 0.64 with one at a time.
-void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, std::int64_t count) {
+/// What is reduced in, and a block of it.
+template <class T>
+using Reduced = std::array<T, block_elements>;
+
+void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t count, Reduced<double>& result) {
+  const auto of = [&](std::size_t peer) { return reinterpret_cast<const double*>(task.from[peer]) + first; };
+  std::copy_n(of(0), count, result.begin());
+  for (std::size_t peer = 1; peer < task.from.size(); ++peer) {
+    const double* x = of(peer);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      const double largest = x[i] > result[i] || x[i] != x[i] ? x[i] : result[i];  // NaN spreads
+      result[i] = task.reduction == Reduction::maximum ? largest : result[i] + x[i];
+    }
+  }
+  const auto ranks = static_cast<double>(task.from.size());
+  if (task.reduction == Reduction::average)
+    std::for_each_n(result.begin(), count, [ranks](double& value) { value /= ranks; });
+}
+
+// In f32, in the order of the ranks. Two ranks at a time, so that a core waits for the memory of both at once: on two
+// cores and 64 MiB that is 0.9 of what a copy moves in the same time, and 0.64 with one at a time.
+void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t count, Reduced<float>& sum) {
   const auto size = static_cast<std::int64_t>(size_of(task.type));
-  BlockBuffer sum;
   BlockBuffer widened[2];
   const auto read = [&](std::size_t peer) -> const float* {
     const std::byte* from = task.from[peer] + first * size;
-    if (task.type != DType::bf16) return reinterpret_cast<const float*>(from);
+    if (task.type == DType::f32) return reinterpret_cast<const float*>(from);
     float* const to = widened[peer % 2].values.data();
-    widen_run(reinterpret_cast<const bf16*>(from), count, to);
+    widen_elements(task.type, from, count, to);
     return to;
   };
   const std::size_t peers = task.from.size();
   std::size_t peer = 0;
   if (task.reduction == Reduction::maximum || peers == 1) {
-    std::memcpy(sum.values.data(), read(peer++), static_cast<std::size_t>(count) * sizeof(float));
-    for (; peer < peers; ++peer) maximum_run(read(peer), count, sum.values.data());
+    std::memcpy(sum.data(), read(peer++), static_cast<std::size_t>(count) * sizeof(float));
+    for (; peer < peers; ++peer) maximum_run(read(peer), count, sum.data());
   } else {
     for (; peer + 1 < peers; peer += 2)
-      (peer == 0 ? sum_of_two : add_two)(read(peer), read(peer + 1), count, sum.values.data());
-    if (peer < peers) add_run(read(peer), count, sum.values.data());
+      (peer == 0 ? sum_of_two : add_two)(read(peer), read(peer + 1), count, sum.data());
+    if (peer < peers) add_run(read(peer), count, sum.data());
   }
-  if (task.reduction == Reduction::average) divide_run(static_cast<float>(task.from.size()), count, sum.values.data());
-  alignas(64) bf16 narrowed[block_elements];
-  const auto* result = reinterpret_cast<const std::byte*>(sum.values.data());
-  if (task.type == DType::bf16) {
-    narrow_run(sum.values.data(), count, narrowed);
-    result = reinterpret_cast<const std::byte*>(narrowed);
+  if (task.reduction == Reduction::average) divide_run(static_cast<float>(task.from.size()), count, sum.data());
+}
+
+// One block of at most block_elements, rounded once, to every target the same bits.
+template <class T>
+void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, std::int64_t count) {
+  const auto size = static_cast<std::int64_t>(size_of(task.type));
+  alignas(64) Reduced<T> reduced;
+  reduce_in_order(task, first, count, reduced);
+  alignas(64) std::array<std::byte, block_elements * sizeof(bf16)> narrowed;
+  const auto* result = reinterpret_cast<const std::byte*>(reduced.data());
+  if constexpr (std::is_same_v<T, float>) {
+    if (task.type != DType::f32) {
+      narrow_elements(task.type, reduced.data(), count, narrowed.data());
+      result = narrowed.data();
+    }
   }
   for (std::byte* target : task.to) {
     if (streaming) {
@@ -102,9 +131,10 @@ void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, st
 }
 
 void run_reduction(const ReduceTask& task, bool streaming, int threads) {
+  const auto reduce = task.type == DType::f64 ? reduce_block<double> : reduce_block<float>;
   parallel_chunks(threads, task.count, reduce_grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += block_elements)
-      reduce_block(task, streaming, first, std::min<std::int64_t>(block_elements, end - first));
+      reduce(task, streaming, first, std::min<std::int64_t>(block_elements, end - first));
     stream_fence();
   });
 }
@@ -126,8 +156,9 @@ void expect_supported(const OpCall& call, std::span<const TensorSpec> tensors) {
   if (!is_collective(call.kind)) refuse(call, "its tensors are on several ranks; expected one rank, or a collective");
   for (const TensorSpec& tensor : tensors) {
     expect_row_major(call, tensor);
-    if (reduces(call.kind) && tensor.dtype != DType::f32 && tensor.dtype != DType::bf16)
-      refuse(call, "reductions of " + std::string(name(tensor.dtype)) + "; this backend has f32 and bf16");
+    const bool adds = tensor.dtype == DType::f64 || tensor.dtype == DType::f32 || narrows_from_f32(tensor.dtype);
+    if (reduces(call.kind) && !adds)
+      refuse(call, "reductions of " + std::string(name(tensor.dtype)) + "; expected f64, f32, f16 or bf16");
   }
 }
 

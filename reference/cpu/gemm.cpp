@@ -10,6 +10,7 @@
 #include "reference/cpu/autotune.h"
 #include "reference/cpu/block_gemm.h"
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/gemm_f64.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
@@ -161,9 +162,18 @@ MemoryShape sums_shape(const Shape& c) {
   return with_plain_strides(std::move(shape));
 }
 
-void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const Named<TensorSpec>& operand) {
-  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
-  expect_f32_sums(call);
+bool is_f64(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors) {
+  const auto wide = [](const TensorSpec& tensor) { return tensor.dtype == DType::f64; };
+  return call.math.accumulate == DType::f64 && attributes.epilogue == Gemm::Epilogue::none &&
+         std::ranges::all_of(tensors, wide);
+}
+
+void expect_types(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
+                  const Named<TensorSpec>& operand) {
+  if (!is_f64(call, attributes, tensors)) {
+    for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+    expect_f32_sums(call);
+  }
   const TensorSpec& c = operand["c"];
   const TensorSpec* c_in = operand.find("c_in");
   if (c_in != nullptr && (c_in->dtype != c.dtype || c_in->layout != c.layout)) {
@@ -187,6 +197,7 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, const Named
     if (bias->shape.elements() > 1) expect_row_major(call, *bias);
     request.bias = bias->dtype;
   }
+  request.scaled = attributes.scaled;
   request.alpha = static_cast<float>(attributes.alpha);
   request.beta = static_cast<float>(attributes.beta);
   return request;
@@ -199,14 +210,14 @@ double flop_of(const MatmulRequest& request) {
 }
 
 Plan plan_plain(const OpCall& call, const OneDnnWork& work) {
-  return plan_of(work.implementation(), work.workspace_bytes(),
-                 [work, call](std::span<const Tensor> bound, Workspace workspace) {
-                   std::vector<std::byte*> operands;
-                   Named<Tensor>(call, bound).each({"a", "b", "c", "bias"}, [&](const Tensor& tensor) {
-                     operands.push_back(tensor.data);
-                   });
-                   return work.bind(operands, workspace.data);
-                 });
+  return plan_of(
+      work.implementation(), work.workspace_bytes(), [work, call](std::span<const Tensor> bound, Workspace workspace) {
+        std::vector<std::byte*> operands;
+        Named<Tensor>(call, bound).each({"a", "b", "c", "bias", "scale_a", "scale_b"}, [&](const Tensor& tensor) {
+          operands.push_back(tensor.data);
+        });
+        return work.bind(operands, workspace.data);
+      });
 }
 
 /// A product, and what is planned with work that computes it.
@@ -253,7 +264,7 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
     placed.pre.data = at[pre_activation].data;
     placed.c.data = at["c"].data;
     std::vector<std::byte*> operands{at["a"].data, at["b"].data, placed.sums.data};
-    if (const Tensor* bias = at.find("bias")) operands.push_back(bias->data);
+    at.each({"bias", "scale_a", "scale_b"}, [&](const Tensor& tensor) { operands.push_back(tensor.data); });
     return [matmul = work.bind(operands, workspace.data + sums_bytes), placed, threads, gradient] {
       matmul();
       gradient ? run_gelu_gradient_epilogue(threads, placed) : run_gelu_epilogue(threads, placed);
@@ -273,8 +284,9 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   const Gemm& attributes = call.attributes.as<Gemm>();
   if (attributes.blocks) return plan_block_scaled_gemm(call, tensors, context);
   const Named<TensorSpec> operand(call, tensors);
-  expect_types(call, tensors, operand);
+  expect_types(call, attributes, tensors, operand);
   const MatmulRequest request = request_of(call, attributes, operand);
+  if (operand["a"].dtype == DType::f64) return plan_gemm_f64(call, request, context.threads);
   PlannedProduct plan{request, [&call](const OneDnnWork& work) { return plan_plain(call, work); }};
   if (attributes.epilogue != Gemm::Epilogue::none) plan = plan_with_gelu(call, attributes, request, operand, context);
   std::vector<Plan> candidates;

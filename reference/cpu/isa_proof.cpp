@@ -156,7 +156,7 @@ void offer(const char* what, DType dtype, std::size_t result, const Plan& plan, 
     if (work.is_reference_code()) return;
     with(fmt::format("the {} {} ({})", name(dtype), what, work.implementation()),
          [&] { return comes_right(work, dtype, known(), result); });
-  } catch (const Unsupported&) {  // bf16 on a processor without AVX-512
+  } catch (const Unsupported&) {  // bf16 on a processor without instructions for it
   }
 }
 

@@ -1,8 +1,8 @@
 // What the CPU backend is made of: plans that bind to work. Start here to add an op.
 //
 // 1. Write plan_x() in x.cpp and declare it below. It reads the attributes and the specs, throws Unsupported for types
-//    and layouts it lacks, and returns own_plan(): a callable struct of plain pointers and numbers, and the member that
-//    each operand is bound to.
+//    and layouts it lacks (narrow types are then widened), and returns own_plan(): a callable struct of plain pointers
+//    and numbers, and the member that each operand is bound to.
 // 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
 //    binds in another way returns plan_of(name, workspace bytes, binder).
 // 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES and call it through
@@ -82,6 +82,23 @@ template <class Binder>
 /// `bytes` rounded up to whole cache lines: pieces of a workspace begin at one.
 [[nodiscard]] constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// Lays arrays out in a workspace, each on a cache line of its own.
+class Arena {
+ public:
+  explicit Arena(std::byte* base = nullptr) : base_(base) {}
+  template <class T>
+  [[nodiscard]] T* take(std::int64_t elements) {
+    std::byte* start = base_ == nullptr ? nullptr : base_ + used_;
+    used_ += whole_lines(static_cast<std::size_t>(elements) * sizeof(T));
+    return reinterpret_cast<T*>(start);
+  }
+  [[nodiscard]] std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
 /// The name of own kernels in records: "gpubench:avx512", by the vector units that their clones use here.
 [[nodiscard]] std::string own_implementation();
 
@@ -145,13 +162,15 @@ void expect_f32_sums(const OpCall& call);
 inline constexpr std::int64_t element_grain = 8192;
 
 // Every function that plans an op. reference/ops says what the ops mean; the comments here say what this backend
-// supports of each. All throw Unsupported, with the library's words where the library lacks something.
+// supports of each without widening (widening.h). All throw Unsupported, with the library's words where the library
+// lacks something.
 
 /// `tensors`: the specs of the call's inputs, then its outputs.
 using PlanFunction = Plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context);
 
 // On oneDNN, with f32 sums.
-/// f32 and bf16. GELU epilogues, of which training needs both sides, are a pass of our own behind the product.
+/// f32 and bf16, f64 without GELU. GELU epilogues, of which training needs both sides, are a pass of our own behind the
+/// product.
 PlanFunction plan_gemm;
 /// What plan_gemm() does with blocks: operands as the dense numbers that they stand for, then the product. All
 /// row-major; bias, but neither beta nor GELU.

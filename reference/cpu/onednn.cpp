@@ -153,28 +153,33 @@ class RecipeBuilder {
     memory::desc wanted;
     bool output = false;
     bool updated = false;  // an output whose old content counts
+    float added = 0.0F;    // so much of it is added to the result, which is computed elsewhere
   };
 
   template <class PrimitiveDesc, class Primitive>
   OneDnnWork finish(const PrimitiveDesc& desc, const Primitive& primitive, const std::vector<Operand>& operands) {
     recipe_->main = desc.impl_info_str();
     std::vector<Argument> arguments;
-    std::vector<std::pair<Argument, Argument>> afterwards;
+    struct Afterwards {
+      Argument from, to;
+      float added;
+    };
+    std::vector<Afterwards> afterwards;
     for (std::size_t index = 0; index < operands.size(); ++index) {
       const Operand& operand = operands[index];
       const Argument outside{operand.id, operand.given, Place{static_cast<int>(index), 0}};
-      if (operand.given == operand.wanted) {
+      if (operand.given == operand.wanted && operand.added == 0.0F) {
         arguments.push_back(outside);
         continue;
       }
       const Argument inside{operand.id, operand.wanted, Place{-1, reserve(operand.wanted.get_size())}};
       recipe_->repacked += (recipe_->repacked.empty() ? "" : ",") + std::string(operand.name);
       if (!operand.output || operand.updated) add_reorder(outside, inside);
-      if (operand.output) afterwards.emplace_back(inside, outside);
+      if (operand.output) afterwards.push_back({inside, outside, operand.added});
       arguments.push_back(inside);
     }
     add(primitive, desc.scratchpad_desc(), std::move(arguments));
-    for (const auto& [inside, outside] : afterwards) add_reorder(inside, outside);
+    for (const auto& [from, to, added] : afterwards) add_reorder(from, to, added);
     return finish();
   }
 
@@ -188,9 +193,11 @@ class RecipeBuilder {
     return std::exchange(recipe_->workspace_bytes, recipe_->workspace_bytes + whole_lines(bytes));
   }
 
-  std::string add_reorder(const Argument& from, const Argument& to) {
+  std::string add_reorder(const Argument& from, const Argument& to, float added = 0.0F) {
     const dnnl::engine& engine = recipe_->state.engine;
-    const dnnl::reorder::primitive_desc desc(engine, from.desc, engine, to.desc, with_user_scratchpad());
+    dnnl::post_ops operations;
+    if (added != 0.0F) operations.append_sum(added);
+    const dnnl::reorder::primitive_desc desc(engine, from.desc, engine, to.desc, with_user_scratchpad(operations));
     add(dnnl::reorder(desc), desc.scratchpad_desc(),
         {{DNNL_ARG_FROM, from.desc, from.place}, {DNNL_ARG_TO, to.desc, to.place}});
     return desc.impl_info_str();
@@ -221,10 +228,12 @@ class RecipeBuilder {
 // For which of the three operands the library may choose the layout: none, the weights, all.
 using Packing = std::array<bool, 3>;
 
-// At most `most` ways of packing that the library has fast code for, else the first that it has at all.
+// At most `most` ways of packing that the library has fast code for, else for f32 the first that it has at all.
 template <class Make>
-std::vector<OneDnnWork> fast_ways(const char* what, std::size_t most, const Make& make) {
+std::vector<OneDnnWork> fast_ways(const char* what, std::size_t most, bool is_f32, const Make& make) {
   constexpr std::array<Packing, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
+  if (!is_f32 && !onednn_multiplies_bf16())
+    throw Unsupported(fmt::format("oneDNN {}: {} has no instructions for bf16", what, onednn_isa()));
   std::vector<OneDnnWork> fast;
   std::optional<OneDnnWork> slow;
   std::optional<dnnl::error> refused;
@@ -243,27 +252,38 @@ std::vector<OneDnnWork> fast_ways(const char* what, std::size_t most, const Make
     }
   }
   if (!fast.empty()) return fast;
-  if (slow) return {*slow};
+  if (slow && is_f32) return {*slow};
+  if (slow) throw Unsupported(fmt::format("oneDNN {}: nothing but {} for these types", what, slow->implementation()));
   rethrow(*refused, what);
+}
+
+bool are_f32(std::initializer_list<const MemoryShape*> operands) {
+  return std::ranges::all_of(operands, [](const MemoryShape* operand) { return operand->dtype == DType::f32; });
 }
 
 memory::desc described(const MemoryShape& shape, bool repacked) {
   return repacked ? in_any_layout(shape) : in_given_layout(shape);
 }
 
-OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const Packing& repack) {
+/// `apart`: the product is computed elsewhere, and beta c added to it behind.
+OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const Packing& repack, bool apart) {
   const memory::desc a = in_given_layout(request.a), b = in_given_layout(request.b), c = in_given_layout(request.c);
-  // The bias is added after scaling by alpha; the primitive adds its own bias before.
-  const bool bias_inside = request.bias && request.alpha == 1.0F;
+  // The bias is added after scaling; the primitive adds its own bias before.
+  const bool bias_inside = request.bias && request.alpha == 1.0F && !request.scaled;
+  const std::size_t axes = request.c.extents.size();
+  const memory::desc factor(memory::dims(axes, 1), memory::data_type::f32,
+                            axes == 3 ? memory::format_tag::abc : memory::format_tag::ab);
   dnnl::post_ops operations;
   if (request.alpha != 1.0F) append_scale(operations, request.alpha);
-  if (request.beta != 0.0F) operations.append_sum(request.beta);
+  const int first_factor = operations.len();
+  for (int factors = request.scaled ? 2 : 0; factors > 0; --factors)
+    operations.append_binary(dnnl::algorithm::binary_mul, factor);
+  if (request.beta != 0.0F && !apart) operations.append_sum(request.beta);
   memory::desc bias;
   if (request.bias) {
     const std::int64_t n = request.c.extents.back();
-    const bool batched = request.c.extents.size() == 3;
-    bias = memory::desc(batched ? memory::dims{1, 1, n} : memory::dims{1, n}, type_of(*request.bias),
-                        batched ? memory::format_tag::abc : memory::format_tag::ab);
+    bias = memory::desc(axes == 3 ? memory::dims{1, 1, n} : memory::dims{1, n}, type_of(*request.bias),
+                        axes == 3 ? memory::format_tag::abc : memory::format_tag::ab);
     if (!bias_inside) operations.append_binary(dnnl::algorithm::binary_add, bias);
   }
   const dnnl::primitive_attr attributes = with_user_scratchpad(operations);
@@ -273,11 +293,16 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
                                 : describe<dnnl::matmul>(state.engine, attributes, a_any, b_any, c_any);
   std::vector<RecipeBuilder::Operand> operands{{DNNL_ARG_SRC, "a", a, desc.src_desc()},
                                                {DNNL_ARG_WEIGHTS, "b", b, desc.weights_desc()},
-                                               {DNNL_ARG_DST, "c", c, desc.dst_desc(), true, request.beta != 0.0F}};
+                                               {DNNL_ARG_DST, "c", c, desc.dst_desc(), true,
+                                                request.beta != 0.0F && !apart, apart ? request.beta : 0.0F}};
+  const auto post_op = [](int index) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1; };
   if (request.bias) {
-    const int last = operations.len() - 1;
-    const int id = bias_inside ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(last) | DNNL_ARG_SRC_1;
+    const int id = bias_inside ? DNNL_ARG_BIAS : post_op(operations.len() - 1);
     operands.push_back({id, "bias", bias, bias});
+  }
+  if (request.scaled) {
+    operands.push_back({post_op(first_factor), "scale_a", factor, factor});
+    operands.push_back({post_op(first_factor + 1), "scale_b", factor, factor});
   }
   return RecipeBuilder(state).finish(desc, dnnl::matmul(desc), operands);
 }
@@ -401,11 +426,18 @@ OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request) {
 }
 
 std::vector<OneDnnWork> matmul_ways(const OneDnn& onednn, const MatmulRequest& request, std::size_t most) {
-  return fast_ways("matmul", most, [&](const Packing& repack) { return make_matmul(onednn.state(), request, repack); });
+  const auto ways = [&](bool apart) {
+    return fast_ways("matmul", most, are_f32({&request.a, &request.b, &request.c}),
+                     [&](const Packing& repack) { return make_matmul(onednn.state(), request, repack, apart); });
+  };
+  std::vector<OneDnnWork> in_one = ways(false);
+  // With AVX2 what is added must come before any factor.
+  if (request.beta == 0.0F || !in_one.front().is_reference_code()) return in_one;
+  return ways(true);
 }
 
 OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request) {
-  return fast_ways("convolution", 1,
+  return fast_ways("convolution", 1, are_f32({&request.source, &request.filter, &request.destination}),
                    [&](const Packing& repack) { return make_convolution(onednn.state(), request, repack); })
       .front();
 }

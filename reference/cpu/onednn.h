@@ -45,11 +45,12 @@ struct MemoryShape {
   std::vector<std::int64_t> strides;
 };
 
-/// c = alpha a b + beta c + bias. a: [(batch,) m, k], b: [(batch,) k, n], c: [(batch,) m, n], bias: n numbers; f32
-/// sums.
+/// c = alpha scale_a scale_b a b + beta c + bias. a: [(batch,) m, k], b: [(batch,) k, n], c: [(batch,) m, n], bias: n
+/// numbers; scale_a, scale_b: one f32 each, if `scaled`; f32 sums.
 struct MatmulRequest {
   MemoryShape a, b, c;
   std::optional<DType> bias;
+  bool scaled = false;
   float alpha = 1.0F;
   float beta = 0.0F;
 };
@@ -92,8 +93,8 @@ class OneDnnWork {
   /// oneDNN's plain C++ loops, hundreds of times slower than its kernels: no benchmark should time them.
   [[nodiscard]] bool is_reference_code() const;
   [[nodiscard]] std::size_t workspace_bytes() const;
-  /// `operands` in the order of the request: a, b, c, bias; source, filter, destination; from, to. `workspace` has
-  /// workspace_bytes() bytes, 64-byte aligned.
+  /// `operands` in the order of the request: a, b, c, bias, scale_a, scale_b; source, filter, destination; from, to.
+  /// `workspace` has workspace_bytes() bytes, 64-byte aligned.
   [[nodiscard]] OneDnnLaunch bind(std::span<std::byte* const> operands, std::byte* workspace) const;
 
  private:
@@ -101,8 +102,8 @@ class OneDnnWork {
 };
 
 /// Work for the request: on the operands in place where the library has fast code for that, else with the weights
-/// or all operands repacked as part of the work. The library's reference code is the last resort. Throws Unsupported
-/// with the library's own words when there is no way.
+/// or all operands repacked as part of the work. The library's reference code is the last resort for f32; other types
+/// have it, or emulation, never (widening.h). Throws Unsupported with the library's own words when there is no way.
 [[nodiscard]] OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request);
 /// In that order, at most `most` of the fast ways, each of another implementation(); which is the fastest depends on
 /// the shape, by up to a factor of two.

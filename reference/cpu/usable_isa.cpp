@@ -233,6 +233,14 @@ std::string onednn_isa() {
   return found == std::end(levels) ? "" : found->name;
 }
 
+bool onednn_multiplies_bf16() {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+#if DNNL_VERSION_MAJOR >= 3
+  if (contains(isa, dnnl_cpu_isa_avx2_vnni_2)) return true;
+#endif
+  return contains(isa, dnnl_cpu_isa_avx512_core_bf16);
+}
+
 std::string next_lower_isa(const std::string& isa) {
   const Level* from = level_called(isa);
   if (from == nullptr) return "";

@@ -1,6 +1,6 @@
 // gpubench-slow: the whole program on the CPU backend, as slow as GPUBENCH_SLOW says where a GPU's is: each plan, and
-// what crosses between host and device ("plan_ms=500;copy_bytes_per_s=100000000", items of tests/sim/sim_script.h).
-// Rehearsals of scripts/validate-gpu run it.
+// what crosses between host and device ("plan_ms=500;copy_bytes_per_s=100000000", items of tests/sim/sim_script.h); and
+// without a type where that is asked for ("lacks=f16"). Rehearsals of scripts/validate-gpu run it.
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -40,6 +40,7 @@ class SlowBackend final : public Backend {
   [[nodiscard]] bool host_visible() const override { return false; }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
+    sim::expect_none_lacks(script_, tensors);
     std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
     return inner_->plan(call, tensors, options);
   }

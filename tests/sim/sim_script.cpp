@@ -112,6 +112,8 @@ Script parse_script(std::string_view text) {
       script.cache_bytes = value_of("cache=");
     } else if (item.starts_with("plan_ms=")) {
       script.plan_ms = value_of("plan_ms=");
+    } else if (item.starts_with("lacks=")) {
+      script.lacks = item.substr(std::string_view("lacks=").size());
     } else if (item.starts_with("copy_bytes_per_s=")) {
       script.copy_bytes_per_s = value_of("copy_bytes_per_s=");
     } else if (item.starts_with("fastest=")) {
@@ -126,6 +128,12 @@ Script parse_script(std::string_view text) {
     }
   }
   return script;
+}
+
+void expect_none_lacks(const Script& script, std::span<const TensorSpec> tensors) {
+  for (const TensorSpec& tensor : tensors) {
+    if (name(tensor.dtype) == script.lacks) throw Unsupported("sim: no " + script.lacks + ": " + tensor.to_string());
+  }
 }
 
 }  // namespace gpubench::sim

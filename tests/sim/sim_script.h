@@ -10,6 +10,7 @@
 //           | "name=" text                     the device's
 //           | "plan_ms=" ms                   each plan takes so long, by the real clock
 //           | "copy_bytes_per_s=" n           so does what crosses between host and device
+//           | "lacks=" type                   plans nothing with a tensor of that type
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
 //           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it
@@ -22,11 +23,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/core/op_kind.h"
+#include "harness/core/tensor.h"
 
 namespace gpubench::sim {
 
@@ -76,11 +79,15 @@ struct Script {
   std::int64_t cache_bytes = std::int64_t{64} << 10U;
   std::int64_t plan_ms = 0;
   std::int64_t copy_bytes_per_s = 0;  ///< 0: at once
+  std::string lacks;                  ///< name of a type
   std::vector<FusionClaim> claims;
   std::vector<Fault> faults;
 };
 
 /// Throws UsageError naming the item that makes no sense.
 [[nodiscard]] Script parse_script(std::string_view text);
+
+/// Throws Unsupported where one of the tensors is of the type that the script's device lacks.
+void expect_none_lacks(const Script& script, std::span<const TensorSpec> tensors);
 
 }  // namespace gpubench::sim

@@ -47,9 +47,15 @@ ModelLearning learned(Backend& backend, const std::vector<PlannedCase>& cases, c
       backend, cases, options, effort, [](const std::string&) {}, stop);
 }
 
-TEST(Learning, OnTheCpuPassesInItsRecipesAndIsEmulatedInOthers) {
-  const auto backend = open_cpu_backend();
-  const ModelLearning model = learned(*backend, {gpt2("f32"), gpt2("f16")});
+TEST(Learning, OnTheCpuPassesInF16) {
+  const ModelLearning model = learned(*open_cpu_backend(), {gpt2("f16")});
+  EXPECT_EQ(model.verdict(), Verdict::pass) << model.recipes.front().reason;
+  EXPECT_THAT(model.recipes.front().lacking, IsEmpty());
+}
+
+TEST(Learning, PassesInTheRecipesThatADeviceHasAndIsEmulatedInOthers) {
+  SimBackend backend(sim::parse_script("lacks=f16"));
+  const ModelLearning model = learned(backend, {gpt2("f32"), gpt2("f16")});
   EXPECT_EQ(model.verdict(), Verdict::pass);
   EXPECT_EQ(model.model, "transformer/gpt2_train_step/b=2,s=16,layers=1,h=32,heads=2,vocab=64");
   ASSERT_THAT(model.recipes, SizeIs(2));

@@ -3,13 +3,12 @@
 #include "reference/cpu/block_matmul.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cstddef>
 #include <limits>
 #include <vector>
 
-#include "reference/cpu/usable_isa.h"
+#include "tests/reference/cpu/each_target.h"
 
 namespace gpubench::cpu {
 namespace block_matmul_test {
@@ -57,23 +56,8 @@ void expect_exact_products(const Product& product) {
   }
 }
 
-// With every instruction set of Highway's that the kernels are compiled for and this processor has.
-class BlockMatmul : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    (void)usable_isa();  // which chooses, the first time that it is asked
-    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this processor";
-    hwy::DisableTargets(~GetParam());
-  }
-  void TearDown() override { hwy::DisableTargets(0); }
-};
-#if defined(__x86_64__)
-constexpr std::int64_t targets[] = {HWY_SSE4, HWY_AVX2, HWY_AVX3};
-#else
-constexpr std::int64_t targets[] = {HWY_NEON};
-#endif
-INSTANTIATE_TEST_SUITE_P(On, BlockMatmul, ::testing::ValuesIn(targets),
-                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
+class BlockMatmul : public gpubench::testing::EachTarget {};
+GPUBENCH_ON_EACH_TARGET(BlockMatmul);
 
 TEST_P(BlockMatmul, MultipliesF32) {
   expect_exact_products<float>([](const BlockExtents& e, Rows<const float> a, const float* b, Rows<float> c,

@@ -89,10 +89,6 @@ void expect_right(const ProgramRun& run, ValueId output, const Sums& want) {
 
 class Conv2dPasses : public ::testing::TestWithParam<std::tuple<Case, DType>> {
  protected:
-  void SetUp() override {
-    if (dtype == DType::bf16 && !testing::onednn_has_bf16())
-      GTEST_SKIP() << "oneDNN has no bf16 products on this processor";
-  }
   const Case& c = std::get<0>(GetParam());
   const DType dtype = std::get<1>(GetParam());
   const Shape x_shape{c.n, c.h, c.w, c.c};
@@ -157,7 +153,8 @@ std::string title_of(const ::testing::TestParamInfo<std::tuple<Case, DType>>& in
   return std::get<0>(info.param).title + "_" + std::string(name(std::get<1>(info.param)));
 }
 INSTANTIATE_TEST_SUITE_P(All, Conv2dPasses,
-                         ::testing::Combine(::testing::ValuesIn(cases), ::testing::Values(DType::f32, DType::bf16)),
+                         ::testing::Combine(::testing::ValuesIn(cases),
+                                            ::testing::Values(DType::f32, DType::bf16, DType::f16)),
                          title_of);
 
 }  // namespace conv2d_test

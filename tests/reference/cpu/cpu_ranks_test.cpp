@@ -9,9 +9,11 @@
 namespace gpubench {
 namespace testing {
 
+const std::vector<DType> every_type{DType::f64, DType::f32, DType::f16, DType::bf16};
+
 INSTANTIATE_TEST_SUITE_P(Cpu, Collectives,
-                         ::testing::Values(RankOpening{"On2Ranks", 2, open_cpu_ranks},
-                                           RankOpening{"On3Ranks", 3, open_cpu_ranks},
+                         ::testing::Values(RankOpening{"On2Ranks", 2, open_cpu_ranks, every_type},
+                                           RankOpening{"On3Ranks", 3, open_cpu_ranks, every_type},
                                            RankOpening{"On4Ranks", 4, open_cpu_ranks},
                                            RankOpening{"On8Ranks", 8, open_cpu_ranks}),
                          [](const auto& named) { return named.param.name; });
@@ -42,13 +44,13 @@ TEST(CpuRankSet, NoRanksAndTooManyAreRefusedWithTheNumber) {
 TEST(CpuRankSet, ReductionsOfATypeThatItLacksAreUnsupportedByName) {
   const std::unique_ptr<Backend> ranks = open_rank_group(open_cpu_ranks(2));
   Program p;
-  (void)all_reduce(p, {2}, Math{}, "y", on_ranks(p, DType::f16, {4, 4}));
+  (void)all_reduce(p, {2}, Math{}, "y", on_ranks(p, DType::f8_e4m3, {4, 4}));
   ProgramRun run(*ranks, p);
   try {
     run.run();
     FAIL();
   } catch (const Unsupported& e) {
-    EXPECT_NE(std::string(e.what()).find("reductions of f16"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("reductions of f8_e4m3"), std::string::npos) << e.what();
   }
 }
 

@@ -31,7 +31,7 @@ struct Experiment {
 TEST(CrossEntropyForwardBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
   for (const int threads : {1, 3}) {
     const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
-    for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       for (const bool in_place : {false, true}) {
         for (const auto& [rows, classes] : {std::pair{1, 1}, {3, 7}, {33, 1023}, {5, 50257}}) {
           for (const double scale : {0.5, 30.0}) {

@@ -50,7 +50,7 @@ Experiment forward_experiment(DType dtype, DType parameter_dtype, std::int64_t r
 }
 
 const std::vector<std::tuple<DType, DType>> type_pairs = {
-    {DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}};
+    {DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f16, DType::f32}};
 
 TEST(LayerNormForward, HardRowsOfOddWidthsLieWithinTheirBounds) {
   for (const auto& [dtype, parameter_dtype] : type_pairs) {

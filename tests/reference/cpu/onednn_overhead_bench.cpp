@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "reference/cpu/cpu_backend.h"
+#include "reference/cpu/usable_isa.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/gemm.h"
 #include "tests/reference/cpu/program_run.h"
@@ -200,7 +201,8 @@ int run_bench(bool smoke) {
   std::vector<std::function<Contender()>> contenders;
   // Asked before there is an engine of our own: it opens the backend, which keeps oneDNN to what works on this
   // processor.
-  const bool has_bf16 = testing::onednn_has_bf16();
+  (void)testing::shared_backend();
+  const bool has_bf16 = cpu::onednn_multiplies_bf16();
   for (const DType dtype : {DType::f32, DType::bf16}) {
     if (dtype == DType::bf16 && !has_bf16) continue;
     if (smoke) {

@@ -103,7 +103,7 @@ TEST(Clip, ANaNNormReachesEveryGradient) {
 
 TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
   for (const bool copies : {false, true}) {
-    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16, DType::f16}) {
       for (const int step : {1, 2, 1000}) {
         for (const int threads : {1, 3}) {
           AdamW hyper;
@@ -122,7 +122,7 @@ TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
 
 TEST(ClipAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
   for (const bool copies : {false, true}) {
-    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16, DType::f16}) {
       for (const double norm : {0.5, 3.7}) {
         AdamW hyper;
         hyper.copies = copies;
@@ -159,7 +159,7 @@ TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
 
 TEST(Sgd, ManyTensorsOfEveryKindLieWithinTheirBounds) {
   for (const bool extras : {false, true}) {
-    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16, DType::f16}) {
       const Sgd hyper{.weight_decay = extras ? 0.0 : 1e-4, .nesterov = extras, .copies = extras};
       const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, {gradient_dtype}, {DType::bf16});
       ProgramRun run(shared_backend(), t.program);
@@ -172,7 +172,7 @@ TEST(Sgd, ManyTensorsOfEveryKindLieWithinTheirBounds) {
 
 TEST(Lion, ManyTensorsOfEveryKindLieWithinTheirBounds) {
   for (const bool copies : {false, true}) {
-    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16, DType::f16}) {
       const Lion hyper{.weight_decay = copies ? 0.0 : 0.1, .copies = copies};
       const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, {gradient_dtype}, {DType::bf16});
       ProgramRun run(shared_backend(), t.program);

@@ -5,7 +5,6 @@
 
 #include "harness/core/hash.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/usable_isa.h"
 
 namespace gpubench::testing {
 namespace {
@@ -29,12 +28,6 @@ std::vector<std::byte> read(Backend& backend, const std::byte* data, std::int64_
 Backend& shared_backend() {
   static const std::unique_ptr<Backend> backend = open_cpu_backend();
   return *backend;
-}
-
-bool onednn_has_bf16() {
-  (void)shared_backend();  // limits the library to what works
-  const std::string isa = cpu::onednn_isa();
-  return isa.starts_with("avx512") || isa == "avx2_vnni_2";
 }
 
 ProgramRun::ProgramRun(Backend& backend, Program program) : backend_(backend), program_(std::move(program)) {

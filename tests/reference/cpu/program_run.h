@@ -63,10 +63,6 @@ class ProgramRun {
 /// The backend that the tests of a program share: all threads that this process may use.
 [[nodiscard]] Backend& shared_backend();
 
-/// Whether oneDNN multiplies bf16 here: from AVX-512 on, or (version 3) with the bf16 conversions of AVX2_VNNI_2. Where
-/// it does not, the backend refuses, and tests of such products have nothing to test.
-[[nodiscard]] bool onednn_has_bf16();
-
 /// Index of the first element with !(|got - want| <= bound), or -1; NaN counts.
 [[nodiscard]] std::int64_t first_beyond(std::span<const double> got, std::span<const double> want,
                                         std::span<const double> bound);

@@ -21,7 +21,7 @@ using testing::run_and_judge;
 using testing::shared_backend;
 
 TEST(ColumnSum, OddShapesLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& [rows, n] : {std::pair{1, 1}, {7, 1}, {3, 7}, {1023, 65}, {4099, 768}, {6, 20001}}) {
       for (const int threads : {1, 3}) {
         const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
@@ -39,7 +39,7 @@ TEST(ColumnSum, OddShapesLieWithinTheirBounds) {
 }
 
 TEST(ColumnSum, OfSharesReadsAndWritesPartsOfWiderRows) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& [sums, rows, n] : {std::tuple{1, 9, 5}, {7, 128, 64}, {300, 3, 17}, {2, 1001, 33}}) {
       Program program;
       TensorSpec part = tensor("part", dtype, Shape{sums, rows, n}, Role::gradient);
@@ -86,7 +86,7 @@ TEST(ColumnSum, ReadsAPartOfWiderRows) {
 }
 
 TEST(EmbeddingForward, CopiesRowsBitForBit) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     Program program;
     const ValueId table = program.add(tensor("table", dtype, Shape{101, 77}, Role::parameter));
     const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{333}, Role::input));
@@ -100,7 +100,7 @@ TEST(EmbeddingForward, CopiesRowsBitForBit) {
 }
 
 TEST(EmbeddingForward, OfTheRowsOfARankOthersTokensAre0) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     Program program;
     const ValueId table = program.add(tensor("table", dtype, Shape{50, 77}, Role::parameter));
     const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{333}, Role::input));
@@ -142,7 +142,7 @@ TEST(EmbeddingForward, ATokenOutsideTheTableGivesNaN) {
 
 // 500 tokens in a table of 211 rows: some rows occur many times, token 0 in every fifth place, some never (exactly 0).
 TEST(EmbeddingBackward, SumsOccurrencesWithinBoundsAndLeavesOtherRowsZero) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const int threads : {1, 3}) {
       const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
       Program program;
@@ -176,7 +176,7 @@ Logits logits_of(DType dtype, std::int64_t rows, std::int64_t classes) {
 }
 
 TEST(CrossEntropyForward, OddShapesAndWideLogitsLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& [rows, classes] : {std::pair{1, 1}, {3, 7}, {33, 1023}, {5, 50257}}) {
       for (const double scale : {0.5, 30.0}) {
         Logits l = logits_of(dtype, rows, classes);
@@ -222,7 +222,7 @@ TEST(CrossEntropyForward, NaNInARowReachesTheLoss) {
 }
 
 TEST(CrossEntropyBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const bool in_place : {false, true}) {
       for (const auto& [rows, classes] : {std::pair{1, 1}, {3, 7}, {33, 1023}, {5, 50257}}) {
         Logits l = logits_of(dtype, rows, classes);

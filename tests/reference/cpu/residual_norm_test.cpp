@@ -53,7 +53,7 @@ void set_inputs(ProgramRun& run, const Experiment& e, std::int64_t n) {
 }
 
 const std::vector<std::tuple<DType, DType>> type_pairs = {
-    {DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}};
+    {DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f16, DType::f32}};
 
 TEST(ResidualNormForward, RowsOfOddWidthsLieWithinTheirBounds) {
   for (const auto& [dtype, parameters] : type_pairs) {
