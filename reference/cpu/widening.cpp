@@ -77,7 +77,8 @@ struct WidenedWork {
       });
     }
     if (stored_sum) round_sum(*stored_sum);
-    static_cast<const CpuLaunch&> (*wide)();
+    const auto& launch = static_cast<const CpuLaunch&>(*wide);
+    launch();
     for (const Widened& output : outputs) {
       output.in_pieces(threads, [&output](std::byte* narrow, std::int64_t count, const float* from) {
         narrow_elements(output.type, from, count, narrow);
