@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/convert.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
@@ -143,11 +144,11 @@ BlockScaled operand_of(const TensorSpec& operand, const TensorSpec& scales) {
   result.k = operand.shape[1];
   result.block = block_of_scale(scales.dtype);
   result.halves = bits_of(operand.dtype) == 4;
+  result.value = values_by_code(operand.dtype);
+  result.scale = values_by_code(scales.dtype);
   for (std::size_t code = 0; code < 256; ++code) {
-    const auto stored = static_cast<std::byte>(code);
-    result.value[code] = static_cast<float>(load(operand.dtype, &stored));
     const float power = code == 255 ? std::nanf("") : std::ldexp(1.0F, static_cast<int>(code) - 127);
-    result.scale[code] = scales.dtype == DType::u8 ? power : static_cast<float>(std::fabs(load(scales.dtype, &stored)));
+    result.scale[code] = scales.dtype == DType::u8 ? power : std::fabs(result.scale[code]);
   }
   return result;
 }

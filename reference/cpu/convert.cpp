@@ -93,8 +93,15 @@ namespace {
 HWY_EXPORT(WidenHalves);
 HWY_EXPORT(NarrowToHalves);
 
-/// The numbers of an 8-bit type, by their codes.
-std::array<float, 256> values_of(DType type) {
+void widen_bytes(DType type, const std::byte* from, std::int64_t count, float* to) {
+  static const std::array<float, 256> e4m3 = values_by_code(DType::f8_e4m3), e5m2 = values_by_code(DType::f8_e5m2);
+  const std::array<float, 256>& values = type == DType::f8_e4m3 ? e4m3 : e5m2;
+  for (std::int64_t i = 0; i < count; ++i) to[i] = values[std::to_integer<std::size_t>(from[i])];
+}
+
+}  // namespace
+
+std::array<float, 256> values_by_code(DType type) {
   std::array<float, 256> values;
   for (std::size_t code = 0; code < values.size(); ++code) {
     const auto stored = static_cast<std::byte>(code);
@@ -102,14 +109,6 @@ std::array<float, 256> values_of(DType type) {
   }
   return values;
 }
-
-void widen_bytes(DType type, const std::byte* from, std::int64_t count, float* to) {
-  static const std::array<float, 256> e4m3 = values_of(DType::f8_e4m3), e5m2 = values_of(DType::f8_e5m2);
-  const std::array<float, 256>& values = type == DType::f8_e4m3 ? e4m3 : e5m2;
-  for (std::int64_t i = 0; i < count; ++i) to[i] = values[std::to_integer<std::size_t>(from[i])];
-}
-
-}  // namespace
 
 bool widens_to_f32(DType type) { return narrows_from_f32(type) || type == DType::f8_e4m3 || type == DType::f8_e5m2; }
 

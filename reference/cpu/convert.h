@@ -1,6 +1,7 @@
 // Elements of the narrow types to f32 and back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,6 +13,9 @@ namespace gpubench::cpu {
 [[nodiscard]] bool widens_to_f32(DType type);
 /// True for the types that narrow_elements() writes: f16 and bf16.
 [[nodiscard]] bool narrows_from_f32(DType type);
+
+/// The numbers of a type of 8 bits by their codes; of one of 4 bits, by the low half of a byte.
+[[nodiscard]] std::array<float, 256> values_by_code(DType type);
 
 /// to[i] = from[i], exactly.
 void widen_elements(DType type, const std::byte* from, std::int64_t count, float* to);

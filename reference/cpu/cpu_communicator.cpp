@@ -63,7 +63,7 @@ void add_two(const float* a, const float* b, std::int64_t count, float* sum) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] = (sum[i] + a[i]) + b[i];
 }
 
-/// What is reduced in, and a block of it.
+/// A block of partial results in the type that a reduction computes in.
 template <class T>
 using Reduced = std::array<T, block_elements>;
 

@@ -1,4 +1,4 @@
-// Matrix products in f64, which oneDNN has not.
+// Matrix products in f64, which oneDNN lacks.
 #pragma once
 
 #include "reference/cpu/kernel.h"

@@ -153,7 +153,7 @@ class RecipeBuilder {
     memory::desc wanted;
     bool output = false;
     bool updated = false;  // an output whose old content counts
-    float added = 0.0F;    // so much of it is added to the result, which is computed elsewhere
+    float added = 0.0F;    // not 0: the result is computed in another buffer, and this times the old content added
   };
 
   template <class PrimitiveDesc, class Primitive>
@@ -265,7 +265,7 @@ memory::desc described(const MemoryShape& shape, bool repacked) {
   return repacked ? in_any_layout(shape) : in_given_layout(shape);
 }
 
-/// `apart`: the product is computed elsewhere, and beta c added to it behind.
+/// `apart`: the product is computed in another buffer; a second step adds beta c.
 OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const Packing& repack, bool apart) {
   const memory::desc a = in_given_layout(request.a), b = in_given_layout(request.b), c = in_given_layout(request.c);
   // The bias is added after scaling; the primitive adds its own bias before.
@@ -291,10 +291,10 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
                      c_any = described(request.c, repack[2]);
   const auto desc = bias_inside ? describe<dnnl::matmul>(state.engine, attributes, a_any, b_any, bias, c_any)
                                 : describe<dnnl::matmul>(state.engine, attributes, a_any, b_any, c_any);
-  std::vector<RecipeBuilder::Operand> operands{{DNNL_ARG_SRC, "a", a, desc.src_desc()},
-                                               {DNNL_ARG_WEIGHTS, "b", b, desc.weights_desc()},
-                                               {DNNL_ARG_DST, "c", c, desc.dst_desc(), true,
-                                                request.beta != 0.0F && !apart, apart ? request.beta : 0.0F}};
+  std::vector<RecipeBuilder::Operand> operands{
+      {DNNL_ARG_SRC, "a", a, desc.src_desc()},
+      {DNNL_ARG_WEIGHTS, "b", b, desc.weights_desc()},
+      {DNNL_ARG_DST, "c", c, desc.dst_desc(), true, request.beta != 0.0F && !apart, apart ? request.beta : 0.0F}};
   const auto post_op = [](int index) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1; };
   if (request.bias) {
     const int id = bias_inside ? DNNL_ARG_BIAS : post_op(operations.len() - 1);

@@ -100,8 +100,8 @@ using CpuidReader = std::function<std::array<std::uint32_t, 4>(std::uint32_t lea
 /// longer be limited. "" where it has no such choice (another architecture).
 [[nodiscard]] std::string onednn_isa();
 
-/// Whether the library has instructions for products of bf16 here. Without them it emulates those, where it has them at
-/// all, and takes 2 to 5 times as long as in f32.
+/// Whether the library has instructions for products of bf16 here. Without them it emulates those products or lacks
+/// them; emulation takes 2 to 5 times as long as f32.
 [[nodiscard]] bool onednn_multiplies_bf16();
 
 /// The highest one below `isa`: avx512_core_bf16 below avx512_core_amx in version 2.6, avx512_core_fp16 in 3.7. ""

@@ -41,8 +41,8 @@ struct Widened {
   }
 };
 
-/// Ops that compute with the sum of two inputs as they store it, rounded. Of their copies one gets the rounded sum, the
-/// other -0, which adds nothing to any number.
+/// Ops that store the sum of two inputs and compute the rest from the stored, rounded sum. One copy gets that sum, the
+/// other -0, which changes no number that it is added to.
 struct StoredSum {
   OpKind kind;
   std::string_view a, b;
@@ -107,7 +107,7 @@ struct Widening {
   }
 };
 
-/// The tensor as rows that are as long as its memory has no gap, in logical order.
+/// The tensor as its longest rows without a gap, in logical order.
 std::optional<RowView> long_rows(TensorSpec spec) {
   const Shape& shape = spec.shape;
   if (!spec.layout.blocks.empty()) return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<RowView> long_rows(TensorSpec spec) {
   return row_view(spec);
 }
 
-/// Nothing where no operand is to be widened, or one cannot be. Outputs that cannot be narrowed stay as they are.
+/// Returns nothing when no operand needs a copy, or one cannot have it. Outputs that cannot be narrowed have none.
 std::optional<Widening> widening_of(const OpCall& call, std::span<const TensorSpec> tensors) {
   Widening widening;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

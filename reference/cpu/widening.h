@@ -7,9 +7,9 @@
 
 namespace gpubench::cpu {
 
-/// The implementation's own plan for the call. Where it is Unsupported and operands are of narrower types than f32, its
-/// plan for f32 copies of them, named with "+widen" behind. Throws the first plan's Unsupported where there is neither.
-/// A pinned name says which of both it is.
+/// The implementation's own plan for the call. If that is Unsupported and operands are narrower than f32, its plan for
+/// f32 copies of them; the name of that plan ends in "+widen". Throws the first plan's Unsupported if both are. A
+/// pinned name with that suffix selects the plan for copies, one without it the own plan.
 [[nodiscard]] Plan plan_or_widen(const OpImplementation& implementation, const OpCall& call,
                                  std::span<const TensorSpec> tensors, const CpuContext& context);
 

@@ -40,7 +40,7 @@ class SlowBackend final : public Backend {
   [[nodiscard]] bool host_visible() const override { return false; }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
-    sim::expect_none_lacks(script_, tensors);
+    sim::expect_types_of_device(script_, tensors);
     std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
     return inner_->plan(call, tensors, options);
   }

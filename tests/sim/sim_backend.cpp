@@ -297,7 +297,7 @@ std::uint64_t SimBackend::fingerprint(const std::byte* device, std::size_t bytes
 Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors, const PlanOptions& options) {
   auto plan = std::make_shared<SimPlan>();
   std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
-  expect_none_lacks(script_, tensors);
+  expect_types_of_device(script_, tensors);
   plan->lost = lost_;
   plan->call = call;
   plan->name = options.deterministic ? "sim:textbook,deterministic" : "sim:textbook";

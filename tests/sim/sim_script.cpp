@@ -130,7 +130,7 @@ Script parse_script(std::string_view text) {
   return script;
 }
 
-void expect_none_lacks(const Script& script, std::span<const TensorSpec> tensors) {
+void expect_types_of_device(const Script& script, std::span<const TensorSpec> tensors) {
   for (const TensorSpec& tensor : tensors) {
     if (name(tensor.dtype) == script.lacks) throw Unsupported("sim: no " + script.lacks + ": " + tensor.to_string());
   }

@@ -88,6 +88,6 @@ struct Script {
 [[nodiscard]] Script parse_script(std::string_view text);
 
 /// Throws Unsupported where one of the tensors is of the type that the script's device lacks.
-void expect_none_lacks(const Script& script, std::span<const TensorSpec> tensors);
+void expect_types_of_device(const Script& script, std::span<const TensorSpec> tensors);
 
 }  // namespace gpubench::sim

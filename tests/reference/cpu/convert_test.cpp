@@ -63,7 +63,7 @@ TEST_P(Convert, RoundsToTheNearestEvenNumber) {
   }
 }
 
-TEST_P(Convert, LeavesWhatIsBehindTheLastElement) {
+TEST_P(Convert, LeavesMemoryBeyondTheLastElement) {
   for (std::int64_t count = 0; count < 40; ++count) {
     std::vector<float> wide(41, 7.0F);
     std::vector<std::uint16_t> narrow(41, 0x3C00);  // 1 in f16
