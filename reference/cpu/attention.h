@@ -145,18 +145,38 @@ struct ScoreBlock {
 /// x = cap tanh(x scale / cap).
 void cap_scores(Rows<float> scores, std::int64_t rows, std::int64_t columns, float scale, float cap);
 
-/// Updates maxima, sums and o, and returns exp(scale score - maximum), [rows, padded(keys)], 0 where masked: f32
-/// in place of the scores, bf16 rounded into `room`.
-[[nodiscard]] Rows<const float> softmax(const ScoreBlock& block, Rows<float> room);
-[[nodiscard]] Rows<const bf16> softmax(const ScoreBlock& block, Rows<bf16> room);
-
-/// softmax() in portable code: the weights take the place of the scores.
+/// Updates maxima, sums and o. The scores become exp(scale score - maximum), [rows, padded(keys)], 0 where masked.
 void softmax_in_place(const ScoreBlock& block);
 
-namespace avx512 {
-/// softmax() where available_bf16() (vector_avx512.h); f32 weights may take the place of the scores.
-void softmax(const ScoreBlock& block, Rows<float> weights);
-void softmax(const ScoreBlock& block, Rows<bf16> weights);
-}  // namespace avx512
+/// The same as the operand of a product: f32 in place of the scores, bf16 rounded into `room`.
+template <class T>
+[[nodiscard]] Rows<const T> softmax(const ScoreBlock& block, Rows<T> room) {
+  softmax_in_place(block);
+  return operand({block.scores.data, block.scores.stride}, block.rows, padded(block.keys), room);
+}
+
+// Backward attention: a block of scores, transposed, and their gradients.
+
+struct GradientBlock {
+  std::int64_t keys = 0;                // valid rows
+  std::int64_t queries = 0;             // columns, padded
+  const std::int32_t* first = nullptr;  // per key: queries [first, end) attend to it
+  const std::int32_t* end = nullptr;
+  float scale = 1.0F;
+  float cap = 0.0F;              // 0: none
+  const float* lse = nullptr;    // per query; +infinity where it is padding
+  const float* delta = nullptr;  // per query
+  Rows<float> scores;            // becomes p
+  Rows<float> dp;                // becomes ds
+};
+
+void differentiate(const GradientBlock& block);
+
+/// The sum of -exp(sink - lse) delta.
+[[nodiscard]] float sink_gradient(float sink, const float* lse, const float* delta, std::int64_t count);
+
+/// sums[row] = the sum of a[row][i] b[row][i].
+void dot_rows(Rows<const float> a, Rows<const float> b, std::int64_t rows, std::int64_t columns, float* sums);
+void dot_rows(Rows<const bf16> a, Rows<const bf16> b, std::int64_t rows, std::int64_t columns, float* sums);
 
 }  // namespace gpubench::cpu

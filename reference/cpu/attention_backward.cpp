@@ -18,7 +18,7 @@
 #include "reference/cpu/attention.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_math.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -27,83 +27,6 @@ constexpr std::int64_t block_size = 128;                // keys and queries of a
 constexpr std::int64_t score_stride = block_size + 16;  // not a power of two: see attention_forward.cpp
 template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
-
-struct GradientBlock {
-  std::int64_t keys = 0;                // valid rows
-  std::int64_t queries = 0;             // columns, padded
-  const std::int32_t* first = nullptr;  // per key: queries [first, end) attend to it
-  const std::int32_t* end = nullptr;
-  float scale = 1.0F;
-  float cap = 0.0F;
-  const float* lse = nullptr;    // per query; +infinity where it is padding
-  const float* delta = nullptr;  // per query
-  Rows<float> scores;            // becomes p
-  Rows<float> dp;                // becomes ds
-};
-
-template <bool capped>
-[[gnu::always_inline]] inline void differentiate_block(const GradientBlock& block) {
-  const auto queries = static_cast<std::int32_t>(block.queries);
-  const float scale = capped ? block.scale / block.cap : block.scale;
-  const float cap = block.cap;
-  const float* lse = block.lse;
-  const float* delta = block.delta;
-  for (std::int64_t key = 0; key < block.keys; ++key) {
-    float* scores = block.scores[key];
-    float* dp = block.dp[key];
-    const std::int32_t first = block.first[key];
-    const std::int32_t end = block.end[key];
-#pragma omp simd
-    for (std::int32_t i = 0; i < queries; ++i) {
-      const float t = capped ? vector_tanh(scores[i] * scale) : 0.0F;
-      const float p = vector_exp((capped ? cap * t : scores[i] * scale) - lse[i]);
-      const float ds = p * (dp[i] - delta[i]) * (1.0F - t * t);
-      const bool seen = (i >= first) & (i < end);
-      scores[i] = seen ? p : 0.0F;
-      dp[i] = seen ? ds : 0.0F;
-    }
-  }
-  // The score of a padding key is 0, and exp(-lse) may be anything.
-  for (std::int64_t key = block.keys; key < padded(block.keys); ++key) {
-    std::fill(block.scores[key], block.scores[key] + queries, 0.0F);
-    std::fill(block.dp[key], block.dp[key] + queries, 0.0F);
-  }
-}
-
-GPUBENCH_VECTOR_CLONES void differentiate_plain(const GradientBlock& block) { differentiate_block<false>(block); }
-GPUBENCH_VECTOR_CLONES void differentiate_capped(const GradientBlock& block) { differentiate_block<true>(block); }
-
-GPUBENCH_VECTOR_CLONES float sink_gradient(float sink, const float* lse, const float* delta, std::int64_t count) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) sum -= vector_exp(sink - lse[i]) * delta[i];
-  return sum;
-}
-
-template <class T>
-[[gnu::always_inline]] inline void row_products(Rows<const T> a, Rows<const T> b, std::int64_t rows,
-                                                std::int64_t columns, float* sums) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const T* left = a[row];
-    const T* right = b[row];
-    float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-    for (std::int64_t i = 0; i < columns; ++i) sum += widen(left[i]) * widen(right[i]);
-    sums[row] = sum;
-  }
-}
-GPUBENCH_VECTOR_CLONES void dot_rows(Rows<const float> a, Rows<const float> b, std::int64_t rows, std::int64_t columns,
-                                     float* sums) {
-  row_products(a, b, rows, columns, sums);
-}
-GPUBENCH_VECTOR_CLONES void dot_rows(Rows<const bf16> a, Rows<const bf16> b, std::int64_t rows, std::int64_t columns,
-                                     float* sums) {
-  row_products(a, b, rows, columns, sums);
-}
-
-GPUBENCH_VECTOR_CLONES void multiply_by(float scale, std::int64_t count, float* values) {
-  for (std::int64_t i = 0; i < count; ++i) values[i] *= scale;
-}
 
 template <class T>
 Rows<const T> read_only(Rows<T> rows) {
@@ -276,7 +199,7 @@ class BackwardWork {
     }
     for (std::int64_t key = share * block_size; key < e.t; key += shares_ * block_size) {
       const std::int64_t keys = keys_from(key);
-      multiply_by(p_.scale, keys * p_.width(), own.dk[key]);
+      runs().scale(own.dk[key], p_.scale, keys * p_.width(), own.dk[key]);
       store_rows(read_only(own.dk.from(key)), keys, e.d, dk_(batch, kv_head).from(key));
       store_rows(read_only(own.dv.from(key)), keys, e.d_v, dv_(batch, kv_head).from(key));
     }
@@ -340,7 +263,7 @@ class BackwardWork {
     const auto cap = static_cast<float>(p_.attributes.softcap);
     const GradientBlock block{keys_from(key),  queries,           own.first,  own.end, p_.scale, cap,
                               own.lse + query, own.delta + query, own.scores, own.dp};
-    cap > 0.0F ? differentiate_capped(block) : differentiate_plain(block);
+    differentiate(block);
     const Rows<const T> p = operand(read_only(own.scores), keys, queries, own.p);
     const Rows<const T> ds = operand(read_only(own.dp), keys, queries, own.ds);
     multiply({keys, value_width, queries, queries}, p, own.packed_d_o + values_at, own.dv.from(key), true);
@@ -353,7 +276,7 @@ class BackwardWork {
   void add_shares_of_dq(std::int64_t batch_and_head, const BackwardArrays<T>& own) const {
     float* sum = share_of_dq(batch_and_head, 0);
     for (int share = 1; share < shares_; ++share)
-      add_run(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
+      runs().add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
     write_dq(batch_and_head / p_.extents.hq, batch_and_head % p_.extents.hq, sum, own);
   }
 
@@ -361,7 +284,7 @@ class BackwardWork {
     for (std::int64_t query = 0; query < p_.extents.s; query += block_size) {
       const std::int64_t queries = padded(queries_from(query));
       transpose({dq_columns + query * p_.width(), queries}, p_.width(), queries, own.dq_block);
-      multiply_by(p_.scale, queries * p_.width(), own.dq_block.data);
+      runs().scale(own.dq_block.data, p_.scale, queries * p_.width(), own.dq_block.data);
       store_rows(read_only(own.dq_block), queries_from(query), p_.extents.d, dq_(batch, head).from(query));
     }
   }

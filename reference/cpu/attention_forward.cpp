@@ -13,6 +13,7 @@
 #include "reference/cpu/attention.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -26,24 +27,12 @@ constexpr std::int64_t chunk_stride = key_chunk + 16;
 template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
 
-// Divides by the sums.
-GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float share = 1.0F / sums[row];
-    float* values = o[row];
-    for (std::int64_t i = 0; i < width; ++i) values[i] *= share;
-  }
-}
-
-// False where an element is NaN or infinite: 0 times either is NaN.
-GPUBENCH_VECTOR_CLONES bool all_finite(Rows<const float> o, std::int64_t rows, std::int64_t width) {
-  float probe = 0.0F;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* values = o[row];
-#pragma omp simd reduction(+ : probe)
-    for (std::int64_t i = 0; i < width; ++i) probe += 0.0F * values[i];
-  }
-  return probe == 0.0F;
+// Divides by the sums; false where an element is NaN or infinite.
+bool normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
+  bool finite = true;
+  for (std::int64_t row = 0; row < rows; ++row)
+    finite = !runs().unscale(o[row], 1.0F / sums[row], width, o[row]) && finite;
+  return finite;
 }
 
 // A thread's scratch arrays.
@@ -187,8 +176,10 @@ class ForwardWork {
     copy_padded<T>({q.data, q.stride}, rows, e.d, {own.q, p_.width()});
     const Block queries{batch, head, first, rows};
     weigh(queries, slot, own, false);
-    if (p_.masks() && !all_finite({own.o.data, own.o.stride}, rows, e.d_v)) weigh(queries, slot, own, true);
-    normalize(own.o, own.sums, rows, p_.value_width());
+    if (!normalize(own.o, own.sums, rows, p_.value_width()) && p_.masks()) {
+      weigh(queries, slot, own, true);
+      (void)normalize(own.o, own.sums, rows, p_.value_width());
+    }
     store_rows({own.o.data, own.o.stride}, rows, e.d_v, o_(batch, head).from(first));
     float* lse = lse_ + batch_and_head * e.s + first;
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);

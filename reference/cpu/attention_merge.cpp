@@ -6,16 +6,11 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/attention.h"
 
 namespace gpubench::cpu {
 namespace {
-
-GPUBENCH_VECTOR_CLONES
-void weigh(const float* a, float of_a, const float* b, float of_b, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] * of_a + b[i] * of_b;
-}
 
 struct Merge {
   int threads = 1;
@@ -45,7 +40,7 @@ struct Merge {
     for (std::int64_t i = 0; i < width; i += block_elements) {
       const std::int64_t size = std::min(block_elements, width - i), at = (token * heads + head) * width + i;
       float* block = o.place(at, y);
-      weigh(o1.read(at, size, a), of_first, o2.read(at, size, b), of_second, size, block);
+      runs().blend(o1.read(at, size, a), of_first, o2.read(at, size, b), of_second, size, block);
       o.commit(at, size, block);
     }
   }

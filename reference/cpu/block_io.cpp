@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "reference/cpu/host.h"
-#include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_avx512.h"
+#include "reference/cpu/runs.h"
+#include "reference/cpu/usable_isa.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -13,25 +13,7 @@
 
 namespace gpubench::cpu {
 
-GPUBENCH_VECTOR_CLONES
-void widen_run(const bf16* from, std::int64_t count, float* to) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = widen(from[i]);
-}
-
-GPUBENCH_VECTOR_CLONES
-void add_run(const float* from, std::int64_t count, float* to) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 namespace {
-
-GPUBENCH_VECTOR_CLONES
-void narrow_clones(const float* from, std::int64_t count, bf16* to) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<bf16>(from[i]);
-}
 
 constexpr std::size_t line_bytes = 64;
 
@@ -45,9 +27,9 @@ constexpr std::int64_t bf16_of_line = 32;
 }  // namespace
 
 void narrow_run(const float* from, std::int64_t count, bf16* to) {
-  const std::int64_t whole = avx512::available_bf16() ? count / bf16_of_line * bf16_of_line : 0;
-  if (whole > 0) avx512::narrow_lines(from, whole / bf16_of_line, to, false);
-  if (whole < count) narrow_clones(from + whole, count - whole, to + whole);
+  const std::int64_t whole = avx512_bf16::available() ? count / bf16_of_line * bf16_of_line : 0;
+  if (whole > 0) avx512_bf16::narrow_lines(from, whole / bf16_of_line, to, false);
+  if (whole < count) runs().narrow(from + whole, count - whole, to + whole);
 }
 
 namespace {
@@ -72,7 +54,7 @@ const float* Source::read(std::int64_t first, std::int64_t count, BlockBuffer& b
 
 const float* Source::gather(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const {
   if (!is_bf16_) return reinterpret_cast<const float*>(data_) + first;
-  widen_run(reinterpret_cast<const bf16*>(data_) + first, count, buffer.values.data());
+  runs().widen(reinterpret_cast<const bf16*>(data_) + first, count, buffer.values.data());
   return buffer.values.data();
 }
 
@@ -112,12 +94,12 @@ void Sink::commit(std::int64_t first, std::int64_t count, const float* block) co
     narrow_run(block, count, to);
     return;
   }
-  if (avx512::available_bf16()) {
+  if (avx512_bf16::available()) {
     const auto head = std::min(count, static_cast<std::int64_t>(bytes_to_line(to) / sizeof(bf16)));
     const std::int64_t lines = (count - head) / bf16_of_line, end = head + lines * bf16_of_line;
-    narrow_clones(block, head, to);
-    avx512::narrow_lines(block + head, lines, to + head, true);
-    narrow_clones(block + end, count - end, to + end);
+    runs().narrow(block, head, to);
+    avx512_bf16::narrow_lines(block + head, lines, to + head, true);
+    runs().narrow(block + end, count - end, to + end);
     return;
   }
   alignas(64) std::array<bf16, block_elements> narrowed;
@@ -126,50 +108,39 @@ void Sink::commit(std::int64_t first, std::int64_t count, const float* block) co
                elements * sizeof(bf16));
 }
 
-// Non-temporal stores by instruction set, chosen once at run time.
-
-namespace {
-
-void triad_elements(const float* b, const float* c, float factor, std::int64_t count, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = b[i] + factor * c[i];
+void stream_store(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const std::size_t head = std::min(bytes, bytes_to_line(to));
+  const std::size_t body = (bytes - head) / line_bytes * line_bytes;
+  std::memcpy(to, from, head);
+  runs().stream(reinterpret_cast<const float*>(from + head), static_cast<std::int64_t>(body / sizeof(float)),
+                reinterpret_cast<float*>(to + head));
+  std::memcpy(to + head + body, from + head + body, bytes - head - body);
 }
 
+void stream_fence() {
 #if defined(__x86_64__)
-
-void copy_lines_sse(std::byte* to, const std::byte* from, std::size_t lines) {
-  for (std::size_t i = 0; i < 4 * lines; ++i, to += 16, from += 16) {
-    _mm_stream_ps(reinterpret_cast<float*>(to), _mm_loadu_ps(reinterpret_cast<const float*>(from)));
-  }
-}
-
-void triad_sse(const float* b, const float* c, float factor, std::int64_t count, float* y) {
-  const __m128 factors = _mm_set1_ps(factor);
-  for (std::int64_t i = 0; i < count; i += 4) {
-    _mm_stream_ps(y + i, _mm_add_ps(_mm_mul_ps(factors, _mm_loadu_ps(c + i)), _mm_loadu_ps(b + i)));
-  }
-}
-
+  _mm_sfence();
 #endif
-
-}  // namespace
-
-#if defined(GPUBENCH_HAS_AVX512_CODE)
-
-GPUBENCH_AVX512 void avx512::copy_lines(std::byte* to, const std::byte* from, std::size_t lines) {
-  for (std::size_t i = 0; i < lines; ++i, to += line_bytes, from += line_bytes) {
-    _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
-  }
 }
 
-GPUBENCH_AVX512 void avx512::triad_lines(const float* b, const float* c, float factor, std::int64_t count, float* y) {
-  const __m512 factors = _mm512_set1_ps(factor);
-  for (std::int64_t i = 0; i < count; i += 16) {
-    _mm512_stream_ps(y + i, _mm512_fmadd_ps(factors, _mm512_loadu_ps(c + i), _mm512_loadu_ps(b + i)));
-  }
+namespace avx512_bf16 {
+
+bool available() {
+  static const bool answer = announced() && own_kernels_usable(own_isa);
+  return answer;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+bool announced() {
+  return __builtin_cpu_supports("avx512bf16") > 0 && __builtin_cpu_supports("avx512vl") > 0 &&
+         __builtin_cpu_supports("avx512dq") > 0;
 }
 
 // The instruction takes subnormal numbers for 0, so that vectors which hold one go the portable way.
-GPUBENCH_AVX512_BF16 void avx512::narrow_lines(const float* from, std::int64_t lines, bf16* to, bool streaming) {
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"))) void narrow_lines(const float* from,
+                                                                                           std::int64_t lines, bf16* to,
+                                                                                           bool streaming) {
   for (std::int64_t i = 0; i < lines; ++i, from += bf16_of_line, to += bf16_of_line) {
     constexpr int subnormal = 0x20;
     const __m512 low = _mm512_loadu_ps(from), high = _mm512_loadu_ps(from + bf16_of_line / 2);
@@ -189,43 +160,11 @@ GPUBENCH_AVX512_BF16 void avx512::narrow_lines(const float* from, std::int64_t l
 
 #else
 
-void avx512::narrow_lines(const float*, std::int64_t, bf16*, bool) {}
-void avx512::copy_lines(std::byte*, const std::byte*, std::size_t) {}
-void avx512::triad_lines(const float*, const float*, float, std::int64_t, float*) {}
+bool announced() { return false; }
+void narrow_lines(const float*, std::int64_t, bf16*, bool) {}
 
 #endif
 
-#if defined(__x86_64__)
-
-void stream_store(std::byte* to, const std::byte* from, std::size_t bytes) {
-  const std::size_t head = std::min(bytes, bytes_to_line(to));
-  const std::size_t lines = (bytes - head) / line_bytes;
-  const std::size_t body = lines * line_bytes;
-  std::memcpy(to, from, head);
-  (avx512::available() ? avx512::copy_lines : copy_lines_sse)(to + head, from + head, lines);
-  std::memcpy(to + head + body, from + head + body, bytes - head - body);
-}
-
-void stream_triad(const float* b, const float* c, float factor, std::int64_t count, float* y) {
-  const auto head = std::min(count, static_cast<std::int64_t>(bytes_to_line(y) / sizeof(float)));
-  const std::int64_t body = (count - head) / 16 * 16;
-  triad_elements(b, c, factor, head, y);
-  (avx512::available() ? avx512::triad_lines : triad_sse)(b + head, c + head, factor, body, y + head);
-  triad_elements(b + head + body, c + head + body, factor, count - head - body, y + head + body);
-}
-
-void stream_fence() { _mm_sfence(); }
-
-#else
-
-void stream_store(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-
-void stream_triad(const float* b, const float* c, float factor, std::int64_t count, float* y) {
-  triad_elements(b, c, factor, count, y);
-}
-
-void stream_fence() {}
-
-#endif
+}  // namespace avx512_bf16
 
 }  // namespace gpubench::cpu

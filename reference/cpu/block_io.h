@@ -50,7 +50,8 @@ struct BlockBuffer {
 class Source {
  public:
   Source() = default;
-  explicit Source(const Tensor& tensor) : data_(tensor.data), is_bf16_(tensor.spec.dtype == DType::bf16) {}
+  explicit Source(const Tensor& tensor) : Source(tensor.data, tensor.spec.dtype) {}
+  Source(const std::byte* data, DType dtype) : data_(data), is_bf16_(dtype == DType::bf16) {}
 
   /// `count` elements from `first`: in place (f32; any count), or in `buffer` (bf16; at most block_elements).
   /// Prefetches what lies 4 KiB ahead.
@@ -72,8 +73,9 @@ class Source {
 class Sink {
  public:
   Sink() = default;
-  Sink(const Tensor& tensor, bool streaming)
-      : data_(tensor.data), is_bf16_(tensor.spec.dtype == DType::bf16), streaming_(streaming) {}
+  Sink(const Tensor& tensor, bool streaming) : Sink(tensor.data, tensor.spec.dtype, streaming) {}
+  Sink(std::byte* data, DType dtype, bool streaming)
+      : data_(data), is_bf16_(dtype == DType::bf16), streaming_(streaming) {}
 
   /// Where to compute the block that starts at `first`: its place in the tensor, or `buffer`.
   [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const;
@@ -91,10 +93,6 @@ class Sink {
   bool streaming_ = false;
 };
 
-/// to[i] = from[i] as f32.
-void widen_run(const bf16* from, std::int64_t count, float* to);
-/// to[i] += from[i].
-void add_run(const float* from, std::int64_t count, float* to);
 /// to[i] = from[i] rounded to bf16.
 void narrow_run(const float* from, std::int64_t count, bf16* to);
 
@@ -109,17 +107,21 @@ void stream_store(std::byte* to, const std::byte* from, std::size_t bytes);
 /// The same, or an ordinary copy.
 void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming);
 
-/// y[i] = b[i] + factor c[i], stored around the caches.
-void stream_triad(const float* b, const float* c, float factor, std::int64_t count, float* y);
+/// narrow_run() by the instructions for it.
+namespace avx512_bf16 {
 
-namespace avx512 {
-/// Whole lines of both, for processors that have AVX-512: what the two functions above run there. `to` and `y` begin a
-/// line; `count` is a multiple of 16.
-void copy_lines(std::byte* to, const std::byte* from, std::size_t lines);
-void triad_lines(const float* b, const float* c, float factor, std::int64_t count, float* y);
-/// What narrow_run() does with `lines` times 32 numbers where available_bf16(); `to` begins a line if `streaming`.
+/// The name that it is barred by.
+inline constexpr const char* own_isa = "avx512_bf16";
+
+/// True when the processor announces the instructions.
+[[nodiscard]] bool announced();
+/// The same, when it was right in a trial (usable_isa.h).
+[[nodiscard]] bool available();
+
+/// Of `lines` times 32 numbers, where available(); `to` begins a line if `streaming`.
 void narrow_lines(const float* from, std::int64_t lines, bf16* to, bool streaming);
-}  // namespace avx512
+
+}  // namespace avx512_bf16
 
 /// Orders the streamed stores of this thread before whatever it does next. Call once before a thread is done.
 void stream_fence();

@@ -103,25 +103,6 @@ void PackPairs(Rows<const bf16> from, std::int64_t k, std::int64_t n, std::uint3
   }
 }
 
-// narrow<bf16>() of all.
-void RoundRows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
-  const Words words;
-  const hn::RebindToSigned<Words> integers;
-  const auto set = [&](std::uint32_t bits) HWY_ATTR { return hn::Set(words, bits); };
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < columns; i += lane_count) {
-      const auto bits = hn::LoadU(words, reinterpret_cast<const std::uint32_t*>(from[row] + i));
-      const auto upper = hn::ShiftRight<16>(bits);
-      const auto tie = hn::And(upper, set(1));
-      const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(tie, set(0x7FFF))));
-      const auto is_nan = hn::And(bits, set(0x7FFFFFFF)) > set(0x7F800000);
-      const auto narrowed = hn::IfThenElse(is_nan, hn::Or(upper, set(0x40)), rounded);
-      hn::StoreU(hn::DemoteTo(Halves(), hn::BitCast(integers, narrowed)), Halves(),
-                 reinterpret_cast<std::uint16_t*>(to[row] + i));
-    }
-  }
-}
-
 // The products of two vectors of b, at `panel`, with an element of a each of `rows` rows.
 template <int rows>
 struct Tile {
@@ -211,7 +192,6 @@ namespace {
 HWY_EXPORT(TransposeWords);
 HWY_EXPORT(TransposePairs);
 HWY_EXPORT(PackPairs);
-HWY_EXPORT(RoundRows);
 HWY_EXPORT(MultiplyF32);
 HWY_EXPORT(MultiplyBf16);
 
@@ -275,7 +255,7 @@ void transpose(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, R
 }
 
 void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
-  HWY_DYNAMIC_DISPATCH(RoundRows)(from, rows, columns, to);
+  for (std::int64_t row = 0; row < rows; ++row) narrow_run(from[row], columns, to[row]);
 }
 
 void multiply(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate) {

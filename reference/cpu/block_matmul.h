@@ -55,7 +55,7 @@ void pack_transposed(Rows<const bf16> from, std::int64_t k, std::int64_t n, bf16
 void transpose(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to);
 void transpose(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
-/// Makes an operand of sums: rounds to bf16. `columns` is a multiple of 32.
+/// Makes an operand of sums: rounds to bf16.
 void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
 /// c = a b, or c += a b: a [m, k], b [k, n] packed, c [m, n].

@@ -17,10 +17,72 @@
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
+#include "reference/cpu/vector_targets.h"
 #include "reference/ops/gemm.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/block_scaled_gemm.cpp"
+#include <hwy/foreach_target.h>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+// Writes blocks of numbers densely: f8, or f4, two to a byte; `value` and `scale` by their codes. Returns whether one
+// of the products is subnormal. The compiler makes vectors of these loops.
+template <class T, bool halves>
+bool expand_blocks(const std::uint8_t* codes, const float* value, const std::uint8_t* scales, const float* scale,
+                   std::int64_t block, std::int64_t blocks, T* to) {
+  std::uint32_t subnormal = 0;
+  const auto put = [&](std::int64_t i, float number) HWY_ATTR {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(number);
+    if constexpr (std::is_same_v<T, bf16>) {
+      to[i].bits = static_cast<std::uint16_t>(bits >> 16U);
+    } else {
+      to[i] = number;
+    }
+    return ((bits & 0x7fffffffU) - 1U) < 0x7fffffU ? 1U : 0U;
+  };
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const float factor = scale[scales[b]];
+    const std::int64_t first = b * block;
+    if (halves) {
+      const std::uint8_t* pairs = codes + first / 2;
+#pragma omp simd reduction(| : subnormal)
+      for (std::int64_t i = 0; i < block / 2; ++i) {
+        subnormal |= put(first + 2 * i, value[pairs[i] & 15U] * factor);
+        subnormal |= put(first + 2 * i + 1, value[pairs[i] >> 4U] * factor);
+      }
+    } else {
+#pragma omp simd reduction(| : subnormal)
+      for (std::int64_t i = 0; i < block; ++i) subnormal |= put(first + i, value[codes[first + i]] * factor);
+    }
+  }
+  return subnormal != 0;
+}
+
+bool ExpandF32(bool halves, const std::uint8_t* codes, const float* value, const std::uint8_t* scales,
+               const float* scale, std::int64_t block, std::int64_t blocks, float* to) {
+  return (halves ? expand_blocks<float, true> : expand_blocks<float, false>)(codes, value, scales, scale, block, blocks,
+                                                                             to);
+}
+bool ExpandBf16(bool halves, const std::uint8_t* codes, const float* value, const std::uint8_t* scales,
+                const float* scale, std::int64_t block, std::int64_t blocks, bf16* to) {
+  return (halves ? expand_blocks<bf16, true> : expand_blocks<bf16, false>)(codes, value, scales, scale, block, blocks,
+                                                                           to);
+}
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
+
+HWY_EXPORT(ExpandF32);
+HWY_EXPORT(ExpandBf16);
 
 /// Numbers by their codes.
 using Table = std::array<float, 256>;
@@ -32,73 +94,28 @@ struct BlockScaled {
   Table value{}, scale{};
   const std::uint8_t* values = nullptr;
   const std::uint8_t* scales = nullptr;
-};
 
-/// Writes rows [begin, end), densely, as T. Returns whether one of the numbers is subnormal.
-template <class T, bool halves>
-[[gnu::always_inline]] inline bool expand_rows(const BlockScaled& from, std::int64_t begin, std::int64_t end, T* to) {
-  std::uint32_t subnormal = 0;
-  const auto put = [&](std::int64_t i, float number) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(number);
-    if constexpr (std::is_same_v<T, bf16>) {
-      to[i].bits = static_cast<std::uint16_t>(bits >> 16U);
-    } else {
-      to[i] = number;
-    }
-    return ((bits & 0x7fffffffU) - 1U) < 0x7fffffU ? 1U : 0U;
-  };
-  const std::int64_t blocks = from.k / from.block;
-  for (std::int64_t b = begin * blocks; b < end * blocks; ++b) {
-    const float scale = from.scale[from.scales[b]];
-    const std::int64_t first = b * from.block;
-    if (halves) {
-      const std::uint8_t* pairs = from.values + first / 2;
-#pragma omp simd reduction(| : subnormal)
-      for (std::int64_t i = 0; i < from.block / 2; ++i) {
-        subnormal |= put(first + 2 * i, from.value[pairs[i] & 15U] * scale);
-        subnormal |= put(first + 2 * i + 1, from.value[pairs[i] >> 4U] * scale);
-      }
-    } else {
-      const std::uint8_t* codes = from.values + first;
-#pragma omp simd reduction(| : subnormal)
-      for (std::int64_t i = 0; i < from.block; ++i) subnormal |= put(first + i, from.value[codes[i]] * scale);
-    }
+  /// Writes rows [begin, end), densely. Returns whether one of the numbers is subnormal.
+  template <class T>
+  bool expand_rows(std::int64_t begin, std::int64_t end, T* to) const {
+    const std::uint8_t* codes = values + begin * k / (halves ? 2 : 1);
+    const std::int64_t blocks = k / block;
+    const auto expand = [&](auto* by) {
+      return by(halves, codes, value.data(), scales + begin * blocks, scale.data(), block, (end - begin) * blocks,
+                to + begin * k);
+    };
+    if constexpr (std::is_same_v<T, bf16>) return expand(HWY_DYNAMIC_DISPATCH(ExpandBf16));
+    if constexpr (std::is_same_v<T, float>) return expand(HWY_DYNAMIC_DISPATCH(ExpandF32));
   }
-  return subnormal != 0;
-}
-
-GPUBENCH_VECTOR_CLONES
-bool expand_f8(const BlockScaled& from, std::int64_t begin, std::int64_t end, float* to) {
-  return expand_rows<float, false>(from, begin, end, to);
-}
-GPUBENCH_VECTOR_CLONES
-bool expand_f8(const BlockScaled& from, std::int64_t begin, std::int64_t end, bf16* to) {
-  return expand_rows<bf16, false>(from, begin, end, to);
-}
-GPUBENCH_VECTOR_CLONES
-bool expand_f4(const BlockScaled& from, std::int64_t begin, std::int64_t end, float* to) {
-  return expand_rows<float, true>(from, begin, end, to);
-}
-GPUBENCH_VECTOR_CLONES
-bool expand_f4(const BlockScaled& from, std::int64_t begin, std::int64_t end, bf16* to) {
-  return expand_rows<bf16, true>(from, begin, end, to);
-}
+};
 
 template <class T>
 bool expand(int threads, const BlockScaled& from, std::byte* to) {
   std::atomic<bool> subnormal = false;
   parallel_chunks(threads, from.rows, row_grain(from.k), [&](std::int64_t begin, std::int64_t end) {
-    T* dense = reinterpret_cast<T*>(to);
-    const bool found = from.halves ? expand_f4(from, begin, end, dense) : expand_f8(from, begin, end, dense);
-    if (found) subnormal = true;
+    if (from.expand_rows(begin, end, reinterpret_cast<T*>(to))) subnormal = true;
   });
   return subnormal;
-}
-
-GPUBENCH_VECTOR_CLONES
-void scale_run(const float* sums, float factor, std::int64_t count, float* to) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = factor * sums[i];
 }
 
 struct BlockScaledWork {
@@ -129,8 +146,8 @@ struct BlockScaledWork {
         for (std::int64_t column = 0; column < n; column += block_elements) {
           const std::int64_t count = std::min(block_elements, n - column), first = row * n + column;
           float* to = c.place(first, staged);
-          scale_run(sums + first, factor, count, to);
-          if (bias) add_run(bias->read(column, count, added), count, to);
+          runs().scale(sums + first, factor, count, to);
+          if (bias) runs().add(bias->read(column, count, added), count, to);
           c.commit(first, count, to);
         }
       }
@@ -225,3 +242,4 @@ Plan plan_block_scaled_gemm(const OpCall& call, std::span<const TensorSpec> tens
 }
 
 }  // namespace gpubench::cpu
+#endif

@@ -8,17 +8,12 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
 
 constexpr std::size_t group_rows = 4;
-
-GPUBENCH_VECTOR_CLONES
-void add_four_rows(const float* a, const float* b, const float* c, const float* d, std::int64_t count, float* sum) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] += (a[i] + b[i]) + (c[i] + d[i]);
-}
 
 struct Sum {
   int threads = 1;
@@ -55,7 +50,7 @@ struct Sum {
     for (; row < rows.end; ++row) {
       for (std::int64_t i = 0; i < view.columns; i += block_elements) {
         const std::int64_t size = std::min(block_elements, view.columns - i);
-        add_run(x.read(row * view.stride + i, size, buffer), size, sum + i);
+        runs().add(x.read(row * view.stride + i, size, buffer), size, sum + i);
       }
     }
   }
@@ -68,7 +63,7 @@ struct Sum {
       for (std::size_t k = 0; k < group_rows; ++k) {
         blocks[k] = x.read((row + static_cast<std::int64_t>(k)) * view.stride + i, size, buffers[k]);
       }
-      add_four_rows(blocks[0], blocks[1], blocks[2], blocks[3], size, sum + i);
+      runs().add_four(blocks[0], blocks[1], blocks[2], blocks[3], size, sum + i);
     }
   }
 
@@ -81,7 +76,7 @@ struct Sum {
       float* block = y.place(to, buffer);
       std::copy_n(partial_of(0) + i, size, block);
       for (int part = 1; part < (sums.rows > 1 ? 1 : parts_of_one()); ++part)
-        add_run(partial_of(part) + i, size, block);
+        runs().add(partial_of(part) + i, size, block);
       y.commit(to, size, block);
     }
   }

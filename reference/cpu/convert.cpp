@@ -4,6 +4,7 @@
 #include <array>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/runs.h"
 #include "reference/cpu/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -116,7 +117,7 @@ bool narrows_from_f32(DType type) { return type == DType::f16 || type == DType::
 
 void widen_elements(DType type, const std::byte* from, std::int64_t count, float* to) {
   switch (type) {
-    case DType::bf16: return widen_run(reinterpret_cast<const bf16*>(from), count, to);
+    case DType::bf16: return runs().widen(reinterpret_cast<const bf16*>(from), count, to);
     case DType::f16: return HWY_DYNAMIC_DISPATCH(WidenHalves)(reinterpret_cast<const std::uint16_t*>(from), count, to);
     default: return widen_bytes(type, from, count, to);
   }

@@ -18,6 +18,7 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/token_exchange.h"
 
@@ -34,34 +35,6 @@ namespace {
 /// Large enough to be worth a thread, and whole cache lines of every type.
 constexpr std::int64_t copy_grain_bytes = 64 << 10;
 constexpr std::int64_t reduce_grain = 16 << 10;
-
-GPUBENCH_VECTOR_CLONES
-void maximum_run(const float* x, std::int64_t count, float* largest) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    largest[i] = x[i] > largest[i] || x[i] != x[i] ? x[i] : largest[i];  // NaN spreads
-  }
-}
-
-GPUBENCH_VECTOR_CLONES
-void divide_run(float divisor, std::int64_t count, float* values) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) values[i] /= divisor;
-}
-
-/// sum = a + b
-GPUBENCH_VECTOR_CLONES
-void sum_of_two(const float* a, const float* b, std::int64_t count, float* sum) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
-}
-
-/// sum = (sum + a) + b
-GPUBENCH_VECTOR_CLONES
-void add_two(const float* a, const float* b, std::int64_t count, float* sum) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = (sum[i] + a[i]) + b[i];
-}
 
 /// A block of partial results in the type that a reduction computes in.
 template <class T>
@@ -98,13 +71,13 @@ void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t co
   std::size_t peer = 0;
   if (task.reduction == Reduction::maximum || peers == 1) {
     std::memcpy(sum.data(), read(peer++), static_cast<std::size_t>(count) * sizeof(float));
-    for (; peer < peers; ++peer) maximum_run(read(peer), count, sum.data());
+    for (; peer < peers; ++peer) runs().keep_larger(read(peer), count, sum.data());
   } else {
-    for (; peer + 1 < peers; peer += 2)
-      (peer == 0 ? sum_of_two : add_two)(read(peer), read(peer + 1), count, sum.data());
-    if (peer < peers) add_run(read(peer), count, sum.data());
+    runs().blend(read(0), 1.0F, read(1), 1.0F, count, sum.data());
+    for (peer = 2; peer + 1 < peers; peer += 2) runs().add_two(read(peer), read(peer + 1), count, sum.data());
+    if (peer < peers) runs().add(read(peer), count, sum.data());
   }
-  if (task.reduction == Reduction::average) divide_run(static_cast<float>(task.from.size()), count, sum.data());
+  if (task.reduction == Reduction::average) runs().divide(static_cast<float>(task.from.size()), count, sum.data());
 }
 
 // One block of at most block_elements, rounded once, to every target the same bits.

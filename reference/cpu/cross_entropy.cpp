@@ -9,20 +9,12 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/softmax.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/cross_entropy.h"
 
 namespace gpubench::cpu {
 namespace {
-
-/// What smoothed labels take off every gradient of a row.
-GPUBENCH_VECTOR_CLONES
-void subtract_from_block(float base, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] -= base;
-}
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -91,7 +83,7 @@ struct LossForward {
     float largest = -std::numeric_limits<float>::infinity();
     for (std::int64_t i = 0; i < view.columns; i += step()) {
       const std::int64_t size = std::min(step(), view.columns - i);
-      largest = std::max(largest, max_block(logits.read(row * view.stride + i, size, buffer), size));
+      largest = std::max(largest, runs().largest(logits.read(row * view.stride + i, size, buffer), size));
     }
     return largest;
   }
@@ -103,7 +95,7 @@ struct LossForward {
     double sum = 0.0;
     for (std::int64_t i = 0; i < view.columns; i += step()) {
       const std::int64_t size = std::min(step(), view.columns - i);
-      sum += static_cast<double>(sum_block(logits.read(row * view.stride + i, size, buffer), size));
+      sum += static_cast<double>(runs().sum(logits.read(row * view.stride + i, size, buffer), size, nullptr));
     }
     return sum;
   }
@@ -114,7 +106,7 @@ struct LossForward {
     double sum = 0.0;
     for (std::int64_t i = 0; i < view.columns; i += step()) {
       const std::int64_t size = std::min(step(), view.columns - i);
-      sum += static_cast<double>(sum_exp_block(logits.read(row * view.stride + i, size, buffer), largest, size));
+      sum += static_cast<double>(runs().exp(logits.read(row * view.stride + i, size, buffer), largest, size, nullptr));
     }
     store_row(row, static_cast<double>(largest) + std::log(sum));
   }
@@ -179,9 +171,9 @@ struct LossBackward {
     for (std::int64_t i = 0; i < logits_view.columns; i += step) {
       const std::int64_t size = std::min(step, logits_view.columns - i);
       float* block = dlogits.place(to + i, y_buffer);
-      softmax_block(logits.read(from + i, size, x_buffer), lse[row],
-                    static_cast<float>(gradient.slope * gradient.scale), size, block);
-      if (gradient.base != 0.0) subtract_from_block(static_cast<float>(gradient.base), size, block);
+      runs().softmax(logits.read(from + i, size, x_buffer), lse[row],
+                     static_cast<float>(gradient.slope * gradient.scale), size, block);
+      if (gradient.base != 0.0) runs().add_constant(-static_cast<float>(gradient.base), size, block);
       if (label >= i && label < i + size) block[label - i] = gradient.at_label(label_p);
       dlogits.commit(to + i, size, block);
     }
@@ -217,7 +209,7 @@ struct LossForwardBackward {
     double sum = 0.0;
     for (std::int64_t i = 0; i < columns; i += read_step) {
       const std::int64_t size = std::min(read_step, columns - i);
-      sum += static_cast<double>(exp_block(forward.logits.read(from + i, size, buffer), largest, size, e + i));
+      sum += static_cast<double>(runs().exp(forward.logits.read(from + i, size, buffer), largest, size, e + i));
     }
     const std::int64_t label = forward.labels[row];
     const double lse = static_cast<double>(largest) + std::log(sum);
@@ -229,8 +221,8 @@ struct LossForwardBackward {
     for (std::int64_t i = 0; i < columns; i += write_step) {
       const std::int64_t size = std::min(write_step, columns - i);
       float* block = dlogits.place(to + i, buffer);
-      multiply_block(e + i, factor, size, block);
-      if (gradient.base != 0.0) subtract_from_block(static_cast<float>(gradient.base), size, block);
+      runs().scale(e + i, factor, size, block);
+      if (gradient.base != 0.0) runs().add_constant(-static_cast<float>(gradient.base), size, block);
       if (label >= i && label < i + size) block[label - i] = gradient.at_label(static_cast<double>(e[label]) / sum);
       dlogits.commit(to + i, size, block);
     }

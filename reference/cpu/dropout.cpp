@@ -4,88 +4,83 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_avx512.h"
+#include "reference/cpu/vector_targets.h"
 
-namespace gpubench::cpu {
-namespace {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/dropout.cpp"
+#include <hwy/foreach_target.h>
 
+#include "reference/cpu/vector_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+using Counters = hn::Repartition<std::uint64_t, Floats>;
+constexpr std::int64_t groups_of_vector = hn::MaxLanes(Counters());
 constexpr std::int64_t words_of_group = 4;
-// Of a block that begins within a group: one group more.
-constexpr std::int64_t most_groups = block_elements / words_of_group + 1;
 
-/// Philox4x32-10 (Salmon et al., SC 2011): words[4 g .. 4 g + 4) are those of counter (first + g, offset).
-GPUBENCH_VECTOR_CLONES void draw(const std::int32_t* seed, const std::int32_t* offset, std::uint64_t first,
-                                 std::int64_t groups, std::uint32_t* words) {
-  const auto seed_0 = static_cast<std::uint32_t>(seed[0]), seed_1 = static_cast<std::uint32_t>(seed[1]);
-  const auto offset_0 = static_cast<std::uint32_t>(offset[0]), offset_1 = static_cast<std::uint32_t>(offset[1]);
-#pragma omp simd
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const std::uint64_t group = first + static_cast<std::uint64_t>(g);
-    auto c0 = static_cast<std::uint32_t>(group), c1 = static_cast<std::uint32_t>(group >> 32U);
-    std::uint32_t c2 = offset_0, c3 = offset_1, k0 = seed_0, k1 = seed_1;
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t left = std::uint64_t{0xD2511F53U} * c0, right = std::uint64_t{0xCD9E8D57U} * c2;
-      c0 = static_cast<std::uint32_t>(right >> 32U) ^ c1 ^ k0;
-      c1 = static_cast<std::uint32_t>(right);
-      c2 = static_cast<std::uint32_t>(left >> 32U) ^ c3 ^ k1;
-      c3 = static_cast<std::uint32_t>(left);
-      k0 += 0x9E3779B9U;
-      k1 += 0xBB67AE85U;
-    }
-    std::uint32_t* to = words + words_of_group * g;
-    to[0] = c0;
-    to[1] = c1;
-    to[2] = c2;
-    to[3] = c3;
-  }
-}
-
-GPUBENCH_VECTOR_CLONES void drop(const float* x, const std::uint32_t* words, std::uint32_t least, float factor,
-                                 std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = words[i] < least ? 0.0F : factor * x[i];
-}
-
-#if defined(GPUBENCH_HAS_AVX512_CODE)
-
-/// The same for a multiple of 8 groups. A word is the lower half of 64 bits, of which the multiplication reads no
-/// more; loops of the compiler multiply whole ones, at half the speed.
-GPUBENCH_AVX512 void draw_eights(const std::int32_t* seed, const std::int32_t* offset, std::uint64_t first,
-                                 std::int64_t groups, std::uint32_t* words) {
-  const __m512i multiply_0 = _mm512_set1_epi64(0xD2511F53), multiply_2 = _mm512_set1_epi64(0xCD9E8D57);
-  const __m512i even = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), odd = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-  __m512i group =
-      _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(first)), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
-  for (std::int64_t g = 0; g < groups; g += 8, group = _mm512_add_epi64(group, _mm512_set1_epi64(8))) {
-    __m512i c0 = group, c1 = _mm512_srli_epi64(group, 32);
-    __m512i c2 = _mm512_set1_epi64(offset[0]), c3 = _mm512_set1_epi64(offset[1]);
+// Philox4x32-10 (Salmon et al., SC 2011): words[4 g .. 4 g + 4) are those of counter (first + g, offset), g < groups,
+// rounded up to whole vectors; 32 bits each, kept in floats. A word is the lower half of 64 bits, of which the
+// multiplication reads no more.
+void Draw(const std::int32_t* seed, const std::int32_t* offset, std::uint64_t first, std::int64_t groups,
+          float* words) {
+  const Counters counters;
+  const auto set = [](std::uint64_t value) HWY_ATTR { return hn::Set(Counters(), value); };
+  const auto product = [](auto a, auto b)
+                           HWY_ATTR { return hn::MulEven(hn::BitCast(Words(), a), hn::BitCast(Words(), b)); };
+  const auto multiply_0 = set(0xD2511F53), multiply_2 = set(0xCD9E8D57);
+  auto group = hn::Iota(counters, first);
+  for (std::int64_t g = 0; g < groups; g += groups_of_vector) {
+    auto c0 = group, c1 = hn::ShiftRight<32>(group);
+    auto c2 = set(static_cast<std::uint32_t>(offset[0])), c3 = set(static_cast<std::uint32_t>(offset[1]));
     auto k0 = static_cast<std::uint32_t>(seed[0]), k1 = static_cast<std::uint32_t>(seed[1]);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
-      const __m512i left = _mm512_mul_epu32(c0, multiply_0), right = _mm512_mul_epu32(c2, multiply_2);
-      constexpr int xor_of_three = 0x96;
-      c0 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(right, 32), c1, _mm512_set1_epi64(k0), xor_of_three);
+      const auto left = product(c0, multiply_0), right = product(c2, multiply_2);
+      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(right), c1), set(k0));
       c1 = right;
-      c2 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(left, 32), c3, _mm512_set1_epi64(k1), xor_of_three);
+      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(left), c3), set(k1));
       c3 = left;
       k0 += 0x9E3779B9U;
       k1 += 0xBB67AE85U;
     }
-    constexpr __mmask16 upper = 0xAAAA;
-    const __m512i c01 = _mm512_mask_blend_epi32(upper, c0, _mm512_slli_epi64(c1, 32));
-    const __m512i c23 = _mm512_mask_blend_epi32(upper, c2, _mm512_slli_epi64(c3, 32));
-    std::uint32_t* to = words + words_of_group * g;
-    _mm512_storeu_si512(to, _mm512_permutex2var_epi64(c01, even, c23));
-    _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi64(c01, odd, c23));
+    const auto pair = [&](auto low, auto high) HWY_ATTR {
+      return hn::BitCast(counters,
+                         hn::OddEven(hn::BitCast(Words(), hn::ShiftLeft<32>(high)), hn::BitCast(Words(), low)));
+    };
+    alignas(64) std::uint64_t pairs[2 * groups_of_vector];
+    hn::StoreInterleaved2(pair(c0, c1), pair(c2, c3), counters, pairs);
+    std::memcpy(words + words_of_group * g, pairs, sizeof pairs);
+    group = hn::Add(group, set(static_cast<std::uint64_t>(groups_of_vector)));
   }
 }
 
-#endif
+void Drop(const float* x, const float* words, std::uint32_t least, float factor, std::int64_t count, float* y) {
+  const auto drop = [=](V of, V word) HWY_ATTR {
+    const auto dropped = hn::BitCast(Words(), word) < hn::Set(Words(), least);
+    return hn::IfThenZeroElse(hn::RebindMask(Floats(), dropped), hn::Mul(all(factor), of));
+  };
+  map(y, count, drop, x, words);
+}
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gpubench::cpu {
+namespace {
+
+HWY_EXPORT(Draw);
+HWY_EXPORT(Drop);
+
+constexpr std::int64_t words_of_group = 4;
+// Of a block that begins within a group, one group more; whole vectors.
+constexpr std::int64_t most_groups = (block_elements / words_of_group + 1 + 7) / 8 * 8;
 
 struct DropoutWork {
   Source x;
@@ -111,22 +106,14 @@ struct DropoutWork {
   // Elements [index, index + count), which are of one row.
   void run_block(std::int64_t index, std::int64_t row, std::int64_t column, std::int64_t count) const {
     BlockBuffer x_buffer, y_buffer;
-    std::array<std::uint32_t, static_cast<std::size_t>(most_groups * words_of_group)> words;
+    std::array<float, static_cast<std::size_t>(most_groups * words_of_group)> words;
     const std::int64_t group = index / words_of_group, within = index % words_of_group;
     const std::int64_t groups = (within + count + words_of_group - 1) / words_of_group;
-    std::int64_t eights = 0;
-#if defined(GPUBENCH_HAS_AVX512_CODE)
-    if (avx512::available()) {
-      eights = groups / 8 * 8;
-      draw_eights(seed, offset, static_cast<std::uint64_t>(group), eights, words.data());
-    }
-#endif
-    draw(seed, offset, static_cast<std::uint64_t>(group + eights), groups - eights,
-         words.data() + words_of_group * eights);
+    HWY_DYNAMIC_DISPATCH(Draw)(seed, offset, static_cast<std::uint64_t>(group), groups, words.data());
     const std::int64_t to = row * y_rows.stride + column;
     const float* from = x.read(row * x_rows.stride + column, count, x_buffer);
     float* block = y.place(to, y_buffer);
-    drop(from, words.data() + within, least, factor, count, block);
+    HWY_DYNAMIC_DISPATCH(Drop)(from, words.data() + within, least, factor, count, block);
     y.commit(to, count, block);
   }
 };
@@ -162,3 +149,4 @@ Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const
 }
 
 }  // namespace gpubench::cpu
+#endif

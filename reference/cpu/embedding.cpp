@@ -11,6 +11,7 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/embedding.h"
 
 namespace gpubench::cpu {
@@ -96,7 +97,7 @@ struct ScatterAdd {
       if (begin == end) std::fill_n(sum, size, 0.0F);
       for (std::int32_t k = begin; k < end; ++k) {
         const float* from = dy.gather(order[k] * dy_view.stride + i, size, dy_buffer);
-        k == begin ? void(std::copy_n(from, size, sum)) : add_run(from, size, sum);
+        k == begin ? void(std::copy_n(from, size, sum)) : runs().add(from, size, sum);
       }
       // The first of the next row's.
       if (end < ends[table_view.rows - 1]) dy.prefetch(order[end] * dy_view.stride + i, size);

@@ -14,9 +14,9 @@
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_math.h"
+#include "reference/cpu/pointwise.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/pointwise.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -25,130 +25,71 @@ namespace {
 //
 // Both start from f32 sums, so that the activation is taken of the unrounded pre-activation and rounded once.
 
-/// Rows of a [batch, m, n] tensor with its last axis dense; strides in elements.
+/// Rows of a [batch, m, n] tensor of f32 or bf16 with its last axis dense; strides in elements.
 struct MatrixRows {
   std::byte* data = nullptr;
-  DType dtype = DType::f32;  ///< f32 or bf16
+  DType dtype = DType::f32;
   std::int64_t batch_stride = 0;
   std::int64_t row_stride = 0;
-};
 
-struct GeluEpilogue {
-  std::int64_t batch = 1, m = 0, n = 0;
-  GeluForm form = GeluForm::tanh;
-  float beta = 0.0F;  ///< forward: z = sums + beta c
-  MatrixRows sums;    ///< f32; may be `pre` itself
-  MatrixRows pre;     ///< forward: z is stored here; gradient: read from here
-  MatrixRows c;
+  [[nodiscard]] Source source() const { return Source(data, dtype); }
+  [[nodiscard]] Sink sink() const { return Sink(data, dtype, false); }
+  /// Of row `row` of all batches, of m rows each.
+  [[nodiscard]] std::int64_t first_of(std::int64_t row, std::int64_t m) const {
+    return row / m * batch_stride + row % m * row_stride;
+  }
 };
 
 // What is worth a thread: about as long as waking it takes.
 constexpr std::int64_t elements_per_grain = 4096;
 
-template <class T>
-T* row_of(const MatrixRows& rows, std::int64_t m, std::int64_t row) {
-  return reinterpret_cast<T*>(rows.data) + row / m * rows.batch_stride + row % m * rows.row_stride;
-}
+struct GeluEpilogue {
+  std::int64_t batch = 1, m = 0, n = 0;
+  bool is_gradient = false;  ///< c = sums gelu'(pre), else pre = z, c = gelu(z)
+  PointwiseKernel gelu;
+  float beta = 0.0F;  ///< z = sums + beta c
+  MatrixRows sums;    ///< f32; may be `pre`, of a gradient `c`
+  MatrixRows pre;
+  MatrixRows c;
 
-// `sums` may alias `pre`, and c is read before it is written: so no __restrict, but an assertion that iterations are
-// independent, which aliasing element by element keeps.
-template <class T, GeluForm form>
-[[gnu::always_inline]] inline void forward_rows(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t row = begin; row < end; ++row) {
-    const float* sums = row_of<float>(e.sums, e.m, row);
-    T* pre = row_of<T>(e.pre, e.m, row);
-    T* c = row_of<T>(e.c, e.m, row);
-    const float beta = e.beta;
-    const std::int64_t n = e.n;
+  void run(int threads) const {
+    const std::int64_t grain = std::max<std::int64_t>(1, elements_per_grain / std::max<std::int64_t>(n, 1));
+    parallel_chunks(threads, batch * m, grain, [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (std::int64_t column = 0; column < n; column += block_elements) {
+          const std::int64_t count = std::min(block_elements, n - column);
+          is_gradient ? multiply_by_gradient(row, column, count) : activate(row, column, count);
+        }
+      }
+    });
+  }
+
+  void activate(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    BlockBuffer of_pre, of_c, before;
+    const std::int64_t pre_first = pre.first_of(row, m) + column, c_first = c.first_of(row, m) + column;
+    const float* sum = reinterpret_cast<const float*>(sums.data) + sums.first_of(row, m) + column;
+    float* z = pre.sink().place(pre_first, of_pre);
     if (beta != 0.0F) {
-#pragma GCC ivdep
-      for (std::int64_t j = 0; j < n; ++j) {
-        const float z = sums[j] + beta * widen(c[j]);
-        pre[j] = narrow<T>(z);
-        c[j] = narrow<T>(form == GeluForm::tanh ? vector_gelu_tanh(z) : vector_gelu_erf(z));
-      }
-    } else {
-#pragma GCC ivdep
-      for (std::int64_t j = 0; j < n; ++j) {
-        const float z = sums[j];
-        pre[j] = narrow<T>(z);
-        c[j] = narrow<T>(form == GeluForm::tanh ? vector_gelu_tanh(z) : vector_gelu_erf(z));
-      }
+      runs().blend(sum, 1.0F, c.source().gather(c_first, count, before), beta, count, z);
+    } else if (z != sum) {
+      std::copy_n(sum, count, z);
     }
+    float* y = c.sink().place(c_first, of_c);
+    gelu.block(&z, 0.0F, count, &y);
+    pre.sink().commit(pre_first, count, z);
+    c.sink().commit(c_first, count, y);
   }
-}
 
-template <class P, class T, GeluForm form>
-[[gnu::always_inline]] inline void gradient_rows(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t row = begin; row < end; ++row) {
-    const float* sums = row_of<float>(e.sums, e.m, row);
-    const P* pre = row_of<P>(e.pre, e.m, row);
-    T* c = row_of<T>(e.c, e.m, row);
-    const std::int64_t n = e.n;
-#pragma GCC ivdep
-    for (std::int64_t j = 0; j < n; ++j) {
-      const float x = widen(pre[j]);
-      c[j] = narrow<T>(sums[j] *
-                       (form == GeluForm::tanh ? vector_gelu_tanh_derivative(x) : vector_gelu_erf_derivative(x)));
-    }
+  void multiply_by_gradient(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    BlockBuffer of_pre, of_c;
+    const std::int64_t c_first = c.first_of(row, m) + column;
+    const float* x[] = {pre.source().gather(pre.first_of(row, m) + column, count, of_pre),
+                        reinterpret_cast<const float*>(sums.data) + sums.first_of(row, m) + column};
+    float* y = c.sink().place(c_first, of_c);
+    gelu.block(x, 0.0F, count, &y);
+    c.sink().commit(c_first, count, y);
   }
-}
-
-GPUBENCH_VECTOR_CLONES void forward_tanh_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  forward_rows<float, GeluForm::tanh>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void forward_erf_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  forward_rows<float, GeluForm::erf>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void forward_tanh_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  forward_rows<bf16, GeluForm::tanh>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void forward_erf_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  forward_rows<bf16, GeluForm::erf>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void gradient_tanh_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  e.pre.dtype == DType::f32 ? gradient_rows<float, float, GeluForm::tanh>(e, begin, end)
-                            : gradient_rows<bf16, float, GeluForm::tanh>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void gradient_erf_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  e.pre.dtype == DType::f32 ? gradient_rows<float, float, GeluForm::erf>(e, begin, end)
-                            : gradient_rows<bf16, float, GeluForm::erf>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void gradient_tanh_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  e.pre.dtype == DType::f32 ? gradient_rows<float, bf16, GeluForm::tanh>(e, begin, end)
-                            : gradient_rows<bf16, bf16, GeluForm::tanh>(e, begin, end);
-}
-GPUBENCH_VECTOR_CLONES void gradient_erf_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
-  e.pre.dtype == DType::f32 ? gradient_rows<float, bf16, GeluForm::erf>(e, begin, end)
-                            : gradient_rows<bf16, bf16, GeluForm::erf>(e, begin, end);
-}
-
-template <class Rows>
-void over_rows(int threads, const GeluEpilogue& e, Rows* rows) {
-  const std::int64_t grain = std::max<std::int64_t>(1, elements_per_grain / std::max<std::int64_t>(e.n, 1));
-  parallel_chunks(threads, e.batch * e.m, grain,
-                  [&e, rows](std::int64_t begin, std::int64_t end) { rows(e, begin, end); });
-}
-
-/// pre = z, c = gelu(z).
-void run_gelu_epilogue(int threads, const GeluEpilogue& e) {
-  const bool tanh = e.form == GeluForm::tanh;
-  if (e.c.dtype == DType::f32) {
-    over_rows(threads, e, tanh ? forward_tanh_f32 : forward_erf_f32);
-  } else {
-    over_rows(threads, e, tanh ? forward_tanh_bf16 : forward_erf_bf16);
-  }
-}
-
-/// c = sums gelu'(pre). `sums` may be `c` itself.
-void run_gelu_gradient_epilogue(int threads, const GeluEpilogue& e) {
-  const bool tanh = e.form == GeluForm::tanh;
-  if (e.c.dtype == DType::f32) {
-    over_rows(threads, e, tanh ? gradient_tanh_f32 : gradient_erf_f32);
-  } else {
-    over_rows(threads, e, tanh ? gradient_tanh_bf16 : gradient_erf_bf16);
-  }
-}
+};
 
 MemoryShape matrix(const OpCall& call, const TensorSpec& tensor, bool transpose) {
   const bool batched = tensor.shape.rank() == 3;
@@ -250,7 +191,8 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
   epilogue.batch = batched ? c.shape[0] : 1;
   epilogue.m = c.shape[-2];
   epilogue.n = c.shape[-1];
-  epilogue.form = attributes.gelu_form;
+  epilogue.is_gradient = gradient;
+  epilogue.gelu = pointwise_kernel(gradient ? gelu_backward_kind : gelu_forward_kind, attributes.gelu_form);
   epilogue.beta = static_cast<float>(attributes.beta);
   epilogue.sums = matrix_rows(sums_spec, nullptr);
   epilogue.pre = matrix_rows(pre, nullptr);
@@ -265,9 +207,9 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
     placed.c.data = at["c"].data;
     std::vector<std::byte*> operands{at["a"].data, at["b"].data, placed.sums.data};
     at.each({"bias", "scale_a", "scale_b"}, [&](const Tensor& tensor) { operands.push_back(tensor.data); });
-    return [matmul = work.bind(operands, workspace.data + sums_bytes), placed, threads, gradient] {
+    return [matmul = work.bind(operands, workspace.data + sums_bytes), placed, threads] {
       matmul();
-      gradient ? run_gelu_gradient_epilogue(threads, placed) : run_gelu_epilogue(threads, placed);
+      placed.run(threads);
     };
   };
   return {request, [bind, sums_bytes](const OneDnnWork& work) {

@@ -19,7 +19,6 @@
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/own_kernel_proof.h"
 #include "reference/cpu/usable_isa.h"
-#include "reference/cpu/vector_avx512.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -190,7 +189,7 @@ using Stage = IsaProof::Stage;
 /// A trial that takes longer hangs; normally it takes milliseconds.
 constexpr unsigned patience_s = 60;
 
-// The child writes, one line each: "clones", "own <isa>", "isa <isa>", "onednn <product>", "right", "fault <how>",
+// The child writes, one line each: "baseline", "own <isa>", "isa <isa>", "onednn <product>", "right", "fault <how>",
 // "passed". The last line is what it was doing when it died.
 void report(int pipe, const std::string& line) {
   const std::string text = line + "\n";
@@ -206,11 +205,13 @@ bool try_everything(const IsaLimit& limit, int pipe) {
     report(pipe, right ? "right" : wrong);
     return right;
   };
-  keep_below_avx512(true);  // whose kernels are tried below, and may be barred
-  if (!comes_right("clones", vector_clones_hold)) return false;
-  keep_below_avx512(limit.barred.contains(avx512::own_isa));
+  limit_vector_kernels({"avx2"});
+  if (!comes_right("baseline", vector_kernels_hold)) return false;
   for (const OwnKernels& kernels : own_kernels()) {
     if (!kernels.announced() || limit.barred.contains(kernels.isa)) continue;
+    std::set<std::string> barred = limit.barred;
+    if (kernels.isa == "avx2") barred.insert("avx512");
+    limit_vector_kernels(barred);
     if (!comes_right("own " + kernels.isa, kernels.hold)) return false;
   }
   report(pipe, "onednn its start");
@@ -282,7 +283,7 @@ IsaProof read_proof(const std::string& text) {
     } else if (word == "passed") {
       proof.stage = Stage::passed;
     } else {
-      proof.stage = word == "clones" ? Stage::clones : word == "own" ? Stage::own : Stage::onednn;
+      proof.stage = word == "baseline" ? Stage::baseline : word == "own" ? Stage::own : Stage::onednn;
       proof.step = rest;
       proof.tried.push_back(line);
     }

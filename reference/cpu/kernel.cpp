@@ -1,6 +1,7 @@
 #include "reference/cpu/kernel.h"
 
 #include <fmt/core.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -32,16 +33,11 @@ namespace gpubench::cpu {
 namespace {
 
 const char* vector_units() {
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && \
-    !defined(GPUBENCH_SANITIZED)
-  // What the loader checks for the clones.
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-    return "avx512";
-  }
-  return __builtin_cpu_supports("avx2") ? "avx2" : "x86_64";
-#else
-  return "generic";
-#endif
+  const std::int64_t targets = hwy::SupportedTargets();
+  if ((targets & HWY_AVX3) != 0) return "avx512";
+  if ((targets & HWY_AVX2) != 0) return "avx2";
+  if ((targets & HWY_SSE4) != 0) return "sse4";
+  return (targets & HWY_NEON) != 0 ? "neon" : "generic";
 }
 
 }  // namespace

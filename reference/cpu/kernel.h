@@ -5,8 +5,8 @@
 //    and numbers, and the member that each operand is bound to.
 // 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
 //    binds in another way returns plan_of(name, workspace bytes, binder).
-// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES and call it through
-//    parallel_chunks() (both in parallel.h). block_io.h converts bf16. The order of a sum depends on the arguments
+// 3. Loops that matter: take them from runs.h, or write one chunk in Highway with vector_loops-inl.h, and call it
+//    through parallel_chunks() (parallel.h). block_io.h converts bf16. The order of a sum depends on the arguments
 //    only.
 // 4. Add one line to the table in kernel.cpp, the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
 // README.md here walks through a real op.
@@ -99,7 +99,7 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-/// The name of own kernels in records: "gpubench:avx512", by the vector units that their clones use here.
+/// The name of own kernels in records: "gpubench:avx512", by the vector units that they use here.
 [[nodiscard]] std::string own_implementation();
 
 /// True when an output of `bytes` should be streamed: it would not stay in the caches until it is read.

@@ -11,21 +11,10 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
-
-/// How many of the gradients are infinite or NaN.
-GPUBENCH_VECTOR_CLONES
-int unscale_block(const float* g, float inverse, std::int64_t count, float* unscaled) {
-  int bad = 0;
-#pragma omp simd reduction(+ : bad)
-  for (std::int64_t i = 0; i < count; ++i) {
-    bad += g[i] - g[i] == 0.0F ? 0 : 1;
-    unscaled[i] = g[i] * inverse;
-  }
-  return bad;
-}
 
 struct Unscaling {
   int threads = 1;
@@ -39,25 +28,24 @@ struct Unscaling {
     const auto inverse = static_cast<float>(1.0 / static_cast<double>(*scale));
     std::atomic<bool> found = false;
     parallel_chunks(threads, list.length(), element_grain, [&](std::int64_t begin, std::int64_t end) {
-      int bad = 0;
       list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
-        bad += run(gradients[tensor], unscaled[tensor], inverse, first, count);
+        if (run(gradients[tensor], unscaled[tensor], inverse, first, count)) found = true;
       });
-      if (bad > 0) found = true;
       stream_fence();
     });
     *found_inf = found ? 1.0F : 0.0F;
   }
 
-  static int run(const Source& g, const Sink& to, float inverse, std::int64_t first, std::int64_t count) {
+  /// True where a gradient is infinite or NaN.
+  static bool run(const Source& g, const Sink& to, float inverse, std::int64_t first, std::int64_t count) {
     BlockBuffer in;
     BlockBuffer out;
     const std::int64_t step = g.staged() || to.staged() ? block_elements : count;
-    int bad = 0;
+    bool bad = false;
     for (std::int64_t i = first; i < first + count; i += step) {
       const std::int64_t size = std::min(step, first + count - i);
       float* block = to.place(i, out);
-      bad += unscale_block(g.read(i, size, in), inverse, size, block) > 0 ? 1 : 0;
+      bad = runs().unscale(g.read(i, size, in), inverse, size, block) || bad;
       to.commit(i, size, block);
     }
     return bad;

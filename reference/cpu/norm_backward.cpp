@@ -7,43 +7,11 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/norm.h"
 
 namespace gpubench::cpu {
 namespace {
-
-struct RowSums {
-  float h = 0.0F;
-  float h_xhat = 0.0F;
-};
-
-/// Adds the block's terms to dgamma and dbeta; returns the sums over the block that dx needs.
-GPUBENCH_VECTOR_CLONES
-RowSums reduce_block(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t count,
-                     float* dgamma, float* dbeta) {
-  float sum_h = 0.0F;
-  float sum_h_xhat = 0.0F;
-#pragma omp simd reduction(+ : sum_h, sum_h_xhat)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float xhat = (x[i] - mean) * rstd;
-    const float h = dy[i] * gamma[i];
-    sum_h += h;
-    sum_h_xhat += h * xhat;
-    dgamma[i] += dy[i] * xhat;
-    dbeta[i] += dy[i];
-  }
-  return {sum_h, sum_h_xhat};
-}
-
-GPUBENCH_VECTOR_CLONES
-void dx_block(const float* dy, const float* x, const float* gamma, float mean, float rstd, RowSums means,
-              std::int64_t count, float* dx) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float xhat = (x[i] - mean) * rstd;
-    dx[i] = rstd * ((dy[i] * gamma[i] - means.h) - xhat * means.h_xhat);
-  }
-}
 
 struct NormBackward {
   int threads = 1;
@@ -73,12 +41,12 @@ struct NormBackward {
     std::fill_n(partial_of(part), 2 * x_view.columns, 0.0F);
     const Chunk rows = chunk_of(x_view.rows, row_grain(x_view.columns), parts(), part);
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const RowSums means = reduce_row(row, partial_of(part));
+      const RowMeans means = reduce_row(row, partial_of(part));
       write_dx(row, means);
     }
   }
 
-  RowSums reduce_row(std::int64_t row, float* sums) const {
+  RowMeans reduce_row(std::int64_t row, float* sums) const {
     const std::int64_t n = x_view.columns;
     BlockBuffer dy_buffer;
     BlockBuffer x_buffer;
@@ -87,7 +55,7 @@ struct NormBackward {
     double h_xhat = 0.0;
     for (std::int64_t i = 0; i < n; i += block_elements) {
       const std::int64_t size = std::min(block_elements, n - i);
-      const RowSums block = reduce_block(
+      const RowMeans block = runs().norm_sums(
           dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
           gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
       h += static_cast<double>(block.h);
@@ -97,7 +65,7 @@ struct NormBackward {
     return {centered ? static_cast<float>(h / count) : 0.0F, static_cast<float>(h_xhat / count)};
   }
 
-  void write_dx(std::int64_t row, RowSums means) const {
+  void write_dx(std::int64_t row, RowMeans means) const {
     BlockBuffer dy_buffer;
     BlockBuffer x_buffer;
     BlockBuffer gamma_buffer;
@@ -106,8 +74,9 @@ struct NormBackward {
       const std::int64_t size = std::min(block_elements, x_view.columns - i);
       const std::int64_t first = row * dx_view.stride + i;
       float* block = dx.place(first, dx_buffer);
-      dx_block(dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
-               gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], means, size, block);
+      runs().norm_dx(dy.read(row * dy_view.stride + i, size, dy_buffer),
+                     x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer), mean_of(row),
+                     rstd[row], means, size, block);
       dx.commit(first, size, block);
     }
   }
@@ -124,7 +93,7 @@ struct NormBackward {
     BlockBuffer buffer;
     float* block = sink.place(first, buffer);
     std::copy_n(partial_of(0) + offset + first, size, block);
-    for (int part = 1; part < parts(); ++part) add_run(partial_of(part) + offset + first, size, block);
+    for (int part = 1; part < parts(); ++part) runs().add(partial_of(part) + offset + first, size, block);
     sink.commit(first, size, block);
   }
 };

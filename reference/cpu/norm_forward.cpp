@@ -9,16 +9,15 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_avx512.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/norm.h"
 
 namespace gpubench::cpu {
 namespace {
 
 /// Stands in for a missing beta.
-constexpr std::array<float, direct_norm_block> zeros{};
+constexpr std::array<float, direct_columns> zeros{};
 
 struct NormForward {
   int threads = 1;
@@ -28,7 +27,6 @@ struct NormForward {
   Sink y;
   float* mean = nullptr;
   float* rstd = nullptr;
-  bool use_avx512 = false;  // x is f32
   bool has_beta = true;
 
   void operator()() const {
@@ -43,8 +41,8 @@ struct NormForward {
     const float row_mean = mean == nullptr ? 0.0F : mean_of(row);
     double squares = 0.0;
     for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
-      squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(block, row_mean, size, ahead)
-                                                : squared_deviation_block(block, row_mean, size));
+      const float* second_half = ahead == nullptr ? nullptr : ahead + size / 2;
+      squares += static_cast<double>(runs().squared_deviations(block, row_mean, size, second_half));
     });
     const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
     if (mean != nullptr) mean[row] = row_mean;
@@ -55,49 +53,43 @@ struct NormForward {
   [[nodiscard]] float mean_of(std::int64_t row) const {
     double total = 0.0;
     for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
-      total += static_cast<double>(use_avx512 ? avx512::sum(block, size, ahead) : sum_block(block, size));
+      total += static_cast<double>(runs().sum(block, size, ahead));
     });
     return static_cast<float>(total / static_cast<double>(x_view.columns));
   }
 
-  // Calls work(block, size, ahead) for the blocks of a row of x; ahead is the same block two rows on, where there is
-  // one, for kernels that prefetch; one row on would be too late for its first lines.
+  // Calls work(block, size, ahead) for the blocks of a row of x. `ahead` is the same block two rows on, or null where
+  // blocks are staged: without a prefetch memory would be idle during the passes over a row in the cache, and one row
+  // on would be too late for its first lines.
   template <class Work>
   void for_blocks(std::int64_t row, const Work& work) const {
-    const std::int64_t step = x.staged() ? block_elements : direct_norm_block;
+    const std::int64_t step = x.staged() ? block_elements : direct_columns;
     const std::int64_t first = row * x_view.stride;
     const std::int64_t distance = std::min<std::int64_t>(2, x_view.rows - 1 - row) * x_view.stride;
     BlockBuffer buffer;
     for (std::int64_t i = 0; i < x_view.columns; i += step) {
       const float* block = x.read(first + i, std::min(step, x_view.columns - i), buffer);
-      work(block, std::min(step, x_view.columns - i), block + distance);
+      work(block, std::min(step, x_view.columns - i), x.staged() ? nullptr : block + distance);
     }
   }
 
   void normalize_row(std::int64_t row, float row_mean, float row_rstd) const {
-    const bool staged = x.staged() || gamma.staged() || beta.staged() || y.staged();
-    const std::int64_t step = staged ? block_elements : direct_norm_block;
-    const bool last_row = row + 1 == x_view.rows;
+    const bool streams = y.streams_f32();
+    const bool staged = x.staged() || gamma.staged() || beta.staged() || (y.staged() && !streams);
+    const std::int64_t step = staged ? block_elements : direct_columns;
     BlockBuffer x_buffer;
     BlockBuffer y_buffer;
     BlockBuffer gamma_buffer;
     BlockBuffer beta_buffer;
-    if (use_avx512 && has_beta && !gamma.staged() && y.streams_f32()) {
-      avx512::stream_normalized(x.read(row * x_view.stride, x_view.columns, x_buffer),
-                                gamma.gather(0, x_view.columns, gamma_buffer),
-                                beta.gather(0, x_view.columns, beta_buffer), row_mean, row_rstd, x_view.columns,
-                                y.where(row * y_view.stride));
-      return;
-    }
     for (std::int64_t i = 0; i < x_view.columns; i += step) {
       const std::int64_t size = std::min(step, x_view.columns - i);
       const std::int64_t y_first = row * y_view.stride + i;
-      // Otherwise memory would be idle during the work on the row in the cache.
-      if (!use_avx512 && !last_row) x.prefetch((row + 1) * x_view.stride + i, size);
-      float* block = y.place(y_first, y_buffer);
-      normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer),
-                      has_beta ? beta.gather(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block);
-      y.commit(y_first, size, block);
+      if (x.staged() && row + 1 < x_view.rows) x.prefetch((row + 1) * x_view.stride + i, size);
+      float* block = streams ? y.where(y_first) : y.place(y_first, y_buffer);
+      runs().normalize(x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer),
+                       has_beta ? beta.gather(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block,
+                       streams);
+      if (!streams) y.commit(y_first, size, block);
     }
   }
 };
@@ -114,7 +106,6 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
   work.epsilon = call.attributes.as<Norm>().epsilon;
   work.x_view = rows_of(call, operand["x"]);
   work.y_view = rows_of(call, operand["y"]);
-  work.use_avx512 = operand["x"].dtype == DType::f32 && avx512::available();
   work.has_beta = operand.find("beta") != nullptr;
   return own_plan(call, work,
                   {{"x", to<&NormForward::x>},
@@ -131,9 +122,6 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
 
 namespace {
 
-/// Floats of a scratch row: whole cache lines, so that no two threads share one.
-std::int64_t scratch_columns(std::int64_t columns) { return (columns + 15) / 16 * 16; }
-
 struct ResidualForward {
   int threads = 1;
   double epsilon = 0.0;
@@ -147,11 +135,10 @@ struct ResidualForward {
   float* scratch = nullptr;  // a row for each thread
   bool is_bf16 = false;
   bool streaming = false;
-  bool use_avx512 = false;  // x is f32
 
   void operator()() const {
     parallel_chunks(threads, rows, row_grain(n), [this](std::int64_t begin, std::int64_t end) {
-      float* own = scratch + omp_get_thread_num() * scratch_columns(n);
+      float* own = scratch + omp_get_thread_num() * scratch_row(n);
       for (std::int64_t row = begin; row < end; ++row) run_row(row, own);
       stream_fence();
     });
@@ -160,12 +147,12 @@ struct ResidualForward {
   void run_row(std::int64_t row, float* wide) const {
     const double total = is_bf16 ? add_row_bf16(row, wide) : add_row(row, wide);
     const auto row_mean = static_cast<float>(total / static_cast<double>(n));
-    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;  // not read for bf16
+    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;
     double squares = 0.0;
-    for (std::int64_t i = 0; i < n; i += direct_norm_block) {
-      const std::int64_t size = std::min(direct_norm_block, n - i);
-      squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(wide + i, row_mean, size, ahead + i)
-                                                : squared_deviation_block(wide + i, row_mean, size));
+    for (std::int64_t i = 0; i < n; i += direct_columns) {
+      const std::int64_t size = std::min(direct_columns, n - i);
+      squares += static_cast<double>(
+          runs().squared_deviations(wide + i, row_mean, size, is_bf16 ? nullptr : ahead + i + size / 2));
     }
     const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
     mean[row] = row_mean;
@@ -182,22 +169,12 @@ struct ResidualForward {
     float* to = elements_of<float>(sum) + row * n;
     const std::int64_t ahead = (row_ahead(row) - row) * n;
     double total = 0.0;
-    for (std::int64_t i = 0; i < n; i += direct_norm_block) {
-      const std::int64_t size = std::min(direct_norm_block, n - i);
-      if (use_avx512) {
-        total += static_cast<double>(
-            avx512::add(a + i, b + i, size, wide + i, streaming ? to + i : nullptr, a + ahead + i, b + ahead + i));
-      } else {
-        add_block(a + i, b + i, size, wide + i);
-        total += static_cast<double>(sum_block(wide + i, size));
-      }
+    for (std::int64_t i = 0; i < n; i += direct_columns) {
+      const std::int64_t size = std::min(direct_columns, n - i);
+      total += static_cast<double>(
+          runs().add_rows(a + i, b + i, size, wide + i, streaming ? to + i : nullptr, a + ahead + i, b + ahead + i));
     }
-    if (!streaming) {
-      std::copy_n(wide, n, to);
-    } else if (!use_avx512) {
-      stream_store(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(wide),
-                   static_cast<std::size_t>(n) * sizeof(float));
-    }
+    if (!streaming) std::copy_n(wide, n, to);
     return total;
   }
 
@@ -205,16 +182,16 @@ struct ResidualForward {
     const bf16* a = elements_of<bf16>(x) + row * n;
     const bf16* b = elements_of<bf16>(r) + row * n;
     bf16* to = elements_of<bf16>(sum) + row * n;
-    alignas(64) std::array<bf16, direct_norm_block> narrowed;
+    alignas(64) std::array<bf16, direct_columns> narrowed;
     double total = 0.0;
-    for (std::int64_t i = 0; i < n; i += direct_norm_block) {
-      const std::int64_t size = std::min(direct_norm_block, n - i);
-      add_block_bf16(a + i, b + i, size, streaming ? narrowed.data() : to + i, wide + i);
+    for (std::int64_t i = 0; i < n; i += direct_columns) {
+      const std::int64_t size = std::min(direct_columns, n - i);
+      runs().add_rows_bf16(a + i, b + i, size, streaming ? narrowed.data() : to + i, wide + i);
       if (streaming) {
         stream_store(reinterpret_cast<std::byte*>(to + i), reinterpret_cast<const std::byte*>(narrowed.data()),
                      static_cast<std::size_t>(size) * sizeof(bf16));
       }
-      total += static_cast<double>(sum_block(wide + i, size));
+      total += static_cast<double>(runs().sum(wide + i, size, nullptr));
     }
     return total;
   }
@@ -223,23 +200,19 @@ struct ResidualForward {
     BlockBuffer y_buffer;
     BlockBuffer gamma_buffer;
     BlockBuffer beta_buffer;
-    if (use_avx512 && !gamma.staged() && y.streams_f32()) {
-      avx512::stream_normalized(wide, gamma.gather(0, n, gamma_buffer), beta.gather(0, n, beta_buffer), row_mean,
-                                row_rstd, n, y.where(row * n));
-      return;
-    }
-    const std::int64_t step = gamma.staged() || beta.staged() || y.staged() ? block_elements : direct_norm_block;
+    const bool streams = y.streams_f32();
+    const bool staged = gamma.staged() || beta.staged() || (y.staged() && !streams);
+    const std::int64_t step = staged ? block_elements : direct_columns;
     for (std::int64_t i = 0; i < n; i += step) {
       const std::int64_t size = std::min(step, n - i);
-      // Otherwise memory would be idle during the work on the row in the cache.
-      if (!use_avx512 && row + 1 < rows) {
+      if (is_bf16 && row + 1 < rows) {
         Source(x).prefetch((row + 1) * n + i, size);
         Source(r).prefetch((row + 1) * n + i, size);
       }
-      float* block = y.place(row * n + i, y_buffer);
-      normalize_block(wide + i, gamma.gather(i, size, gamma_buffer), beta.gather(i, size, beta_buffer), row_mean,
-                      row_rstd, size, block);
-      y.commit(row * n + i, size, block);
+      float* block = streams ? y.where(row * n + i) : y.place(row * n + i, y_buffer);
+      runs().normalize(wide + i, gamma.gather(i, size, gamma_buffer), beta.gather(i, size, beta_buffer), row_mean,
+                       row_rstd, size, block, streams);
+      if (!streams) y.commit(row * n + i, size, block);
     }
   }
 };
@@ -260,7 +233,6 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
   work.rows = x.shape.elements() / work.n;
   work.is_bf16 = x.dtype == DType::bf16;
   work.streaming = worth_streaming(x.bytes());
-  work.use_avx512 = !work.is_bf16 && avx512::available();
   return own_plan(call, work,
                   {{"x", to<&ResidualForward::x>},
                    {"r", to<&ResidualForward::r>},
@@ -271,7 +243,7 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
                    {"mean", to<&ResidualForward::mean>},
                    {"rstd", to<&ResidualForward::rstd>},
                    {workspace_operand, to<&ResidualForward::scratch>}},
-                  static_cast<std::size_t>(scratch_columns(work.n) * context.threads) * sizeof(float));
+                  static_cast<std::size_t>(scratch_row(work.n) * context.threads) * sizeof(float));
 }
 
 }  // namespace gpubench::cpu

@@ -9,7 +9,9 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
+#include "reference/cpu/optimizer_updates.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::cpu {
@@ -22,16 +24,9 @@ float clip_factor(float norm, double limit) {
 }
 
 // How one optimizer updates: what its call binds, and the factors of one step, computed in f64 and each rounded once.
-// update_block() then applies these to a block of one parameter.
+// update_run() then applies these to a run of one parameter.
 
 struct AdamWRule {
-  struct Factors {
-    float beta1, one_minus_beta1, beta2, one_minus_beta2;
-    float inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
-    float epsilon, lr;
-    float weight_decay, l2;  ///< beside the step; part of the gradient: one of them is 0
-    float clip;              ///< of the gradient
-  };
   AdamW hyper;
   double limit = 0.0;
   const float* norm = nullptr;  ///< null: gradients are not clipped
@@ -44,7 +39,7 @@ struct AdamWRule {
     step = elements_of<const std::int32_t>(at["step"]);
   }
 
-  [[nodiscard]] Factors factors() const {
+  [[nodiscard]] AdamWFactors factors() const {
     const auto power = static_cast<double>(*step);
     return {static_cast<float>(hyper.beta1),
             static_cast<float>(1.0 - hyper.beta1),
@@ -60,79 +55,31 @@ struct AdamWRule {
   }
 };
 
-GPUBENCH_VECTOR_CLONES
-void update_block(const float* g, const AdamWRule::Factors& factors, std::int64_t count, float* w, float* m, float* v) {
-  const AdamWRule::Factors f = factors;
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float gradient = f.clip * g[i] + f.l2 * w[i];
-    const float m_new = f.beta1 * m[i] + f.one_minus_beta1 * gradient;
-    const float v_new = f.beta2 * v[i] + f.one_minus_beta2 * (gradient * gradient);
-    const float direction = (m_new * f.inverse_bc1) / (std::sqrt(v_new * f.inverse_bc2) + f.epsilon);
-    m[i] = m_new;
-    v[i] = v_new;
-    w[i] = w[i] - f.lr * (direction + f.weight_decay * w[i]);
-  }
-}
-
 struct LionRule {
-  struct Factors {
-    float beta1, one_minus_beta1, beta2, one_minus_beta2, weight_decay, lr;
-  };
   Lion hyper;
   const float* lr = nullptr;
 
   void bind(const Named<Tensor>& at) { lr = elements_of<const float>(at["lr"]); }
 
-  [[nodiscard]] Factors factors() const {
+  [[nodiscard]] LionFactors factors() const {
     return {static_cast<float>(hyper.beta1),        static_cast<float>(1.0 - hyper.beta1),
             static_cast<float>(hyper.beta2),        static_cast<float>(1.0 - hyper.beta2),
             static_cast<float>(hyper.weight_decay), *lr};
   }
 };
 
-GPUBENCH_VECTOR_CLONES
-void update_block(const float* g, const LionRule::Factors& factors, std::int64_t count, float* w, float* m,
-                  float* /*v*/) {
-  const LionRule::Factors f = factors;
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float c = f.beta1 * m[i] + f.one_minus_beta1 * g[i];
-    const float sign = c > 0.0F ? 1.0F : c < 0.0F ? -1.0F : c;
-    m[i] = f.beta2 * m[i] + f.one_minus_beta2 * g[i];
-    w[i] = w[i] - f.lr * (sign + f.weight_decay * w[i]);
-  }
-}
-
 struct SgdRule {
-  /// The step is of_d d + of_m m': m' alone, or Nesterov's.
-  struct Factors {
-    float momentum, weight_decay, of_d, of_m, lr;
-  };
   Sgd hyper;
   const float* lr = nullptr;
 
   void bind(const Named<Tensor>& at) { lr = elements_of<const float>(at["lr"]); }
 
-  [[nodiscard]] Factors factors() const {
+  [[nodiscard]] SgdFactors factors() const {
     const auto momentum = static_cast<float>(hyper.momentum);
     return {momentum, static_cast<float>(hyper.weight_decay), hyper.nesterov ? 1.0F : 0.0F,
             hyper.nesterov ? momentum : 1.0F, *lr};
   }
 };
-
-GPUBENCH_VECTOR_CLONES
-void update_block(const float* g, const SgdRule::Factors& factors, std::int64_t count, float* w, float* m,
-                  float* /*v*/) {
-  const SgdRule::Factors f = factors;
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float d = g[i] + f.weight_decay * w[i];
-    const float m_new = f.momentum * m[i] + d;
-    m[i] = m_new;
-    w[i] = w[i] - f.lr * (f.of_d * d + f.of_m * m_new);
-  }
-}
 
 struct Parameter {
   float* w = nullptr;
@@ -156,20 +103,20 @@ struct Update {
     const auto factors = rule.factors();
     parallel_chunks(threads, list.length(), element_grain, [&](std::int64_t begin, std::int64_t end) {
       list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
-        update_run(parameters[tensor], factors, first, count);
+        update(parameters[tensor], factors, first, count);
       });
       stream_fence();
     });
   }
 
-  void update_run(const Parameter& p, const typename Rule::Factors& factors, std::int64_t first,
-                  std::int64_t count) const {
+  template <class Factors>
+  void update(const Parameter& p, const Factors& factors, std::int64_t first, std::int64_t count) const {
     BlockBuffer g_buffer;
     BlockBuffer copy_buffer;
     const std::int64_t step_size = p.g.staged() || copies ? block_elements : count;
     for (std::int64_t i = first; i < first + count; i += step_size) {
       const std::int64_t size = std::min(step_size, first + count - i);
-      update_block(p.g.read(i, size, g_buffer), factors, size, p.w + i, p.m + i, p.v == nullptr ? nullptr : p.v + i);
+      update_run(p.g.read(i, size, g_buffer), factors, size, p.w + i, p.m + i, p.v == nullptr ? nullptr : p.v + i);
       if (!copies) continue;
       float* block = p.copy.place(i, copy_buffer);
       std::copy_n(p.w + i, size, block);
@@ -236,31 +183,6 @@ Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const Cpu
 // count, and those of 1e30 do not overflow.
 
 namespace {
-
-/// Four independent sums, so that an addition does not wait for the previous one.
-GPUBENCH_VECTOR_CLONES
-double sum_of_squares(const float* g, std::int64_t count) {
-  const std::int64_t quarter = count / 4;
-  double a = 0.0;
-  double b = 0.0;
-  double c = 0.0;
-  double d = 0.0;
-#pragma omp simd reduction(+ : a, b, c, d)
-  for (std::int64_t i = 0; i < quarter; ++i) {
-    a += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-    b += static_cast<double>(g[i + quarter]) * static_cast<double>(g[i + quarter]);
-    c += static_cast<double>(g[i + 2 * quarter]) * static_cast<double>(g[i + 2 * quarter]);
-    d += static_cast<double>(g[i + 3 * quarter]) * static_cast<double>(g[i + 3 * quarter]);
-  }
-  for (std::int64_t i = 4 * quarter; i < count; ++i) a += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-  return (a + b) + (c + d);
-}
-
-GPUBENCH_VECTOR_CLONES
-void scale_gradients(const float* g, float factor, std::int64_t count, float* scaled) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) scaled[i] = g[i] * factor;
-}
 
 /// Lists `tensors`, which must be dense f32 or bf16.
 TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
@@ -336,7 +258,7 @@ struct Clipping {
     for (std::int64_t i = 0; i < count; i += step) {
       const std::int64_t size = std::min(step, count - i);
       float* block = to.place(first + i, out);
-      scale_gradients(g.read(first + i, size, in), factor, size, block);
+      runs().scale(g.read(first + i, size, in), factor, size, block);
       to.commit(first + i, size, block);
     }
   }

@@ -1,29 +1,101 @@
-// Ops that treat every element alike: one plan for all of them, and the arithmetic of each on a block.
+// Ops that treat every element alike: one plan for all of them, and the arithmetic of each in Highway.
+#include "reference/cpu/pointwise.h"
+
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <type_traits>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/pointwise_avx512.h"
-#include "reference/cpu/vector_avx512.h"
-#include "reference/cpu/vector_math.h"
-#include "reference/ops/pointwise.h"
+#include "reference/cpu/vector_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/pointwise.cpp"
+#include <hwy/foreach_target.h>
+
+#include "reference/cpu/vector_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+HWY_INLINE V same(V x) { return x; }
+HWY_INLINE V add(V a, V b) { return hn::Add(a, b); }
+HWY_INLINE V multiply(V a, V b) { return hn::Mul(a, b); }
+HWY_INLINE V scale(float factor, V x) { return hn::Mul(all(factor), x); }
+HWY_INLINE V triad(float factor, V b, V c) { return hn::MulAdd(all(factor), c, b); }
+HWY_INLINE V modulate(V x, V scale, V shift) { return hn::MulAdd(x, hn::Add(all(1.0F), scale), shift); }
+HWY_INLINE V modulate_backward(V dy, V scale) { return hn::Mul(dy, hn::Add(all(1.0F), scale)); }
+HWY_INLINE V gelu_tanh_backward(V x, V dy) { return hn::Mul(dy, gelu_tanh_derivative(x)); }
+HWY_INLINE V gelu_erf_backward(V x, V dy) { return hn::Mul(dy, gelu_erf_derivative(x)); }
+HWY_INLINE V relu(V x) { return hn::IfThenElse(x < all(0.0F), all(0.0F), x); }  // a NaN spreads
+HWY_INLINE V relu_backward(V y, V dy) { return hn::IfThenElse(y <= all(0.0F), all(0.0F), dy); }
+HWY_INLINE V silu_backward(V x, V dy) { return hn::Mul(dy, silu_derivative(x)); }
+HWY_INLINE V swiglu(V gate, V up) { return hn::Mul(silu(gate), up); }
+
+template <auto op>
+struct Arithmetic {
+  float factor;
+  template <class... X>
+  HWY_INLINE V operator()(X... x) const {
+    if constexpr (std::is_invocable_v<decltype(op), float, X...>) {
+      return op(factor, x...);
+    } else {
+      return op(x...);
+    }
+  }
+};
+
+template <auto op, std::size_t... k>
+void run(const float* const* x, float factor, std::int64_t count, float* const* y) {
+  map(y[0], count, Arithmetic<op>{factor}, x[k]...);
+}
+template <auto op, std::size_t... k>
+void run_streaming(const float* const* x, float factor, std::int64_t count, float* const* y) {
+  map_streaming(y[0], count, Arithmetic<op>{factor}, x[k]...);
+}
+
+/// Of an op of one output and these inputs.
+template <auto op, std::size_t... k>
+constexpr PointwiseKernel kernel{run<op, k...>, run_streaming<op, k...>};
+
+void swiglu_backward(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  each_vector(count, [=](auto lanes, std::int64_t i) HWY_ATTR {
+    const V gate = lanes.from(x[0] + i), up = lanes.from(x[1] + i), dy = lanes.from(x[2] + i);
+    const Logistic s(gate);
+    lanes.to(hn::Mul(hn::Mul(dy, up), hn::Mul(s.value, hn::MulAdd(gate, s.rest, all(1.0F)))), y[0] + i);
+    lanes.to(hn::Mul(dy, hn::Mul(gate, s.value)), y[1] + i);
+  });
+}
+
+PointwiseKernel FindPointwise(const OpKind& kind, bool gelu_is_tanh) {
+  if (kind == add_kind) return kernel<add, 0, 1>;
+  if (kind == cast_kind) return {run<same, 0>, nullptr, true};  // rounded where the sink narrows
+  if (kind == gelu_backward_kind)
+    return gelu_is_tanh ? kernel<gelu_tanh_backward, 0, 1> : kernel<gelu_erf_backward, 0, 1>;
+  if (kind == gelu_forward_kind) return gelu_is_tanh ? kernel<gelu_tanh, 0> : kernel<gelu_erf, 0>;
+  if (kind == modulate_backward_kind) return kernel<modulate_backward, 0, 1>;
+  if (kind == modulate_forward_kind) return kernel<modulate, 0, 1, 2>;
+  if (kind == multiply_kind) return kernel<multiply, 0, 1>;
+  if (kind == relu_backward_kind) return kernel<relu_backward, 0, 1>;
+  if (kind == relu_forward_kind) return kernel<relu, 0>;
+  if (kind == scale_kind) return kernel<scale, 0>;
+  if (kind == silu_backward_kind) return kernel<silu_backward, 0, 1>;
+  if (kind == silu_forward_kind) return kernel<silu, 0>;
+  if (kind == swiglu_backward_kind) return {swiglu_backward};
+  if (kind == swiglu_forward_kind) return kernel<swiglu, 0, 1>;
+  if (kind == triad_kind) return kernel<triad, 0, 1>;
+  return {};
+}
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
 
-/// y[j][i] from all x[k][i], i < count: as many x as the op has inputs, as many y as it has outputs.
-using BlockFunction = void (*)(const float* const* x, float factor, std::int64_t count, float* const* y);
-/// Of an op of one output and one or two inputs (b is null for one).
-using StreamFunction = void (*)(const float* a, const float* b, float factor, std::int64_t count, float* y);
-
-struct PointwiseKernel {
-  BlockFunction block;                 ///< marked GPUBENCH_VECTOR_CLONES
-  StreamFunction streaming = nullptr;  ///< optional: stores around the caches itself (block_io.h), any alignment
-  bool copies = false;                 ///< y is x: a block that is stored from a buffer can be stored from that of x
-};
+HWY_EXPORT(FindPointwise);
 
 constexpr std::size_t most_inputs = 3;
 constexpr std::size_t most_outputs = 2;
@@ -67,7 +139,8 @@ struct Pointwise {
     };
     if (kernel.streaming != nullptr && !inputs_staged && y[0].streams_f32()) {
       for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k), count, x_buffers[k]);
-      kernel.streaming(from[0], from[1], factor, count, y[0].where(first(inputs)));
+      to[0] = y[0].where(first(inputs));
+      kernel.streaming(from.data(), factor, count, to.data());
       return;
     }
     const std::int64_t step = inputs_staged || outputs_staged ? block_elements : count;
@@ -83,201 +156,17 @@ struct Pointwise {
   }
 };
 
-// The arithmetic of each op on a block of f32.
-
-GPUBENCH_VECTOR_CLONES
-void triad_block(const float* const* x, float factor, std::int64_t count, float* const* y) {
-  const float *b = x[0], *c = x[1];
-  float* sum = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = b[i] + factor * c[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void scale_block(const float* const* x, float factor, std::int64_t count, float* const* y) {
-  const float* from = x[0];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = factor * from[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void add_elements(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *a = x[0], *b = x[1];
-  float* sum = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void multiply_elements(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *a = x[0], *b = x[1];
-  float* product = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) product[i] = a[i] * b[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void modulate_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *from = x[0], *scale = x[1], *shift = x[2];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * (1.0F + scale[i]) + shift[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void modulate_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *dy = x[0], *scale = x[1];
-  float* dx = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * (1.0F + scale[i]);
-}
-
-// The rounding happens where the sink narrows.
-void cast_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  std::memcpy(y[0], x[0], static_cast<std::size_t>(count) * sizeof(float));
-}
-
-GPUBENCH_VECTOR_CLONES
-void gelu_tanh_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float* from = x[0];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = vector_gelu_tanh(from[i]);
-}
-
-GPUBENCH_VECTOR_CLONES
-void gelu_erf_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float* from = x[0];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = vector_gelu_erf(from[i]);
-}
-
-GPUBENCH_VECTOR_CLONES
-void gelu_tanh_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *from = x[0], *dy = x[1];
-  float* dx = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * vector_gelu_tanh_derivative(from[i]);
-}
-
-GPUBENCH_VECTOR_CLONES
-void gelu_erf_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *from = x[0], *dy = x[1];
-  float* dx = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * vector_gelu_erf_derivative(from[i]);
-}
-
-// A NaN spreads.
-GPUBENCH_VECTOR_CLONES
-void relu_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float* from = x[0];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] < 0.0F ? 0.0F : from[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void relu_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *made = x[0], *dy = x[1];
-  float* dx = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = made[i] <= 0.0F ? 0.0F : dy[i];
-}
-
-/// s(x) and 1 - s(x) of the logistic function: the latter would cancel, and e overflows where s is 0.
-struct Logistic {
-  float value, rest;
-  explicit Logistic(float x) {
-    const float e = vector_exp(-x);
-    value = 1.0F / (1.0F + e);
-    rest = e > 1e30F ? 1.0F : e * value;
-  }
-};
-
-GPUBENCH_VECTOR_CLONES
-void silu_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float* from = x[0];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] / (1.0F + vector_exp(-from[i]));
-}
-
-GPUBENCH_VECTOR_CLONES
-void silu_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *from = x[0], *dy = x[1];
-  float* dx = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Logistic s(from[i]);
-    dx[i] = dy[i] * (s.value * (1.0F + from[i] * s.rest));
-  }
-}
-
-GPUBENCH_VECTOR_CLONES
-void swiglu_forward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *gate = x[0], *up = x[1];
-  float* to = y[0];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = gate[i] / (1.0F + vector_exp(-gate[i])) * up[i];
-}
-
-GPUBENCH_VECTOR_CLONES
-void swiglu_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  const float *gate = x[0], *up = x[1], *dy = x[2];
-  float *dgate = y[0], *dup = y[1];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Logistic s(gate[i]);
-    const float gradient = dy[i];
-    dgate[i] = gradient * up[i] * (s.value * (1.0F + gate[i] * s.rest));
-    dup[i] = gradient * (gate[i] * s.value);
-  }
-}
-
-/// That for AVX-512 where it may be used.
-template <const avx512::PointwiseKernel* kernel>
-PointwiseKernel fastest(BlockFunction portable) {
-  if (!avx512::available()) return {portable};
-  return {[](const float* const* x, float none, std::int64_t count, float* const* y) {
-            kernel->plain(x[0], x[1], none, count, y[0]);
-          },
-          kernel->streaming};
-}
-
-PointwiseKernel kernel_of(const OpCall& call) {
-  const auto gelu_is_tanh = [&call] { return call.attributes.as<Gelu>().form == GeluForm::tanh; };
-  if (call.kind == add_kind) return {add_elements};
-  if (call.kind == cast_kind) return {cast_block, nullptr, true};
-  if (call.kind == gelu_backward_kind) {
-    if (!gelu_is_tanh()) return {gelu_erf_backward_block};
-    return fastest<&avx512::gelu_tanh_backward>(gelu_tanh_backward_block);
-  }
-  if (call.kind == gelu_forward_kind) {
-    if (!gelu_is_tanh()) return {gelu_erf_block};
-    return fastest<&avx512::gelu_tanh>(gelu_tanh_block);
-  }
-  if (call.kind == modulate_backward_kind) return {modulate_backward_block};
-  if (call.kind == modulate_forward_kind) return {modulate_block};
-  if (call.kind == multiply_kind) return {multiply_elements};
-  if (call.kind == relu_backward_kind) return {relu_backward_block};
-  if (call.kind == relu_forward_kind) return {relu_block};
-  if (call.kind == scale_kind) return {scale_block};
-  if (call.kind == silu_backward_kind) return fastest<&avx512::silu_backward>(silu_backward_block);
-  if (call.kind == silu_forward_kind) return fastest<&avx512::silu>(silu_block);
-  if (call.kind == swiglu_backward_kind) return {swiglu_backward_block};
-  if (call.kind == swiglu_forward_kind) return fastest<&avx512::swiglu>(swiglu_forward_block);
-  if (call.kind == triad_kind) return {triad_block, stream_triad};
-  refuse(call, "there is no kernel for it");
-}
-
 }  // namespace
+
+PointwiseKernel pointwise_kernel(const OpKind& kind, GeluForm form) {
+  return HWY_DYNAMIC_DISPATCH(FindPointwise)(kind, form == GeluForm::tanh);
+}
 
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   Pointwise work;
-  work.kernel = kernel_of(call);
+  const bool is_gelu = call.kind == gelu_forward_kind || call.kind == gelu_backward_kind;
+  work.kernel = pointwise_kernel(call.kind, is_gelu ? call.attributes.as<Gelu>().form : GeluForm::tanh);
+  if (work.kernel.block == nullptr) refuse(call, "there is no kernel for it");
   if (call.kind == scale_kind) work.factor = static_cast<float>(call.attributes.as<Scale>().factor);
   if (call.kind == triad_kind) work.factor = static_cast<float>(call.attributes.as<Triad>().factor);
   work.threads = context.threads;
@@ -314,3 +203,4 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
 }
 
 }  // namespace gpubench::cpu
+#endif

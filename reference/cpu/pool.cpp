@@ -6,194 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/softmax.h"
-#include "reference/cpu/vector_avx512.h"
+#include "reference/cpu/pool_taps.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
-
-/// What a position depends on: first channels in the image that is read.
-struct Taps {
-  static constexpr std::size_t most = 256;  ///< of a window with an index; larger ones are summed in several turns
-  std::size_t count = 0;
-  bool first_turn = true;
-  std::array<std::int64_t, most> place;
-  std::array<std::int32_t, most> number;  ///< in its window
-  std::array<float, most> factor;
-};
-
-// What a window has found so far: in memory in portable loops, which run over the channels of one tap after the other,
-// and in registers on AVX-512.
-
-template <class T>
-[[gnu::always_inline]] inline void keep_larger_runs(const T* x, const Taps& taps, std::int64_t channels, float* y,
-                                                    std::uint8_t* index) {
-  // Where nothing is larger than the first of them, it is that: all are -infinity.
-  std::fill_n(y, channels, -std::numeric_limits<float>::infinity());
-  std::fill_n(index, channels, static_cast<std::uint8_t>(taps.number[0]));
-  for (std::size_t t = 0; t < taps.count; ++t) {
-    const T* from = x + taps.place[t];
-    const auto number = static_cast<std::uint8_t>(taps.number[t]);
-#pragma omp simd
-    for (std::int64_t i = 0; i < channels; ++i) {
-      const float value = widen(from[i]);
-      const bool larger = value > y[i] || value != value;  // a NaN is larger than any number
-      y[i] = larger ? value : y[i];
-      index[i] = larger ? number : index[i];
-    }
-  }
-}
-
-template <class T>
-[[gnu::always_inline]] inline void add_chosen_runs(const T* dy, const std::uint8_t* index, const Taps& taps,
-                                                   std::int64_t channels, float* dx) {
-  if (taps.first_turn) std::fill_n(dx, channels, 0.0F);
-  for (std::size_t t = 0; t < taps.count; ++t) {
-    const T* from = dy + taps.place[t];
-    const std::uint8_t* which = index + taps.place[t];
-#pragma omp simd
-    for (std::int64_t i = 0; i < channels; ++i) dx[i] += which[i] == taps.number[t] ? widen(from[i]) : 0.0F;
-  }
-}
-
-template <class T>
-[[gnu::always_inline]] inline void add_scaled_runs(const T* x, const Taps& taps, std::int64_t channels, float* y) {
-  if (taps.first_turn) std::fill_n(y, channels, 0.0F);
-  for (std::size_t t = 0; t < taps.count; ++t) {
-    const T* from = x + taps.place[t];
-#pragma omp simd
-    for (std::int64_t i = 0; i < channels; ++i) y[i] += widen(from[i]) * taps.factor[t];
-  }
-}
-
-// Functions that are cloned can be no templates.
-GPUBENCH_VECTOR_CLONES
-void keep_larger(const float* x, const Taps& taps, std::int64_t channels, float* y, std::uint8_t* index) {
-  keep_larger_runs(x, taps, channels, y, index);
-}
-GPUBENCH_VECTOR_CLONES
-void keep_larger(const bf16* x, const Taps& taps, std::int64_t channels, float* y, std::uint8_t* index) {
-  keep_larger_runs(x, taps, channels, y, index);
-}
-GPUBENCH_VECTOR_CLONES
-void add_chosen(const float* dy, const std::uint8_t* index, const Taps& taps, std::int64_t channels, float* dx) {
-  add_chosen_runs(dy, index, taps, channels, dx);
-}
-GPUBENCH_VECTOR_CLONES
-void add_chosen(const bf16* dy, const std::uint8_t* index, const Taps& taps, std::int64_t channels, float* dx) {
-  add_chosen_runs(dy, index, taps, channels, dx);
-}
-GPUBENCH_VECTOR_CLONES
-void add_scaled(const float* x, const Taps& taps, std::int64_t channels, float* y) {
-  add_scaled_runs(x, taps, channels, y);
-}
-GPUBENCH_VECTOR_CLONES
-void add_scaled(const bf16* x, const Taps& taps, std::int64_t channels, float* y) {
-  add_scaled_runs(x, taps, channels, y);
-}
-
-namespace wide {
-
-#if defined(GPUBENCH_HAS_AVX512_CODE)
-
-using avx512::all;
-using avx512::first_lanes;
-using avx512::lanes;
-
-[[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 load(__mmask16 mask, const float* from) {
-  return _mm512_maskz_loadu_ps(mask, from);
-}
-[[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 load(__mmask16 mask, const bf16* from) {
-  const __m512i bits = _mm512_maskz_cvtepu16_epi32(0xFFFF, _mm256_maskz_loadu_epi16(mask, from));
-  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xFFFF, bits, 16));
-}
-
-/// Calls group(how many vectors, first channel, mask) until all channels are done: four vectors at a time, so that a
-/// tap is read in longer runs and four chains of results are under way.
-template <class Group>
-[[gnu::always_inline]] GPUBENCH_AVX512 inline void over_groups(std::int64_t channels, const Group& group) {
-  std::int64_t c = 0;
-  for (; c + 4 * lanes <= channels; c += 4 * lanes) group(std::integral_constant<int, 4>(), c, __mmask16{0xFFFF});
-  for (; c < channels; c += lanes) group(std::integral_constant<int, 1>(), c, first_lanes(channels - c));
-}
-
-template <class T>
-GPUBENCH_AVX512 void keep_larger(const T* x, const Taps& taps, std::int64_t channels, float* y, std::uint8_t* index) {
-  over_groups(channels, [&](auto vectors, std::int64_t c, __mmask16 mask) GPUBENCH_AVX512 {
-    __m512 best[vectors];
-    __m512i chosen[vectors];
-    for (int k = 0; k < vectors; ++k) {
-      best[k] = all(-std::numeric_limits<float>::infinity());
-      chosen[k] = _mm512_set1_epi32(taps.number[0]);
-    }
-    for (std::size_t t = 0; t < taps.count; ++t) {
-      const __m512i number = _mm512_set1_epi32(taps.number[t]);
-      for (int k = 0; k < vectors; ++k) {
-        const __m512 value = load(mask, x + taps.place[t] + c + k * lanes);
-        const auto larger = static_cast<__mmask16>(_mm512_cmp_ps_mask(value, best[k], _CMP_GT_OQ) |
-                                                   _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q));
-        best[k] = _mm512_mask_mov_ps(best[k], larger, value);
-        chosen[k] = _mm512_mask_mov_epi32(chosen[k], larger, number);
-      }
-    }
-    for (int k = 0; k < vectors; ++k) {
-      _mm512_mask_storeu_ps(y + c + k * lanes, mask, best[k]);
-      _mm512_mask_cvtepi32_storeu_epi8(index + c + k * lanes, mask, chosen[k]);
-    }
-  });
-}
-
-template <class T>
-GPUBENCH_AVX512 void add_chosen(const T* dy, const std::uint8_t* index, const Taps& taps, std::int64_t channels,
-                                float* dx) {
-  over_groups(channels, [&](auto vectors, std::int64_t c, __mmask16 mask) GPUBENCH_AVX512 {
-    __m512 sum[vectors];
-    for (int k = 0; k < vectors; ++k) sum[k] = taps.first_turn ? all(0.0F) : load(mask, dx + c + k * lanes);
-    for (std::size_t t = 0; t < taps.count; ++t) {
-      const __m128i number = _mm_set1_epi8(static_cast<char>(taps.number[t]));
-      for (int k = 0; k < vectors; ++k) {
-        const std::int64_t at = taps.place[t] + c + k * lanes;
-        const __mmask16 chosen = _mm_mask_cmpeq_epi8_mask(mask, _mm_maskz_loadu_epi8(mask, index + at), number);
-        sum[k] = _mm512_mask_add_ps(sum[k], chosen, sum[k], load(mask, dy + at));
-      }
-    }
-    for (int k = 0; k < vectors; ++k) _mm512_mask_storeu_ps(dx + c + k * lanes, mask, sum[k]);
-  });
-}
-
-template <class T>
-GPUBENCH_AVX512 void add_scaled(const T* x, const Taps& taps, std::int64_t channels, float* y) {
-  over_groups(channels, [&](auto vectors, std::int64_t c, __mmask16 mask) GPUBENCH_AVX512 {
-    __m512 sum[vectors];
-    for (int k = 0; k < vectors; ++k) sum[k] = taps.first_turn ? all(0.0F) : load(mask, y + c + k * lanes);
-    for (std::size_t t = 0; t < taps.count; ++t) {
-      const __m512 factor = all(taps.factor[t]);
-      for (int k = 0; k < vectors; ++k)
-        sum[k] = _mm512_fmadd_ps(load(mask, x + taps.place[t] + c + k * lanes), factor, sum[k]);
-    }
-    for (int k = 0; k < vectors; ++k) _mm512_mask_storeu_ps(y + c + k * lanes, mask, sum[k]);
-  });
-}
-
-#else
-
-template <class... Arguments>
-void keep_larger(Arguments...) {}
-template <class... Arguments>
-void add_chosen(Arguments...) {}
-template <class... Arguments>
-void add_scaled(Arguments...) {}
-
-#endif
-
-}  // namespace wide
 
 /// A pixel of the image that is written, and some of its channels.
 struct Pixel {
@@ -209,7 +31,6 @@ struct PoolWork {
   std::int64_t read_rows = 0, read_columns = 0;            ///< of the image that is read
   std::vector<PoolAxis::Range> row_ranges, column_ranges;  ///< of it, for each row and column written
   bool is_bf16 = false;
-  bool use_avx512 = avx512::available();
   int threads = 1;
   const std::byte* from = nullptr;       ///< x, or dy
   Sink to;                               ///< y, or dx
@@ -268,11 +89,11 @@ struct PoolWork {
     reduce(taps);
   }
 
-  /// Calls compute(first element) with its type.
+  /// Calls compute(first element, kernels) with its type.
   template <class Compute>
   void typed(const Compute& compute) const {
-    if (is_bf16) return compute(reinterpret_cast<const bf16*>(from));
-    compute(reinterpret_cast<const float*>(from));
+    if (is_bf16) return compute(reinterpret_cast<const bf16*>(from), tap_kernels<bf16>());
+    compute(reinterpret_cast<const float*>(from), tap_kernels<float>());
   }
 
   /// 1 / the number of elements of a window.
@@ -288,9 +109,8 @@ struct MaxForward : PoolWork {
     for_each_pixel(extents.output(), [this](const Pixel& at) {
       Taps taps;
       over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* x) {
-          use_avx512 ? wide::keep_larger(x, found, at.channels, at.values, index + at.element)
-                     : keep_larger(x, found, at.channels, at.values, index + at.element);
+        typed([&](const auto* x, const auto& kernels) {
+          kernels.keep_larger(x, found, at.channels, at.values, index + at.element);
         });
       });
     });
@@ -302,9 +122,8 @@ struct MaxBackward : PoolWork {
     for_each_pixel(extents.input(), [this](const Pixel& at) {
       Taps taps;
       over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* dy) {
-          use_avx512 ? wide::add_chosen(dy, chosen, found, at.channels, at.values)
-                     : add_chosen(dy, chosen, found, at.channels, at.values);
+        typed([&](const auto* dy, const auto& kernels) {
+          kernels.add_chosen(dy, found, at.channels, at.values, chosen);
         });
       });
     });
@@ -316,12 +135,9 @@ struct AverageForward : PoolWork {
     for_each_pixel(extents.output(), [this](const Pixel& at) {
       Taps taps;
       over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* x) {
-          use_avx512 ? wide::add_scaled(x, found, at.channels, at.values)
-                     : add_scaled(x, found, at.channels, at.values);
-        });
+        typed([&](const auto* x, const auto& kernels) { kernels.add_scaled(x, found, at.channels, at.values); });
       });
-      multiply_block(at.values, reciprocal(at.row, at.column), at.channels, at.values);
+      runs().scale(at.values, reciprocal(at.row, at.column), at.channels, at.values);
     });
   }
 };
@@ -331,10 +147,7 @@ struct AverageBackward : PoolWork {
     for_each_pixel(extents.input(), [this](const Pixel& at) {
       Taps taps;
       over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* dy) {
-          use_avx512 ? wide::add_scaled(dy, found, at.channels, at.values)
-                     : add_scaled(dy, found, at.channels, at.values);
-        });
+        typed([&](const auto* dy, const auto& kernels) { kernels.add_scaled(dy, found, at.channels, at.values); });
       });
     });
   }

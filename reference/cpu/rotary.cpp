@@ -9,100 +9,103 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/rotary_heads.h"
+#include "reference/cpu/vector_targets.h"
 #include "reference/ops/rotary.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/rotary.cpp"
+#include <hwy/foreach_target.h>
+
+#include "reference/cpu/vector_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+template <class T>
+HWY_INLINE void turn_half(const std::byte* x, std::byte* y, const HeadRun& run) {
+  const T* from = reinterpret_cast<const T*>(x);
+  T* to = reinterpret_cast<T*>(y);
+  const std::int64_t pairs = run.pairs;
+  const auto turn = [=, cos = run.cos, sin = run.sin, sign = all(run.sign)](auto lanes, std::int64_t i) HWY_ATTR {
+    const V c = lanes.from(cos + i), s = hn::Mul(sign, lanes.from(sin + i));
+    const V a = lanes.from(from + i), b = lanes.from(from + i + pairs);
+    lanes.to(hn::NegMulAdd(b, s, hn::Mul(a, c)), to + i);
+    lanes.to(hn::MulAdd(a, s, hn::Mul(b, c)), to + i + pairs);
+  };
+  each_vector(pairs, turn);
+}
+
+HWY_INLINE void turn_interleaved_f32(const std::byte* x, std::byte* y, const HeadRun& run) {
+  const std::int64_t pairs = run.pairs;
+  const float *cos = run.cos, *sin = run.sin;
+  const auto turn = [=, sign = all(run.sign)](const float* from, V c, V of_sin, float* to) HWY_ATTR {
+    const V s = hn::Mul(sign, of_sin);
+    V a, b;
+    hn::LoadInterleaved2(Floats(), from, a, b);
+    hn::StoreInterleaved2(hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), Floats(), to);
+  };
+  const float* from = reinterpret_cast<const float*>(x);
+  float* to = reinterpret_cast<float*>(y);
+  std::int64_t i = 0;
+  for (; i + lane_count <= pairs; i += lane_count) turn(from + 2 * i, load(cos + i), load(sin + i), to + 2 * i);
+  if (i == pairs) return;
+  float some[2 * lane_count] = {};
+  std::copy_n(from + 2 * i, 2 * (pairs - i), some);
+  turn(some, load_some(cos + i, pairs - i), load_some(sin + i, pairs - i), some);
+  std::copy_n(some, 2 * (pairs - i), to + 2 * i);
+}
+
+// A pair of neighbours is one 32-bit number, which need not be deinterleaved; here kept in a float.
+static_assert(std::endian::native == std::endian::little);
+
+HWY_INLINE void turn_interleaved_bf16(const std::byte* x, std::byte* y, const HeadRun& run) {
+  const std::int64_t pairs = run.pairs;
+  const float *cos = run.cos, *sin = run.sin;
+  const auto turn = [=, sign = all(run.sign)](V pair, V c, V of_sin) HWY_ATTR {
+    const V s = hn::Mul(sign, of_sin);
+    const auto bits = hn::BitCast(Words(), pair), upper = hn::Set(Words(), 0xFFFF0000U);
+    const V a = hn::BitCast(Floats(), hn::ShiftLeft<16>(bits)), b = hn::BitCast(Floats(), hn::And(bits, upper));
+    const auto first = rounded_words(hn::NegMulAdd(b, s, hn::Mul(a, c)));
+    const auto second = rounded_words(hn::MulAdd(a, s, hn::Mul(b, c)));
+    return hn::BitCast(Floats(), hn::Or(first, hn::ShiftLeft<16>(second)));
+  };
+  std::int64_t i = 0;
+  for (; i + lane_count <= pairs; i += lane_count) {
+    const auto from = hn::LoadU(Words(), reinterpret_cast<const std::uint32_t*>(x + 4 * i));
+    const V turned = turn(hn::BitCast(Floats(), from), load(cos + i), load(sin + i));
+    hn::StoreU(hn::BitCast(Words(), turned), Words(), reinterpret_cast<std::uint32_t*>(y + 4 * i));
+  }
+  if (i == pairs) return;
+  float some[lane_count] = {};
+  const auto bytes = static_cast<std::size_t>(4 * (pairs - i));
+  std::memcpy(some, x + 4 * i, bytes);
+  store(turn(load(some), load_some(cos + i, pairs - i), load_some(sin + i, pairs - i)), some);
+  std::memcpy(y + 4 * i, some, bytes);
+}
+
+using TurnHeads = void (*)(const HeadRun& run);
+
+template <void turn(const std::byte* x, std::byte* y, const HeadRun& run)>
+void turn_heads(const HeadRun& given) {
+  const HeadRun run = given;
+  for (std::int64_t head = 0; head < run.heads; ++head)
+    turn(run.x + head * run.x_stride, run.y + head * run.y_stride, run);
+}
+
+TurnHeads FindTurn(bool interleaved, bool is_bf16) {
+  if (interleaved) return is_bf16 ? turn_heads<turn_interleaved_bf16> : turn_heads<turn_interleaved_f32>;
+  return is_bf16 ? turn_heads<turn_half<bf16>> : turn_heads<turn_half<float>>;
+}
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
 
-/// Some heads of one token. Strides are in elements, from one head to the next.
-struct HeadRun {
-  const std::byte* x = nullptr;
-  std::byte* y = nullptr;
-  std::int64_t x_stride = 0, y_stride = 0;
-  std::int64_t heads = 0;
-  std::int64_t pairs = 0;
-  const float* cos = nullptr;
-  const float* sin = nullptr;
-  float sign = 1.0F;  ///< -1 for the inverse
-};
-
-// x and y may be the same memory: each pair is read before it is written, and no other touches it.
-
-template <class T>
-inline void turn_half(const HeadRun& run) {
-  const std::int64_t pairs = run.pairs;
-  for (std::int64_t head = 0; head < run.heads; ++head) {
-    const T* x = reinterpret_cast<const T*>(run.x) + head * run.x_stride;
-    T* y = reinterpret_cast<T*>(run.y) + head * run.y_stride;
-#pragma omp simd
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      const float c = run.cos[i];
-      const float s = run.sign * run.sin[i];
-      const float a = widen(x[i]);
-      const float b = widen(x[i + pairs]);
-      y[i] = narrow<T>(a * c - b * s);
-      y[i + pairs] = narrow<T>(b * c + a * s);
-    }
-  }
-}
-
-GPUBENCH_VECTOR_CLONES
-void turn_half_f32(const HeadRun& run) { turn_half<float>(run); }
-
-GPUBENCH_VECTOR_CLONES
-void turn_half_bf16(const HeadRun& run) { turn_half<bf16>(run); }
-
-GPUBENCH_VECTOR_CLONES
-void turn_interleaved_f32(const HeadRun& run) {
-  for (std::int64_t head = 0; head < run.heads; ++head) {
-    const float* x = reinterpret_cast<const float*>(run.x) + head * run.x_stride;
-    float* y = reinterpret_cast<float*>(run.y) + head * run.y_stride;
-#pragma omp simd
-    for (std::int64_t i = 0; i < run.pairs; ++i) {
-      const float c = run.cos[i];
-      const float s = run.sign * run.sin[i];
-      const float a = x[2 * i];
-      const float b = x[2 * i + 1];
-      y[2 * i] = a * c - b * s;
-      y[2 * i + 1] = b * c + a * s;
-    }
-  }
-}
-
-// A pair of neighbours is one 32-bit number, which vector code need not deinterleave.
-static_assert(std::endian::native == std::endian::little);
-
-GPUBENCH_VECTOR_CLONES
-void turn_interleaved_bf16(const HeadRun& run) {
-  const float* cos = run.cos;
-  const float* sin = run.sin;
-  const float sign = run.sign;
-  const std::int64_t pairs = run.pairs;
-  for (std::int64_t head = 0; head < run.heads; ++head) {
-    const std::byte* x = run.x + head * run.x_stride * static_cast<std::int64_t>(sizeof(bf16));
-    std::byte* y = run.y + head * run.y_stride * static_cast<std::int64_t>(sizeof(bf16));
-#pragma omp simd
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      std::uint32_t pair = 0;
-      std::memcpy(&pair, x + 4 * i, sizeof pair);
-      const float c = cos[i];
-      const float s = sign * sin[i];
-      const auto a = std::bit_cast<float>(pair << 16U);
-      const auto b = std::bit_cast<float>(pair & 0xFFFF0000U);
-      const std::uint32_t first = narrow<bf16>(a * c - b * s).bits;
-      const std::uint32_t second = narrow<bf16>(b * c + a * s).bits;
-      pair = first | second << 16U;
-      std::memcpy(y + 4 * i, &pair, sizeof pair);
-    }
-  }
-}
-
-using TurnHeads = void (*)(const HeadRun&);
-
-TurnHeads kernel_for(Rotary::Pairing pairing, DType dtype) {
-  if (pairing == Rotary::Pairing::half) return dtype == DType::f32 ? turn_half_f32 : turn_half_bf16;
-  return dtype == DType::f32 ? turn_interleaved_f32 : turn_interleaved_bf16;
-}
+HWY_EXPORT(FindTurn);
 
 /// Elements between sequences, tokens and heads.
 struct Strides {
@@ -125,7 +128,7 @@ struct Target {
 };
 
 struct RotaryWork {
-  TurnHeads turn = nullptr;
+  void (*turn)(const HeadRun& run) = nullptr;
   RotaryExtents extents;
   Strides x_strides, y_strides;
   std::int64_t element_bytes = 4;
@@ -161,8 +164,8 @@ struct RotaryWork {
     HeadRun run;
     run.x = x + place(x_strides);
     run.y = y.data + place(y_strides);
-    run.x_stride = x_strides.head;
-    run.y_stride = y_strides.head;
+    run.x_stride = x_strides.head * element_bytes;
+    run.y_stride = y_strides.head * element_bytes;
     run.heads = heads;
     run.pairs = extents.d / 2;
     run.cos = cos + position * run.pairs;
@@ -170,7 +173,7 @@ struct RotaryWork {
     run.sign = sign;
     if (!streaming) return turn(run);
     alignas(64) std::array<std::byte, scratch_bytes> scratch;
-    std::byte* to = run.y;
+    std::byte* const to = run.y;
     run.y = scratch.data();
     turn(run);
     stream_store(to, scratch.data(), static_cast<std::size_t>(heads * extents.d * element_bytes));
@@ -188,7 +191,8 @@ Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const 
   expect_type(call, operand, {"cos", "sin"}, DType::f32);
   expect_row_major(call, operand, {"cos", "sin"});
   RotaryWork work;
-  work.turn = kernel_for(attributes.pairing, x.dtype);
+  work.turn =
+      HWY_DYNAMIC_DISPATCH(FindTurn)(attributes.pairing == Rotary::Pairing::interleaved, x.dtype == DType::bf16);
   work.extents = rotary_extents(x);
   work.x_strides = strides_of(x);
   work.y_strides = strides_of(operand["y"]);
@@ -205,3 +209,4 @@ Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const 
 }
 
 }  // namespace gpubench::cpu
+#endif

@@ -11,20 +11,13 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/softmax.h"
-#include "reference/cpu/vector_math.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t most_experts = 1024;
 constexpr std::int64_t most_chosen = 64;
-
-GPUBENCH_VECTOR_CLONES
-void sigmoid_block(const float* x, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = 1.0F / (1.0F + vector_exp(-x[i]));
-}
 
 /// What both ways have in common: the scores of a token.
 struct Router {
@@ -53,10 +46,10 @@ struct Router {
   }
 
   void score(const Row& x, Row& s) const {
-    if (!softmax) return sigmoid_block(x.data(), experts, s.data());
-    const float largest = max_block(x.data(), experts);
-    const float sum = exp_block(x.data(), largest, experts, s.data());
-    multiply_block(s.data(), 1.0F / sum, experts, s.data());
+    if (!softmax) return runs().sigmoid(x.data(), experts, s.data());
+    const float largest = runs().largest(x.data(), experts);
+    const float sum = runs().exp(x.data(), largest, experts, s.data());
+    runs().scale(s.data(), 1.0F / sum, experts, s.data());
   }
 
   /// What the chosen scores are multiplied by to be weights, but for `scale`.

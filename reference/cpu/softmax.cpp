@@ -1,7 +1,5 @@
 // Softmax and its gradient: a row is small enough to be in the second-level cache when it is read again. Blocks are
 // summed in f32 by vector lanes, and their sums in f64.
-#include "reference/cpu/softmax.h"
-
 #include <omp.h>
 
 #include <algorithm>
@@ -10,81 +8,10 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_avx512.h"
-#include "reference/cpu/vector_math.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
-
-GPUBENCH_VECTOR_CLONES
-float max_block(const float* x, std::int64_t count) {
-  float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
-}
-
 namespace {
-
-GPUBENCH_VECTOR_CLONES
-float sum_exp_clones(const float* x, float largest, std::int64_t count) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) sum += vector_exp(x[i] - largest);
-  return sum;
-}
-
-GPUBENCH_VECTOR_CLONES
-void softmax_clones(const float* x, float shift, float factor, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = vector_exp(x[i] - shift) * factor;
-}
-
-GPUBENCH_VECTOR_CLONES
-float exp_clones(const float* x, float largest, std::int64_t count, float* y) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) {
-    y[i] = vector_exp(x[i] - largest);
-    sum += y[i];
-  }
-  return sum;
-}
-
-}  // namespace
-
-float sum_exp_block(const float* x, float largest, std::int64_t count) {
-  return avx512::available() ? avx512::exp_block(x, largest, count, nullptr) : sum_exp_clones(x, largest, count);
-}
-
-void softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
-  (avx512::available() ? avx512::softmax_block : softmax_clones)(x, shift, factor, count, y);
-}
-
-float exp_block(const float* x, float largest, std::int64_t count, float* y) {
-  return (avx512::available() ? avx512::exp_block : exp_clones)(x, largest, count, y);
-}
-
-GPUBENCH_VECTOR_CLONES
-void multiply_block(const float* x, float factor, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
-}
-
-namespace {
-
-GPUBENCH_VECTOR_CLONES
-float dot_block(const float* a, const float* b, std::int64_t count) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-GPUBENCH_VECTOR_CLONES
-void softmax_gradient_block(const float* y, const float* dy, float projection, std::int64_t count, float* dx) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] * (dy[i] - projection);
-}
 
 /// Rows of up to three tensors of one shape; a forward reads x alone.
 struct SoftmaxRows {
@@ -121,16 +48,16 @@ struct SoftmaxForwardWork : SoftmaxRows {
       const std::int64_t from = row * first_view.stride;
       float largest = -std::numeric_limits<float>::infinity();
       over_blocks([&](std::int64_t i, std::int64_t count) {
-        largest = std::max(largest, max_block(first.read(from + i, count, buffer), count));
+        largest = std::max(largest, runs().largest(first.read(from + i, count, buffer), count));
         if (row + 1 < to_view.rows) first.prefetch(from + first_view.stride + i, count);
       });
       double sum = 0.0;
       over_blocks([&](std::int64_t i, std::int64_t count) {
-        sum += static_cast<double>(exp_block(first.read(from + i, count, buffer), largest, count, e + i));
+        sum += static_cast<double>(runs().exp(first.read(from + i, count, buffer), largest, count, e + i));
       });
       over_blocks([&](std::int64_t i, std::int64_t count) {
         float* block = to.place(row * to_view.stride + i, buffer);
-        multiply_block(e + i, static_cast<float>(1.0 / sum), count, block);
+        runs().scale(e + i, static_cast<float>(1.0 / sum), count, block);
         to.commit(row * to_view.stride + i, count, block);
       });
     });
@@ -149,11 +76,11 @@ struct SoftmaxBackwardWork : SoftmaxRows {
       };
       double sum = 0.0;
       over_blocks([&](std::int64_t i, std::int64_t count) {
-        sum += static_cast<double>(dot_block(y(i, count), dy(i, count), count));
+        sum += static_cast<double>(runs().dot(y(i, count), dy(i, count), count));
       });
       over_blocks([&](std::int64_t i, std::int64_t count) {
         float* block = to.place(row * to_view.stride + i, out);
-        softmax_gradient_block(y(i, count), dy(i, count), static_cast<float>(sum), count, block);
+        runs().softmax_backward(y(i, count), dy(i, count), static_cast<float>(sum), count, block);
         to.commit(row * to_view.stride + i, count, block);
       });
     });

@@ -7,6 +7,7 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -40,26 +41,6 @@ struct GroupPairs {
     }
   }
 };
-
-GPUBENCH_VECTOR_CLONES
-void scale_row(const float* x, float factor, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
-}
-
-GPUBENCH_VECTOR_CLONES
-void add_scaled_row(const float* x, float factor, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] += x[i] * factor;
-}
-
-GPUBENCH_VECTOR_CLONES
-float dot_rows(const float* a, const float* b, std::int64_t count) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 /// What the three moves have in common: t tokens of k pairs, n rows of h elements.
 struct PairRows {
@@ -115,7 +96,7 @@ struct ScaleToExperts : PairRows {
       over_blocks([&](std::int64_t i, std::int64_t count) {
         float* block = y.place(row * h + i, out);
         if (is_row(pair)) {
-          scale_row(x.gather(pair / k * h + i, count, in), weights[pair], count, block);
+          runs().scale(x.gather(pair / k * h + i, count, in), weights[pair], count, block);
         } else {
           std::fill_n(block, count, 0.0F);
         }
@@ -138,7 +119,7 @@ struct SumOfExperts : PairRows {
           if (pair + k < t * k && is_row(pairs[pair + k])) x.prefetch(pairs[pair + k] * h + i, count);
           if (!is_row(pairs[pair])) continue;
           const float weight = weights != nullptr ? weights[pair] : 1.0F;
-          (any ? add_scaled_row : scale_row)(x.gather(pairs[pair] * h + i, count, in), weight, count, block);
+          (any ? runs().add_scaled : runs().scale)(x.gather(pairs[pair] * h + i, count, in), weight, count, block);
           any = true;
         }
         if (!any) std::fill_n(block, count, 0.0F);
@@ -158,7 +139,7 @@ struct WeightGradients : PairRows {
       BlockBuffer of_x, of_dy;
       over_blocks([&](std::int64_t i, std::int64_t count) {
         if (!is_row(pairs[pair])) return;
-        sum += dot_rows(x.gather(pairs[pair] * h + i, count, of_x), dy.read(pair / k * h + i, count, of_dy), count);
+        sum += runs().dot(x.gather(pairs[pair] * h + i, count, of_x), dy.read(pair / k * h + i, count, of_dy), count);
       });
       dweights[pair] = sum;
     });

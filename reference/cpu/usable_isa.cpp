@@ -13,7 +13,6 @@
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "reference/cpu/own_kernel_proof.h"
-#include "reference/cpu/vector_avx512.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -83,16 +82,16 @@ bool names_own_kernels(const std::string& isa) {
 const UsableIsa& usable_isa() {
   static const UsableIsa found = [] {
     UsableIsa isa = find_or_inherit();
-    keep_below_avx512(isa.limit.barred.contains(avx512::own_isa));
+    limit_vector_kernels(isa.limit.barred);
     (void)::setenv(handed_down, to_text(isa, ::getpid()).c_str(), 1);  // refused: children try for themselves
     return isa;
   }();
   return found;
 }
 
-void keep_below_avx512(bool below) {
-  constexpr std::int64_t from_avx512 = HWY_AVX3 | (HWY_AVX3 - 1);  // the better, the lower the bit
-  hwy::DisableTargets(below ? from_avx512 : 0);
+void limit_vector_kernels(const std::set<std::string>& barred) {
+  constexpr auto from = [](std::int64_t target) { return target | (target - 1); };  // the better, the lower the bit
+  hwy::DisableTargets(barred.contains("avx2") ? from(HWY_AVX2) : barred.contains("avx512") ? from(HWY_AVX3) : 0);
 }
 
 bool own_kernels_usable(const std::string& isa) { return !usable_isa().limit.barred.contains(isa); }
@@ -153,7 +152,7 @@ UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, cons
         continue;
       }
       case IsaProof::Stage::started:
-      case IsaProof::Stage::clones:
+      case IsaProof::Stage::baseline:
         throw BackendError(
             fmt::format("cpu: vector code {}: this processor, or the machine that emulates it, announces what it does "
                         "not have; correct the flags that it shows (CPUID)",

@@ -29,18 +29,18 @@ namespace gpubench::cpu {
 /// The instruction sets that a process allows itself.
 struct IsaLimit {
   std::string onednn;            ///< the highest of oneDNN's instruction sets; "": the library's own choice
-  std::set<std::string> barred;  ///< kernels of our own that are passed over: "avx512", "avx512_bf16", "amx_bf16"
+  std::set<std::string> barred;  ///< kernels of our own that are passed over: "avx2", "avx512", "amx_bf16"
   bool operator==(const IsaLimit&) const = default;
 };
 
 /// The outcome of trying a limit.
 struct IsaProof {
   enum class Stage {
-    started,  ///< nothing was tried yet
-    clones,   ///< vector code that the loader chose (parallel.h): there is no choice to make
-    own,      ///< kernels of our own for one instruction set
-    onednn,   ///< oneDNN's products
-    passed    ///< everything was right
+    started,   ///< nothing was tried yet
+    baseline,  ///< vector code for every processor: there is no choice to make
+    own,       ///< kernels of our own for one instruction set
+    onednn,    ///< oneDNN's products
+    passed     ///< everything was right
   };
   Stage stage = Stage::started;    ///< how far it came
   std::string step;                ///< what was tried last: "amx_bf16", "the bf16 matmul (onednn:...)"
@@ -68,11 +68,12 @@ struct UsableIsa {
 /// BackendError where nothing works, or nothing can be tried.
 [[nodiscard]] const UsableIsa& usable_isa();
 
-/// False for our own kernels that gave wrong results or crashed: "avx512", "avx512_bf16", "amx_bf16".
+/// False for our own kernels that gave wrong results or crashed: "avx2", "avx512", "avx512_bf16", "amx_bf16".
 [[nodiscard]] bool own_kernels_usable(const std::string& isa);
 
-/// Keeps the kernels that Highway compiles for several processors (vector_targets.h) below AVX-512, or no longer.
-void keep_below_avx512(bool below);
+/// Keeps the kernels that Highway compiles for several processors (vector_targets.h) below "avx512" or "avx2", where
+/// `barred` has it.
+void limit_vector_kernels(const std::set<std::string>& barred);
 
 /// For DeviceInfo::properties, nothing where all is well: ("cpu_isa", "limited to avx512_core_bf16") and
 /// ("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty").

@@ -10,6 +10,7 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/convert.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/runs.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/norm.h"
 
@@ -60,7 +61,7 @@ struct WidenedWork {
     parallel_chunks(threads, of[0].rows.elements(), element_grain, [&](std::int64_t begin, std::int64_t end) {
       float *sum = of[0].wide + begin, *other = of[1].wide + begin;
       std::array<std::byte, block_elements * sizeof(std::uint16_t)> rounded;
-      add_run(other, end - begin, sum);
+      runs().add(other, end - begin, sum);
       std::fill_n(other, end - begin, -0.0F);
       for (std::int64_t left = end - begin, count = 0; left > 0; left -= count, sum += count) {
         count = std::min(left, block_elements);

@@ -1,171 +1,132 @@
-// What tries a kernel must take a right one for right and a wrong one for wrong, on whatever processor: portable code
-// stands in for the kernels, and is spoiled in one number.
+// What tries a kernel must take a right one for right and a wrong one for wrong, on whatever processor.
 #include "reference/cpu/own_kernel_proof.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/usable_isa.h"
-#include "reference/cpu/vector_math.h"
+#include "tests/reference/cpu/each_target.h"
 
 namespace gpubench::cpu {
 namespace own_kernel_proof_test {
 
-void portable_gelu(const float* x, const float* /*none*/, float /*none*/, std::int64_t count, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = vector_gelu_tanh(x[i]);
+void plain_silu(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[0][i] = x[0][i] / (1.0F + std::exp(-x[0][i]));
 }
+double silu(double x) { return x / (1.0 + std::exp(-x)); }
 
-float gelu(float x, float /*none*/) { return vector_gelu_tanh(x); }
+Runs spoiled;
 
-float portable_exp(const float* x, float largest, std::int64_t count, float* y) {
-  float sum = 0.0F;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float e = vector_exp(x[i] - largest);
-    if (y != nullptr) y[i] = e;
-    sum += e;
-  }
-  return sum;
-}
-void portable_softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = factor * vector_exp(x[i] - shift);
-}
-void portable_narrow(const float* from, std::int64_t lines, bf16* to, bool /*streaming*/) {
-  std::transform(from, from + 32 * lines, to, narrow<bf16>);
-}
-
-float portable_sum(const float* x, std::int64_t count, const float* /*ahead*/) { return sum_block(x, count); }
-float portable_add(const float* x, const float* r, std::int64_t count, float* sum, float* streamed,
-                   const float* /*ahead*/, const float* /*ahead*/) {
-  add_block(x, r, count, sum);
-  if (streamed != nullptr) std::copy_n(sum, count, streamed);
-  return sum_block(sum, count);
-}
-float portable_squares(const float* x, float mean, std::int64_t count, const float* /*ahead*/) {
-  return squared_deviation_block(x, mean, count);
-}
-const NormPasses portable_norm{portable_sum, portable_add, portable_squares, normalize_block};
-
-void portable_copy(std::byte* to, const std::byte* from, std::size_t lines) { std::copy_n(from, lines * 64, to); }
-void portable_triad(const float* b, const float* c, float factor, std::int64_t count, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = b[i] + factor * c[i];
-}
-
-void portable_softmax(const ScoreBlock& block, Rows<float> weights) {
-  softmax_in_place(block);
-  for (std::int64_t row = 0; row < block.rows; ++row) std::copy_n(block.scores[row], padded(block.keys), weights[row]);
-}
-void portable_rounding_softmax(const ScoreBlock& block, Rows<bf16> weights) {
-  softmax_in_place(block);
-  for (std::int64_t row = 0; row < block.rows; ++row) {
-    for (std::int64_t i = 0; i < padded(block.keys); ++i) weights[row][i] = narrow<bf16>(block.scores[row][i]);
-  }
+/// What the functions of a copy of runs() find when one of them is spoiled.
+template <class Spoil>
+bool holds_with(const Spoil& spoil) {
+  spoiled = runs();
+  spoil(spoiled);
+  return runs_hold(spoiled);
 }
 
 TEST(OwnKernelProof, TakesRightKernelsForRight) {
-  EXPECT_TRUE(vector_clones_hold());
-  EXPECT_TRUE(pointwise_holds(portable_gelu, gelu));
-  EXPECT_TRUE(exponentials_hold(portable_exp, portable_softmax_block));
-  EXPECT_TRUE(narrowing_holds(portable_narrow));
-  EXPECT_TRUE(norm_passes_hold(portable_norm));
-  EXPECT_TRUE(streaming_holds(portable_copy, portable_triad));
-  EXPECT_TRUE(softmax_holds(portable_softmax, portable_rounding_softmax));
-  EXPECT_TRUE(product_holds(multiply_widened));
+  EXPECT_TRUE(vector_kernels_hold());
+  EXPECT_TRUE(runs_hold(runs()));
+  EXPECT_TRUE(pointwise_holds({plain_silu, plain_silu}, silu));
 }
 
-TEST(OwnKernelProof, SeesGeluWrongInOneNumberOrNotAtAllThere) {
-  EXPECT_FALSE(pointwise_holds(
-      [](const float* x, const float* none, float factor, std::int64_t count, float* y) {
-        portable_gelu(x, none, factor, count, y);
-        y[count - 1] *= 1.0001F;
-      },
-      gelu));
-  EXPECT_FALSE(pointwise_holds([](const float*, const float*, float, std::int64_t, float*) {}, gelu));
-  EXPECT_FALSE(pointwise_holds(
-      [](const float* x, const float* none, float factor, std::int64_t count, float* y) {
-        portable_gelu(x, none, factor, count + 1, y);  // one too many
-      },
-      gelu));
+class EveryTarget : public testing::EachTarget {};
+GPUBENCH_ON_EACH_TARGET(EveryTarget);
+
+TEST_P(EveryTarget, HasKernelsThatHold) { EXPECT_TRUE(vector_kernels_hold()); }
+
+TEST(OwnKernelProof, SeesAnActivationWrongInOneNumberOrNotAtAllThere) {
+  const auto wrong_in_one = [](const float* const* x, float none, std::int64_t count, float* const* y) {
+    plain_silu(x, none, count, y);
+    y[0][count - 1] *= 1.0001F;
+  };
+  const auto one_too_many = [](const float* const* x, float none, std::int64_t count, float* const* y) {
+    plain_silu(x, none, count + 1, y);
+  };
+  const auto nothing = [](const float* const*, float, std::int64_t, float* const*) {};
+  for (const PointwiseKernel::Function wrong :
+       {PointwiseKernel::Function(wrong_in_one), PointwiseKernel::Function(one_too_many),
+        PointwiseKernel::Function(nothing)}) {
+    EXPECT_FALSE(pointwise_holds({wrong, plain_silu}, silu));
+    EXPECT_FALSE(pointwise_holds({plain_silu, wrong}, silu));
+  }
 }
 
 TEST(OwnKernelProof, SeesAnExponentialOrItsSumThatIsWrong) {
-  EXPECT_FALSE(exponentials_hold(
-      [](const float* x, float largest, std::int64_t count, float* y) {
-        const float sum = portable_exp(x, largest, count, y);
-        if (y != nullptr) y[5] *= 1.0001F;
-        return sum;
-      },
-      portable_softmax_block));
-  EXPECT_FALSE(exponentials_hold([](const float* x, float largest, std::int64_t count,
-                                    float* y) { return 1.0001F * portable_exp(x, largest, count, y); },
-                                 portable_softmax_block));
-  EXPECT_FALSE(exponentials_hold(portable_exp, [](const float* x, float shift, float /*factor*/, std::int64_t count,
-                                                  float* y) { portable_softmax_block(x, shift, 1.0F, count, y); }));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.exp = [](const float* x, float largest, std::int64_t count, float* y) {
+      const float sum = runs().exp(x, largest, count, y);
+      if (y != nullptr) y[5] *= 1.0001F;
+      return sum;
+    };
+  }));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.exp = [](const float* x, float largest, std::int64_t count, float* y) {
+      return 1.0001F * runs().exp(x, largest, count, y);
+    };
+  }));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.softmax = [](const float* x, float shift, float /*factor*/, std::int64_t count, float* y) {
+      runs().softmax(x, shift, 1.0F, count, y);
+    };
+  }));
 }
 
 TEST(OwnKernelProof, SeesNarrowingThatTruncatesOrTakesSubnormalNumbersForZero) {
-  EXPECT_FALSE(narrowing_holds([](const float* from, std::int64_t lines, bf16* to, bool /*streaming*/) {
-    for (std::int64_t i = 0; i < 32 * lines; ++i)
-      to[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(from[i]) >> 16U);
+  EXPECT_FALSE(narrowing_holds([](const float* from, bf16* to) {
+    for (int i = 0; i < 160; ++i) to[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(from[i]) >> 16U);
   }));
-  EXPECT_FALSE(narrowing_holds([](const float* from, std::int64_t lines, bf16* to, bool /*streaming*/) {
-    for (std::int64_t i = 0; i < 32 * lines; ++i)
+  EXPECT_FALSE(narrowing_holds([](const float* from, bf16* to) {
+    for (int i = 0; i < 160; ++i)
       to[i] = narrow<bf16>(std::fpclassify(from[i]) == FP_SUBNORMAL ? 0.0F * from[i] : from[i]);
   }));
 }
 
-TEST(OwnKernelProof, SeesEachPassOfANormThatIsWrong) {
-  NormPasses passes = portable_norm;
-  passes.sum = [](const float* x, std::int64_t count, const float*) { return sum_block(x, count - 1); };
-  EXPECT_FALSE(norm_passes_hold(passes));
-  passes = portable_norm;
-  passes.add = [](const float* x, const float* r, std::int64_t count, float* sum, float* /*not streamed*/, const float*,
-                  const float*) {
-    add_block(x, r, count, sum);
-    return sum_block(sum, count);
-  };
-  EXPECT_FALSE(norm_passes_hold(passes));
-  passes = portable_norm;
-  passes.squared_deviations = [](const float* x, float /*mean*/, std::int64_t count, const float*) {
-    return squared_deviation_block(x, 0.0F, count);
-  };
-  EXPECT_FALSE(norm_passes_hold(passes));
-  passes = portable_norm;
-  passes.stream_normalized = [](const float* x, const float* gamma, const float* /*beta*/, float mean, float rstd,
-                                std::int64_t count, float* y) { normalize_block(x, gamma, x, mean, rstd, count, y); };
-  EXPECT_FALSE(norm_passes_hold(passes));
-}
-
-TEST(OwnKernelProof, SeesAStoreThatMissesALine) {
-  EXPECT_FALSE(streaming_holds(
-      [](std::byte* to, const std::byte* from, std::size_t lines) { portable_copy(to, from, lines - 1); },
-      portable_triad));
-  EXPECT_FALSE(streaming_holds(portable_copy, [](const float* b, const float* c, float factor, std::int64_t count,
-                                                 float* y) { portable_triad(b, c, factor, count - 16, y); }));
-}
-
-TEST(OwnKernelProof, SeesASoftmaxThatIsWrongInEitherType) {
-  EXPECT_FALSE(softmax_holds(
-      [](const ScoreBlock& block, Rows<float> weights) {
-        portable_softmax(block, weights);
-        weights[1][3] *= 1.0001F;
-      },
-      portable_rounding_softmax));
-  EXPECT_FALSE(softmax_holds(portable_softmax, [](const ScoreBlock& block, Rows<bf16> weights) {
-    portable_rounding_softmax(block, weights);
-    weights[2][7].bits ^= 2U;  // two units of the last place
+TEST(OwnKernelProof, SeesEachSumThatIsWrong) {
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.sum = [](const float* x, std::int64_t count, const float* ahead) { return runs().sum(x, count - 1, ahead); };
   }));
-  EXPECT_FALSE(softmax_holds(
-      [](const ScoreBlock& block, Rows<float> weights) {
-        portable_softmax(block, weights);
-        block.sums[0] *= 2.0F;
-      },
-      portable_rounding_softmax));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.dot = [](const float* a, const float* b, std::int64_t count) { return runs().dot(a, b, count - 1); };
+  }));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.squared_deviations = [](const float* x, float /*mean*/, std::int64_t count, const float* ahead) {
+      return runs().squared_deviations(x, 0.0F, count, ahead);
+    };
+  }));
+  EXPECT_FALSE(holds_with([](Runs& of) { of.largest = [](const float* x, std::int64_t) { return x[0]; }; }));
+}
+
+TEST(OwnKernelProof, SeesEachPassOverElementsThatIsWrong) {
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.blend = [](const float* a, float, const float* b, float, std::int64_t count, float* y) {
+      runs().blend(a, 1.0F, b, 1.0F, count, y);
+    };
+  }));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.normalize = [](const float* x, const float* gamma, const float* /*beta*/, float mean, float rstd,
+                      std::int64_t count, float* y,
+                      bool streaming) { runs().normalize(x, gamma, x, mean, rstd, count, y, streaming); };
+  }));
+  EXPECT_FALSE(holds_with([](Runs& of) {
+    of.stream = [](const float* x, std::int64_t count, float* y) { runs().stream(x, count - 16, y); };
+  }));
+}
+
+TEST(OwnKernelProof, SeesASoftmaxThatIsWrongInAWeightOrASum) {
+  EXPECT_FALSE(softmax_holds([](const ScoreBlock& block) {
+    softmax_in_place(block);
+    block.scores[1][3] *= 1.0001F;
+  }));
+  EXPECT_FALSE(softmax_holds([](const ScoreBlock& block) {
+    softmax_in_place(block);
+    block.sums[0] *= 2.0F;
+  }));
 }
 
 TEST(OwnKernelProof, SeesAProductThatIsWrongOrForgetsToAccumulate) {
@@ -185,7 +146,7 @@ TEST(OwnKernelProof, EveryKernelThatMayBeUsedHereIsRight) {
     if (!kernels.announced() || !own_kernels_usable(kernels.isa)) continue;
     EXPECT_TRUE(kernels.hold()) << kernels.isa;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"amx_bf16", "avx512", "avx512_bf16"}));
+  EXPECT_EQ(names, (std::set<std::string>{"amx_bf16", "avx2", "avx512", "avx512_bf16"}));
 }
 
 }  // namespace own_kernel_proof_test

@@ -135,8 +135,8 @@ TEST(UsableIsa, WhereNothingIsLeftToLowerTheBackendDoesNotStart) {
     return died(Stage::onednn, "the f32 matmul", limit.onednn.empty() ? "avx2" : limit.onednn);
   };
   EXPECT_THROW((void)find_usable_isa(none, nothing_announced, ""), BackendError);
-  const auto clones = [](const IsaLimit&) { return died(Stage::clones, "", ""); };
-  EXPECT_THROW((void)find_usable_isa(clones, nothing_announced, ""), BackendError);
+  const auto baseline = [](const IsaLimit&) { return died(Stage::baseline, "", ""); };
+  EXPECT_THROW((void)find_usable_isa(baseline, nothing_announced, ""), BackendError);
   // A library that ignores its limit, or own kernels that run although they are left out, must not be tried for ever.
   const auto deaf = [](const IsaLimit&) { return died(Stage::onednn, "the f32 matmul", "avx2"); };
   EXPECT_THROW((void)find_usable_isa(deaf, nothing_announced, ""), BackendError);
