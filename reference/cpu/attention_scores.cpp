@@ -82,6 +82,7 @@ HWY_INLINE void differentiate(const GradientBlock& block) {
   const hn::RebindToSigned<Floats> integers;
   const float scale = capped ? block.scale / block.cap : block.scale;
   const auto queries = static_cast<std::int32_t>(block.queries);
+  const auto first_queries = hn::Iota(integers, 0);  // which Highway 1.0 makes in memory
   for (std::int64_t key = 0; key < block.keys; ++key) {
     float *scores = block.scores[key], *dp = block.dp[key];
     const auto before = hn::Set(integers, block.first[key] - 1), end = hn::Set(integers, block.end[key]);
@@ -94,7 +95,7 @@ HWY_INLINE void differentiate(const GradientBlock& block) {
       }
       const V p = exp(hn::Sub(score, load(block.lse + i)));
       const V ds = hn::Mul(hn::Mul(p, hn::Sub(load(dp + i), load(block.delta + i))), slope);
-      const auto query = hn::Iota(integers, i);
+      const auto query = hn::Add(first_queries, hn::Set(integers, i));
       const auto seen = hn::RebindMask(Floats(), hn::And(query > before, query < end));
       store(hn::IfThenElseZero(seen, p), scores + i);
       store(hn::IfThenElseZero(seen, ds), dp + i);
