@@ -12,7 +12,6 @@
 
 #include "reference/cpu/attention.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "reference/cpu/host.h"
-#include "reference/cpu/parallel.h"
 
 namespace gpubench::cpu {
 namespace {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "reference/cpu/parallel.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"

@@ -41,12 +41,12 @@ struct NormBackward {
     std::fill_n(partial_of(part), 2 * x_view.columns, 0.0F);
     const Chunk rows = chunk_of(x_view.rows, row_grain(x_view.columns), parts(), part);
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const RowMeans means = reduce_row(row, partial_of(part));
+      const NormTerms means = reduce_row(row, partial_of(part));
       write_dx(row, means);
     }
   }
 
-  RowMeans reduce_row(std::int64_t row, float* sums) const {
+  NormTerms reduce_row(std::int64_t row, float* sums) const {
     const std::int64_t n = x_view.columns;
     BlockBuffer dy_buffer;
     BlockBuffer x_buffer;
@@ -55,7 +55,7 @@ struct NormBackward {
     double h_xhat = 0.0;
     for (std::int64_t i = 0; i < n; i += block_elements) {
       const std::int64_t size = std::min(block_elements, n - i);
-      const RowMeans block = runs().norm_sums(
+      const NormTerms block = runs().norm_sums(
           dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
           gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
       h += static_cast<double>(block.h);
@@ -65,7 +65,7 @@ struct NormBackward {
     return {centered ? static_cast<float>(h / count) : 0.0F, static_cast<float>(h_xhat / count)};
   }
 
-  void write_dx(std::int64_t row, RowMeans means) const {
+  void write_dx(std::int64_t row, NormTerms means) const {
     BlockBuffer dy_buffer;
     BlockBuffer x_buffer;
     BlockBuffer gamma_buffer;

@@ -7,8 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/encodings.h"

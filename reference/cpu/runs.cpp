@@ -191,8 +191,8 @@ void add_rows_bf16(const bf16* x, const bf16* r, std::int64_t count, bf16* sum, 
   widen(sum, count, wide);
 }
 
-RowMeans norm_sums(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t count,
-                   float* dgamma, float* dbeta) {
+NormTerms norm_sums(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t count,
+                    float* dgamma, float* dbeta) {
   V h_sum = all(0.0F), h_xhat_sum = all(0.0F);
   each_vector(count, [&](auto lanes, std::int64_t i) HWY_ATTR {  // beyond the end dy is 0, and so is h
     const V d = lanes.from(dy + i), h = hn::Mul(d, lanes.from(gamma + i));
@@ -205,7 +205,7 @@ RowMeans norm_sums(const float* dy, const float* x, const float* gamma, float me
   return {hn::GetLane(hn::SumOfLanes(Floats(), h_sum)), hn::GetLane(hn::SumOfLanes(Floats(), h_xhat_sum))};
 }
 
-void norm_dx(const float* dy, const float* x, const float* gamma, float mean, float rstd, RowMeans means,
+void norm_dx(const float* dy, const float* x, const float* gamma, float mean, float rstd, NormTerms means,
              std::int64_t count, float* dx) {
   const auto gradient = [=](V d, V of, V factor) HWY_ATTR {
     const V xhat = hn::Mul(hn::Sub(of, all(mean)), all(rstd)), h = hn::Mul(d, factor);

@@ -16,7 +16,8 @@ inline constexpr std::int64_t direct_columns = 2048;
 /// Floats of a scratch row: whole cache lines, so that no two threads share one.
 [[nodiscard]] constexpr std::int64_t scratch_row(std::int64_t columns) { return (columns + 15) / 16 * 16; }
 
-struct RowMeans {
+/// Sums over a row, or means.
+struct NormTerms {
   float h, h_xhat;
 };
 
@@ -78,10 +79,10 @@ struct Runs {
   /// sum = x + r rounded to bf16, and wide = sum.
   void (*add_rows_bf16)(const bf16* x, const bf16* r, std::int64_t count, bf16* sum, float* wide);
   /// With xhat = (x - mean) rstd and h = dy gamma: dgamma += dy xhat, dbeta += dy; returns the sums of h and h xhat.
-  RowMeans (*norm_sums)(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t count,
-                        float* dgamma, float* dbeta);
+  NormTerms (*norm_sums)(const float* dy, const float* x, const float* gamma, float mean, float rstd,
+                         std::int64_t count, float* dgamma, float* dbeta);
   /// dx = rstd ((h - means.h) - xhat means.h_xhat).
-  void (*norm_dx)(const float* dy, const float* x, const float* gamma, float mean, float rstd, RowMeans means,
+  void (*norm_dx)(const float* dy, const float* x, const float* gamma, float mean, float rstd, NormTerms means,
                   std::int64_t count, float* dx);
 };
 

@@ -1,6 +1,6 @@
 // Loops over runs of f32 for kernels in Highway: any length, any alignment.
 //
-// Include it after highway.h, outside the target namespace.
+// Include it after foreach_target.h, outside the target namespace.
 #if defined(GPUBENCH_VECTOR_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef GPUBENCH_VECTOR_LOOPS_INL_H
 #undef GPUBENCH_VECTOR_LOOPS_INL_H
@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/vector_math-inl.h"
@@ -33,6 +35,7 @@ HWY_INLINE V load(const std::uint8_t* from) {
 }
 
 HWY_INLINE void store(V x, float* to) { hn::StoreU(x, Floats(), to); }
+
 /// narrow<bf16>() in the lower half of each lane.
 HWY_INLINE hn::Vec<Words> rounded_words(V x) {
   const auto words = [](std::uint32_t bits) HWY_ATTR { return hn::Set(Words(), bits); };
@@ -50,7 +53,7 @@ HWY_INLINE void store(hn::Vec<Words> x, std::uint8_t* to) {
 }
 HWY_INLINE void store(V x, std::uint8_t* to) { store(hn::BitCast(Words(), hn::ConvertTo(Integers(), x)), to); }
 
-/// The first `count` lanes, fewer than all; the others are 0, or not stored.
+/// The first `count` lanes, at most all; the others are 0, or not stored.
 template <class T>
 HWY_INLINE V load_some(const T* from, std::int64_t count) {
   T some[lane_count] = {};
@@ -79,13 +82,19 @@ struct Lanes {
   std::int64_t count = lane_count;
   template <class T>
   HWY_INLINE V from(const T* at) const {
-    if constexpr (whole) return load(at);
-    return load_some(at, count);
+    if constexpr (whole) {
+      return load(at);
+    } else {
+      return load_some(at, count);
+    }
   }
   template <class Vector, class T>
   HWY_INLINE void to(Vector x, T* at) const {
-    if constexpr (whole) return store(x, at);
-    store_some(x, count, at);
+    if constexpr (whole) {
+      store(x, at);
+    } else {
+      store_some(x, count, at);
+    }
   }
 };
 

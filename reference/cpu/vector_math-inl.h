@@ -1,6 +1,6 @@
 // Vectors of f32 for kernels in Highway: exp, erf, tanh and the activations, without branches or table look-ups.
 //
-// Include it after highway.h, outside the target namespace. The polynomials are minimax fits made for this file
+// Include it after foreach_target.h, outside the target namespace. The polynomials are minimax fits made for this file
 // (weighted least squares in 40 digits, reweighted to equal ripple); each has its error in units of 2^-24, relative to
 // the function that it approximates. vector_math_test asserts the accuracy after rounding, on each instruction set.
 #if defined(GPUBENCH_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
