@@ -117,8 +117,10 @@ void WorkingChildren::start(std::vector<std::string> argv) {
               {"--worker-output", std::to_string(given_output), "--worker-page", std::to_string(given_page)});
   try {
     // A group of its own: Ctrl-C at the terminal reaches this process alone, which passes it on once.
-    child->end = std::make_unique<ChildEnd>(start_child(
-        argv, {.descriptors = {{given_output, writing.get()}, {given_page, child->page.fd()}}, .leads_group = true}));
+    child->end = std::make_unique<ChildEnd>(
+        start_child(argv, {.descriptors = {{given_output, writing.get()}, {given_page, child->page.fd()}},
+                           .leads_group = true,
+                           .yields = true}));
   } catch (const BackendError& e) {
     throw CannotMeasure(e.what());
   }

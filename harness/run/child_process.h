@@ -17,10 +17,14 @@ struct ChildSetup {
   std::map<int, int> descriptors;  ///< the child's number -> ours; others are inherited
   bool leads_group = false;        ///< a process group of its own: Ctrl-C at the terminal does not reach it
   bool usual_signals = false;      ///< resets signals that this process ignores to their defaults
+  bool yields = false;  ///< its OpenMP threads wait in a short spin only, unless the user has said how they wait
 };
 
 /// Starts `argv`, a path and its arguments, with this process's environment and no signal blocked. The child is killed
 /// when this process ends, however it ends. Throws BackendError with the system's message.
+///
+/// GNU's OpenMP reads GOMP_SPINCOUNT: how often an idle thread looks for work before it sleeps. Its own choice lasts
+/// for milliseconds, in which the thread keeps its processor from the one that it waits for.
 [[nodiscard]] pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup);
 
 /// Waits for the end of a child. One in an uninterruptible wait for its device survives even SIGKILL and is left

@@ -131,7 +131,7 @@ class Documents(unittest.TestCase):
                     lines = path.read_text(encoding="utf-8").splitlines()
                     found += [f"{path.relative_to(source)}:{number}: {line}" for number, line in enumerate(lines, 1) if harmful(line)]
         # This program itself, as a child that ends with its parent, which posix_spawn() cannot arrange.
-        own_child = [line for line in found if line.startswith("harness/run/child_process.cpp:") and "::execv(words[0]" in line]
+        own_child = [line for line in found if line.startswith("harness/run/child_process.cpp:") and "::execve(words[0]" in line]
         self.assertEqual(len(own_child), 1)
         found.remove(own_child[0])
         self.assertEqual(found, [])

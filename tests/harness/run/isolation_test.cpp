@@ -1,4 +1,5 @@
 // Isolation: a worker that crashes, hangs, exits or talks nonsense costs one case. These start real processes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -9,8 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 
+#include "harness/run/child_process.h"
 #include "harness/run/wire.h"
 #include "tests/harness/run/run_fixture.h"
 #include "tests/paths.h"
@@ -400,3 +404,62 @@ TEST(Isolation, WrongNumbersAreTheSameInAWorker) {
 
 }  // namespace
 }  // namespace gpubench::sim
+
+// How threads of OpenMP wait, which GNU's library reads when a process starts.
+namespace gpubench::child_process_test {
+namespace {
+
+/// Only this one of the two variables is set, or none; what was set before is set again in the end.
+class OneVariable {
+ public:
+  explicit OneVariable(const char* name = nullptr, const char* value = nullptr) {
+    for (const char* each : names) {
+      if (const char* set = std::getenv(each)) before_[each] = set;
+      ::unsetenv(each);
+    }
+    if (name != nullptr) ::setenv(name, value, 1);
+  }
+  OneVariable(const OneVariable&) = delete;
+  OneVariable& operator=(const OneVariable&) = delete;
+  ~OneVariable() {
+    for (const char* each : names) ::unsetenv(each);
+    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  static constexpr std::array names{"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"};
+  std::map<std::string, std::string> before_;
+};
+
+std::string spins_of_child(bool yields) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
+  const Descriptor reading(ends[0]);
+  Descriptor writing(ends[1]);
+  ChildEnd child(start_child({"/bin/sh", "-c", "printf '%s.%s' \"$GOMP_SPINCOUNT\" \"$OMP_WAIT_POLICY\" >&3"},
+                             {.descriptors = {{3, writing.get()}}, .yields = yields}));
+  writing = Descriptor();
+  std::array<char, 64> told{};
+  const ssize_t count = ::read(reading.get(), told.data(), told.size());
+  EXPECT_TRUE(child.within(60.0));
+  return {told.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
+
+TEST(ChildProcess, ThreadsOfAWorkerSpinBrieflyAndOthersAsTheyAre) {
+  const OneVariable none;
+  EXPECT_EQ(spins_of_child(true), "100000.");
+  EXPECT_EQ(spins_of_child(false), ".");
+  EXPECT_EQ(std::getenv("GOMP_SPINCOUNT"), nullptr);  // a report names what the user has set
+}
+
+TEST(ChildProcess, WhatTheUserHasSaidAboutWaitingStands) {
+  {
+    const OneVariable spins("GOMP_SPINCOUNT", "7");
+    EXPECT_EQ(spins_of_child(true), "7.");
+  }
+  const OneVariable policy("OMP_WAIT_POLICY", "active");
+  EXPECT_EQ(spins_of_child(true), ".active");
+}
+
+}  // namespace
+}  // namespace gpubench::child_process_test
