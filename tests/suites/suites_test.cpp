@@ -74,7 +74,7 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 470U);
 }
 
-// Batches of all ranks where each has its own; else they share one. GPT-2's stages take 8 micro-batches of 4 sequences
+// Batches of all ranks where each has its own; else they share one. GPT-2's stages take 8 micro-batches of a sequence
 // of 64 tokens.
 TEST(Suites, ItemsOfScalingAreTheTokensThatAllRanksTrainOn) {
   Selection selection;
@@ -86,7 +86,7 @@ TEST(Suites, ItemsOfScalingAreTheTokensThatAllRanksTrainOn) {
     items[planned.c.workload] = planned.workload->items(planned.c);
   EXPECT_EQ(items, (std::map<std::string, double>{{"gpt2_weak", 2.0 * 4 * 64},
                                                   {"gpt2_strong", 4.0 * 64},
-                                                  {"gpt2_stages", 8.0 * 4 * 64},
+                                                  {"gpt2_stages", 8.0 * 64},
                                                   {"llama_shared", 2.0 * 64},
                                                   {"llama_sequences", 2.0 * 64}}));
 }
