@@ -1,6 +1,7 @@
 #include "harness/cli/estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -14,17 +15,18 @@ namespace gpubench {
 namespace {
 
 // Fitted to the 168 cases of the quick tier on two threads of a Xeon with AVX-512 and AMX (oneDNN 2.6): the total
-// within a tenth, nearly every case within a factor of two. A processor without those units takes up to three times as
-// long where matrix products are large; most cases are too small for that to show.
+// within a tenth, nearly every case within a factor of two. On two of an EPYC (Zen 4) smoke takes 0.75 of the estimate,
+// quick 0.9 if held to AVX2 and 0.85 if not.
 constexpr double flop_per_s_of_a_core = 80e9;
 constexpr double narrow_flop_per_s_of_a_core = 200e9;  // of 16 and 8 bit
 constexpr double bytes_per_s_of_a_core = 7e9;
 constexpr double launch_s = 5e-6;
 constexpr double rounding_of_batches = 1.4;  // to powers of two: between 1 and 2
 constexpr double cache_rotated_bytes = 100e6;
+constexpr double rough_half_width = 0.1;  // which most cases reach in the fewest rounds
 
-constexpr double check_s_per_case = 0.020;
-constexpr double check_s_per_op = 0.002;
+constexpr double check_s_per_case = 0.015;
+constexpr double check_s_per_op = 0.0012;
 constexpr double fill_s_per_byte = 2e-9;       // of the tensors: filled, fingerprinted
 constexpr double scan_s_per_byte = 7e-9;       // of the outputs: read, scanned, poisoned, in check and in recheck
 constexpr double copy_s_per_byte = 0.4e-9;     // of the cold copies: made, and compared in the end
@@ -64,8 +66,10 @@ double timing_s(const Work& work, const Protocol& protocol, CacheMode cache) {
   const double sample_s = step ? work.run_s : std::max(work.run_s, rounding_of_batches * protocol.min_sample_s);
   const double first_s =
       std::max(protocol.first_warmup_s, protocol.first_warmup_calls * work.run_s) + (step ? 1 : 3) * work.run_s;
-  const double round_s = protocol.samples * sample_s + std::max(protocol.warmup_s, protocol.warmup_calls * work.run_s);
-  const double wanted_rounds = 0.5 * (protocol.min_rounds + protocol.max_rounds);
+  const double round_s =
+      samples_for(protocol, 1, sample_s) * sample_s + std::max(protocol.warmup_s, protocol.warmup_calls * work.run_s);
+  const double wanted_rounds =
+      std::lerp(protocol.min_rounds, protocol.max_rounds, protocol.half_width < rough_half_width ? 0.5 : 0.1);
   const double rounds =
       std::clamp(protocol.budget_s / round_s, static_cast<double>(protocol.min_rounds), wanted_rounds);
   return first_s + rounds * round_s + (work.ops > 1 ? std::min(work.alone_s, protocol.budget_s + work.run_s) : 0.0);

@@ -175,8 +175,8 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
            row("--dry-run", "", "show the plan with estimates of time and memory; run nothing",
                turn_on(&Options::dry_run)),
            row("--preset", "PRESET",
-               "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be "
-               "repeated) or thorough (20 to 40) (default: that of the tier)",
+               "how long each case is measured: minimal, brief (3 to 10 rounds), normal (10 to 20), gate (5 to 10, to "
+               "be repeated) or thorough (20 to 40) (default: that of the tier)",
                converted(in_run(&RunOptions::preset), preset, texts<Preset>())),
            row("--energy", "",
                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token",

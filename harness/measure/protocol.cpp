@@ -11,14 +11,16 @@ namespace gpubench {
 namespace {
 
 constexpr std::array<Protocol, enum_values<Preset>.size()> protocols{
-    {{3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001},
-     {3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005},
-     {10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050},
-     {5, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050},
-     {20, 40, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050}}};
+    {{3, 10, 3, 1, 0.2, 0.12, 200e-6, 1, 0.002, 1, 0.001},
+     {3, 10, 5, 1, 0.2, 1.0, 500e-6, 1, 0.020, 1, 0.005},
+     {10, 20, 10, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050},
+     {5, 10, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050},
+     {20, 40, 20, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050}}};
 
 constexpr std::int64_t largest_batch = 4096;
 constexpr std::int64_t most_copies = 64;
+constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
+constexpr double group_bytes_per_budget_s = 4.0 * (std::int64_t{1} << 30U);
 
 }  // namespace
 
@@ -41,6 +43,13 @@ std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimat
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(runs, 1.0))));
 }
 
+int samples_for(const Protocol& protocol, std::int64_t batch, double estimate_s) {
+  const double sample_s = static_cast<double>(batch) * estimate_s;
+  const double affordable = protocol.budget_s / protocol.min_rounds / sample_s;
+  if (!(affordable < protocol.samples)) return protocol.samples;  // also for an estimate of 0
+  return std::max(static_cast<int>(affordable), protocol.min_samples);
+}
+
 int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes,
                std::int64_t available_bytes) {
   if (cache != CacheMode::cold || working_set_bytes <= 0 || working_set_bytes >= 3 * cache_bytes) return 1;
@@ -49,11 +58,17 @@ int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cac
   return static_cast<int>(std::max<std::int64_t>(1, std::min(wanted, affordable)));
 }
 
+std::int64_t group_bytes_for(const Protocol& protocol, std::int64_t available_bytes) {
+  const auto worth_touching = static_cast<std::int64_t>(protocol.budget_s * group_bytes_per_budget_s);
+  return std::min({available_bytes / 2, largest_group_bytes, worth_touching});
+}
+
 bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s) {
   const std::vector<double> log_medians = log_round_medians(rounds, batch);
   const auto valid = static_cast<int>(log_medians.size());
   // A machine that spoils every round must not keep a case going forever.
-  if (valid >= protocol.max_rounds || static_cast<int>(rounds.size()) >= 2 * protocol.max_rounds) return true;
+  const int spoiled = static_cast<int>(rounds.size()) - valid;
+  if (valid >= protocol.max_rounds || spoiled >= 2 * protocol.min_rounds) return true;
   if (valid < protocol.min_rounds) return false;
   return spent_s >= protocol.budget_s ||
          (protocol.half_width > 0.0 && mean_half_width(log_medians) <= protocol.half_width);

@@ -20,8 +20,8 @@ namespace gpubench {
 /// How long a case is measured. Tiers choose cases and presets rounds; each tier has a preset of its own. No preset
 /// shares its name with a tier: "--tier quick --preset quick" would say little.
 enum class Preset {
-  minimal,  ///< 3 rounds of 3 short samples: whether it runs at all
-  brief,    ///< 3 rounds of 5
+  minimal,  ///< 3 to 10 rounds of 3 short samples, until the timing is reliable: whether it runs at all
+  brief,    ///< 3 to 10 rounds of 5, until the timing is reliable
   normal,   ///< 10 to 20 rounds of 10, until the interval is half a percent
   gate,     ///< 5 to 10 rounds of 10: one of several runs, for a regression gate
   thorough  ///< 20 to 40 rounds of 20, until the interval is a quarter of a percent: for publishing
@@ -34,9 +34,10 @@ inline constexpr auto enum_names<Preset> = std::to_array<std::string_view>({"min
 /// Rounds of a preset. Times in seconds.
 struct Protocol {
   int min_rounds = 3;
-  int max_rounds = 3;
-  int samples = 5;               ///< per round
-  double half_width = 0.0;       ///< stop once the 95% half-width of the mean log median is below; 0: never early
+  int max_rounds = 10;
+  int samples = 5;               ///< per round, of a case for which the budget suffices
+  int min_samples = 1;           ///< of any other
+  double half_width = 0.2;       ///< stop once the 95% half-width of the mean log median is below; 0: never early
   double budget_s = 1.0;         ///< wall time per case
   double min_sample_s = 500e-6;  ///< T_min: a sample repeats the program until it is this long
   int first_warmup_calls = 2;
@@ -51,10 +52,18 @@ struct Protocol {
 /// Runs per sample: ceil(T_min / estimate) rounded up to a power of two, 1 to 4096; always 1 for CacheMode::step.
 [[nodiscard]] std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimate_s);
 
+/// Samples per round: as many of `batch` runs as fit in the budget's share of a round, from min_samples to samples.
+[[nodiscard]] int samples_for(const Protocol& protocol, std::int64_t batch, double estimate_s);
+
 /// Cold copies of a working set: 1 + floor(3 cache / bytes), at most 64 and at most a quarter of the free memory; 1 for
 /// other cache modes, and where the working set is at least 3 caches.
 [[nodiscard]] int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes,
                              std::int64_t available_bytes);
+
+/// Bytes of cases that are in memory together, so that their rounds take turns: at most 2 GiB and half of what is
+/// available. Touching memory for the first time takes up to 2 s per GiB where a virtual machine gets it from its host,
+/// so cases with a small budget share less.
+[[nodiscard]] std::int64_t group_bytes_for(const Protocol& protocol, std::int64_t available_bytes);
 
 /// Whether a case with these rounds is done, given the wall time it has used.
 [[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch,

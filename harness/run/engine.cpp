@@ -21,7 +21,6 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t largest_group = 16;
-constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
 constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;  // between groups; more goes back to the device
 
 /// Calls `step`; an exception becomes the record's verdict, with the errors that the device's driver reports.
@@ -89,8 +88,10 @@ struct Engine::Active {
   std::unique_ptr<CaseCheck> check;
   std::optional<ImplProbes> probes;  ///< where an op runs in an implementation under test
   std::size_t adopted = 0;           ///< rounds of a process before this one
-  bool timed = false;                ///< all rounds done
+  bool settled = false;              ///< has rounds enough, but goes on beside its contenders until they have, too
+  bool timed = false;                ///< takes no more rounds
   bool finished = false;             ///< record handed over
+  [[nodiscard]] bool takes_turns() const { return !finished && !timed && prepared != nullptr; }
 };
 
 std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass) {
@@ -167,7 +168,7 @@ std::int64_t Engine::footprint(const PlannedCase& planned) const {
 }
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
-  const std::int64_t limit = std::min(available_bytes(backend_) / 2, largest_group_bytes);
+  const std::int64_t limit = group_bytes_for(options_.protocol(), available_bytes(backend_));
   note_cache_errors(observer);
   std::size_t first = 0;
   while (first < cases.size() && stop == 0) {
@@ -296,11 +297,16 @@ void Engine::adopt_rounds(CaseRecord& record, const Protocol& protocol) const {
 
 void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop) {
   const Protocol protocol = options_.protocol();
+  const auto goes_on = [&group](const Active& active) {
+    return active.takes_turns() && std::ranges::any_of(group, [&active](const Active& other) {
+             return other.planned->id() == active.planned->id() && other.takes_turns() && !other.settled;
+           });
+  };
   for (int pass = 0;; ++pass) {
     std::vector<Active*> unfinished;
     std::vector<std::string> keys;
     for (Active& active : group) {
-      if (active.finished || active.timed || active.prepared == nullptr) continue;
+      if (!goes_on(active)) continue;
       unfinished.push_back(&active);
       keys.push_back(active.record.key());
     }
@@ -329,7 +335,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       if (!may_go_on(active.record)) {
         finish(active, observer);
       } else if (!options_.another_round) {
-        active.timed = settled(protocol, active.record.rounds, active.record.batch, active.record.time_s);
+        active.settled = settled(protocol, active.record.rounds, active.record.batch, active.record.time_s);
       }
     }
   }

@@ -115,9 +115,13 @@ class PreparedCase {
   /// set_up(), and where launches will be recorded as graphs every timed op once, alone: libraries load code when an op
   /// first runs, which a recording forbids. The timed ops' results and the state are then to be reset.
   void set_up_to_record();
-  /// Sets the number of warm-up runs before each round, from an estimate of their time.
-  void warm_up_by(int calls) { warmup_calls_ = calls; }
+  /// Sets the number of warm-up runs before each round and of its samples, from an estimate of their time.
+  void set_round(int warmup_calls, int samples) {
+    warmup_calls_ = warmup_calls;
+    samples_ = samples;
+  }
   [[nodiscard]] int warmup_calls() const { return warmup_calls_; }
+  [[nodiscard]] int samples() const { return samples_; }
   /// Restores the state of a copy.
   void restore(int copy);
   /// Restores the part of copy 0's state that this op overwrites.
@@ -189,6 +193,7 @@ class PreparedCase {
   std::int64_t memory_bytes_ = 0;
   double plan_s_ = 0.0;
   int warmup_calls_ = 1;
+  int samples_ = 1;
 };
 
 }  // namespace gpubench

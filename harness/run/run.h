@@ -80,7 +80,10 @@ struct RunOptions {
 
   [[nodiscard]] Protocol protocol() const {
     Protocol protocol = protocol_of(preset.value_or(preset_of(tier)));
-    if (rounds) protocol.min_rounds = protocol.max_rounds = *rounds;
+    if (rounds) {
+      protocol.min_rounds = protocol.max_rounds = *rounds;
+      protocol.min_samples = protocol.samples;
+    }
     protocol.locked_clock_mhz = locked_clock_mhz;
     return protocol;
   }

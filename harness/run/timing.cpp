@@ -104,7 +104,7 @@ int warmup_calls_for(const Protocol& protocol, double estimate_s) {
 }  // namespace
 
 RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record) {
-  RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s,
+  RoundPlan plan{prepared.samples(), record.batch, protocol.warmup_calls, protocol.warmup_s,
                  prepared.planned().c.cadence};
   if (!prepared.state().empty()) {
     plan.warmup_calls = prepared.warmup_calls();
@@ -120,8 +120,8 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
   restore_all(prepared);
   if (first) {
     const double estimate_s = first_estimate_s(prepared, protocol, launches);
-    prepared.warm_up_by(warmup_calls_for(protocol, estimate_s));
     if (record.batch == 0) record.batch = batch_for(protocol, prepared.planned().c.cache, estimate_s);
+    prepared.set_round(warmup_calls_for(protocol, estimate_s), samples_for(protocol, record.batch, estimate_s));
   }
   const RoundPlan plan = plan_of_round(prepared, protocol, record);
   RoundRecord round = watched_round(prepared, plan, launches, telemetry);
@@ -160,7 +160,8 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
   if (compute == nullptr) return std::nullopt;
   const std::vector<Launch> launch{compute};
   prepared.restore(0);
-  return per_run_ns(prepared.backend().time(launch, {protocol.samples, 1, 1, 0.0}), 1);
+  const int samples = std::max(prepared.samples(), std::min(alone_samples, protocol.samples));
+  return per_run_ns(prepared.backend().time(launch, {samples, 1, 1, 0.0}), 1);
 }
 
 namespace {

@@ -16,9 +16,9 @@ namespace gpubench {
 /// that rounds can be compared with each other.
 [[nodiscard]] RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record);
 
-/// Runs one round and appends it to the record. The `first` of this process warms up, and sets the batch from an
-/// estimate unless it is set. State is restored before each round, so that values updated `batch` times stay finite
-/// however many rounds there are.
+/// Runs one round and appends it to the record. The `first` of this process warms up, and sets the samples of a round
+/// and, unless it is set, the batch from an estimate. State is restored before each round, so that values updated
+/// `batch` times stay finite however many rounds there are.
 ///
 /// A round whose clocks failed, or that the telemetry finds invalid (round_fault()), is run again up to three times,
 /// the latter after longer and longer rests; then it is kept with a note. Later rounds of such a case are kept at once,

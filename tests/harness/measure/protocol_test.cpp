@@ -12,16 +12,21 @@ namespace gpubench {
 namespace protocol_test {
 
 constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t gib = 1 << 30;
 
 TEST(Protocol, PresetsAreThoseOfTheMeasurementRules) {
   const Protocol& minimal = protocol_of(Preset::minimal);
-  EXPECT_EQ(minimal.max_rounds, 3);
+  EXPECT_EQ(minimal.min_rounds, 3);
+  EXPECT_EQ(minimal.max_rounds, 10);
   EXPECT_EQ(minimal.samples, 3);
+  EXPECT_EQ(minimal.half_width, 0.2);
   EXPECT_EQ(minimal.min_sample_s, 200e-6);
   EXPECT_EQ(minimal.first_warmup_calls, 1);
   const Protocol& brief = protocol_of(Preset::brief);
-  EXPECT_EQ(brief.max_rounds, 3);
+  EXPECT_EQ(brief.min_rounds, 3);
+  EXPECT_EQ(brief.max_rounds, 10);
   EXPECT_EQ(brief.samples, 5);
+  EXPECT_EQ(brief.half_width, 0.2);
   EXPECT_EQ(brief.min_sample_s, 500e-6);
   const Protocol& normal = protocol_of(Preset::normal);
   EXPECT_EQ(normal.min_rounds, 10);
@@ -63,6 +68,32 @@ TEST(Protocol, ABatchFillsTheMinimumTimeAndIsAPowerOfTwo) {
 
 TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Preset::brief), CacheMode::step, 1e-6), 1); }
 
+// 1 s for 3 rounds: 3 samples of 100 ms fit into a third of it, 1 of 200 ms, and none of 2 s.
+TEST(Protocol, ASlowCaseOfTheQuickTierHasFewerSamples) {
+  const Protocol& brief = protocol_of(Preset::brief);
+  EXPECT_EQ(samples_for(brief, 1, 1e-3), 5);
+  EXPECT_EQ(samples_for(brief, 1, 0.100), 3);
+  EXPECT_EQ(samples_for(brief, 100, 1e-3), 3);
+  EXPECT_EQ(samples_for(brief, 1, 0.200), 1);
+  EXPECT_EQ(samples_for(brief, 1, 2.0), 1);
+  EXPECT_EQ(samples_for(brief, 1, 0.0), 5);
+}
+
+// Firm verdicts of a gate rest on rounds of 5 samples at least.
+TEST(Protocol, OtherPresetsTakeAllTheirSamplesHoweverSlow) {
+  EXPECT_EQ(samples_for(protocol_of(Preset::gate), 1, 100.0), 10);
+  EXPECT_EQ(samples_for(protocol_of(Preset::normal), 1, 100.0), 10);
+  EXPECT_EQ(samples_for(protocol_of(Preset::thorough), 1, 100.0), 20);
+}
+
+// 0.12 s of a case of the smoke tier are worth 0.48 GiB.
+TEST(Protocol, CasesWithASmallBudgetShareLittleMemory) {
+  EXPECT_EQ(group_bytes_for(protocol_of(Preset::minimal), 100 * gib), static_cast<std::int64_t>(0.48 * gib));
+  EXPECT_EQ(group_bytes_for(protocol_of(Preset::brief), 100 * gib), 2 * gib);
+  EXPECT_EQ(group_bytes_for(protocol_of(Preset::thorough), 100 * gib), 2 * gib);
+  EXPECT_EQ(group_bytes_for(protocol_of(Preset::brief), gib), gib / 2);
+}
+
 TEST(Protocol, ColdCopiesExceedThreeCaches) {
   const std::int64_t plenty = std::int64_t{1} << 40;
   EXPECT_EQ(copies_for(CacheMode::cold, 10 * mib, 32 * mib, plenty), 10);  // 1 + floor(9.6)
@@ -81,7 +112,7 @@ TEST(Protocol, WarmAndStepHaveOneCopy) {
   EXPECT_EQ(copies_for(CacheMode::step, mib, 32 * mib, 1000 * mib), 1);
 }
 
-TEST(Settled, QuickStopsAfterThreeValidRounds) {
+TEST(Settled, QuickStopsAfterThreeValidRoundsThatAgree) {
   const Protocol& brief = protocol_of(Preset::brief);
   std::vector<RoundRecord> rounds = rounds_of({100, 100});
   EXPECT_FALSE(settled(brief, rounds, 1, 0.0));
@@ -89,6 +120,21 @@ TEST(Settled, QuickStopsAfterThreeValidRounds) {
   EXPECT_FALSE(settled(brief, rounds, 1, 0.0));
   rounds.push_back(round_of({100}));
   EXPECT_TRUE(settled(brief, rounds, 1, 0.0));
+}
+
+// Logs 0 and d = 0.262 by turns. Of 3: sd 0.1515, half-width 4.303 sd / sqrt(3) = 0.376; of 4: sd d / sqrt(3) = 0.1515,
+// 3.182 sd / 2 = 0.241; of 5: sd 0.1437, 2.776 sd / sqrt(5) = 0.178, below 0.2.
+TEST(Settled, QuickGoesOnUntilTheTimingIsReliable) {
+  const Protocol& brief = protocol_of(Preset::brief);
+  EXPECT_FALSE(settled(brief, rounds_of({100, 130, 100}), 1, 0.0));
+  EXPECT_FALSE(settled(brief, rounds_of({100, 130, 100, 130}), 1, 0.0));
+  EXPECT_TRUE(settled(brief, rounds_of({100, 130, 100, 130, 100}), 1, 0.0));
+  EXPECT_TRUE(settled(brief, rounds_of({100, 130, 100}), 1, 1.0));
+  std::vector<double> wild;
+  for (int i = 0; i < 9; ++i) wild.push_back(i % 2 == 0 ? 100.0 : 900.0);
+  EXPECT_FALSE(settled(brief, rounds_of(wild), 1, 0.0));
+  wild.push_back(100.0);
+  EXPECT_TRUE(settled(brief, rounds_of(wild), 1, 0.0));
 }
 
 TEST(Settled, StandardStopsAtTenRoundsWhenTheyAgreeAndAtTwentyAnyhow) {
@@ -126,7 +172,9 @@ TEST(Settled, TheBudgetEndsACaseOnceItHasItsFewestRounds) {
 
 TEST(Settled, AMachineThatSpoilsEveryRoundDoesNotRunForEver) {
   const Protocol& brief = protocol_of(Preset::brief);
-  const std::vector<RoundRecord> rounds(6, spoiled(round_of({100})));
+  std::vector<RoundRecord> rounds(5, spoiled(round_of({100})));
+  EXPECT_FALSE(settled(brief, rounds, 1, 0.0));
+  rounds.push_back(spoiled(round_of({100})));
   EXPECT_TRUE(settled(brief, rounds, 1, 0.0));
 }
 

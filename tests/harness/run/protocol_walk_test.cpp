@@ -57,6 +57,23 @@ TEST(Protocol, EveryCaseHasTheRoundsAndSamplesOfThePreset) {
   }
 }
 
+// 20 ms an op: two runs fit into a round's share of 40 ms, and one step of three ops.
+TEST(Protocol, SlowCasesOfTheSmokeTierHaveFewerSamples) {
+  const InProcess run("clock=20000000");
+
+  for (const RoundRecord& round : run.seen.of("first").rounds) EXPECT_EQ(round.times.device_ns.size(), 2U);
+  for (const RoundRecord& round : run.seen.of("chain").rounds) EXPECT_EQ(round.times.device_ns.size(), 1U);
+}
+
+TEST(Protocol, ANumberOfRoundsThatTheUserAsksForIsOfWholeRounds) {
+  RunOptions options = smoke_options();
+  options.rounds = 2;
+  const InProcess run("clock=20000000", options);
+
+  EXPECT_EQ(run.seen.of("chain").rounds.size(), 2U);
+  for (const RoundRecord& round : run.seen.of("chain").rounds) EXPECT_EQ(round.times.device_ns.size(), 3U);
+}
+
 TEST(Protocol, RoundsOfAllCasesAreInterleaved) {
   const InProcess run("");
   const std::vector<std::string> order = timed_order(run.seen);
