@@ -94,8 +94,7 @@ std::vector<Point> gpt2_points() {
           point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
 }
 
-// Of as many sequences each as a whole batch of the standard tier has, and of one in the small tiers, which are to be
-// short.
+// The same points in `micro` micro-batches of their batch each; of one sequence in the small tiers, to keep them short.
 std::vector<Point> in_micro_batches(std::vector<Point> points, std::int64_t micro) {
   for (Point& point : points) {
     if (point.tier < Tier::standard) point.dims.front().second = 1;

@@ -29,19 +29,19 @@ namespace {
 
 constexpr int above_all_given = 20;  // higher than any descriptor number that a child is given
 constexpr int look_ms = 2;
-constexpr int unseen_end = 255 << 8;                        // status of a child whose end nobody saw
+constexpr int unseen_end = 255 << 8;                         // status of a child whose end nobody saw
 constexpr const char* short_spin = "GOMP_SPINCOUNT=100000";  // 2.5 ms on a Zen 4; 30000 costs it 1.4% when idle
 
 // This process's environment, as execve() takes it.
 std::vector<char*> environment_of(const ChildSetup& setup) {
   std::vector<char*> variables;
-  bool says = false;  // the user, how OpenMP's threads wait
+  bool chosen = false;  // by the user: how OpenMP's threads wait
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
-    says = says || text.starts_with("GOMP_SPINCOUNT=") || text.starts_with("OMP_WAIT_POLICY=");
+    chosen = chosen || text.starts_with("GOMP_SPINCOUNT=") || text.starts_with("OMP_WAIT_POLICY=");
     variables.push_back(*variable);
   }
-  if (setup.yields && !says) variables.push_back(const_cast<char*>(short_spin));  // execve() changes none
+  if (setup.yields && !chosen) variables.push_back(const_cast<char*>(short_spin));  // execve() changes none
   variables.push_back(nullptr);
   return variables;
 }

@@ -17,7 +17,7 @@ struct ChildSetup {
   std::map<int, int> descriptors;  ///< the child's number -> ours; others are inherited
   bool leads_group = false;        ///< a process group of its own: Ctrl-C at the terminal does not reach it
   bool usual_signals = false;      ///< resets signals that this process ignores to their defaults
-  bool yields = false;  ///< its OpenMP threads wait in a short spin only, unless the user has said how they wait
+  bool yields = false;  ///< its idle OpenMP threads spin only briefly, unless the user has chosen how they wait
 };
 
 /// Starts `argv`, a path and its arguments, with this process's environment and no signal blocked. The child is killed
