@@ -170,7 +170,8 @@ HWY_INLINE void multiply_blocks(const BlockExtents& extents, Rows<const T> a, co
       const std::int64_t left = extents.m - m;
       m += left >= tile_rows ? multiply_tile<tile_rows>(extents, rows, panel, sums, accumulate)
            : left >= 4       ? multiply_tile<4>(extents, rows, panel, sums, accumulate)
-                             : multiply_tile<2>(extents, rows, panel, sums, accumulate);
+           : left >= 2       ? multiply_tile<2>(extents, rows, panel, sums, accumulate)
+                             : multiply_tile<1>(extents, rows, panel, sums, accumulate);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reference/cpu/autotune.h"
+#include "reference/cpu/block_conv.h"
 #include "reference/cpu/onednn.h"
 #include "reference/ops/conv2d.h"
 
@@ -91,7 +92,14 @@ Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tens
   request.padding = {attributes.pad_h, attributes.pad_w};
   request.dilation = {attributes.dilation_h, attributes.dilation_w};
 
+  const Shape& filter = specs[1]->shape;
+  const double flop = 2.0 * static_cast<double>(specs[2]->shape.elements() * filter[1] * filter[2] * filter[3]);
+  const std::size_t ways = ways_worth_trying(flop);
   std::vector<Plan> candidates;
+  if (const std::optional<Plan> own = plan_block_conv(call, pass, specs, context.threads)) {
+    if (ways == 1) return *own;
+    candidates.push_back(*own);
+  }
   const auto add = [&](const OneDnnWork& work, const std::array<std::size_t, 3>& order) {
     candidates.push_back(plan_of(work.implementation(), work.workspace_bytes(),
                                  [work, call, order](std::span<const Tensor> bound, Workspace workspace) {
@@ -102,9 +110,7 @@ Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tens
                                  }));
   };
   add(convolution_work(context.onednn, request), {0, 1, 2});
-  const Shape& filter = specs[1]->shape;
-  const double flop = 2.0 * static_cast<double>(specs[2]->shape.elements() * filter[1] * filter[2] * filter[3]);
-  if (const std::size_t ways = ways_worth_trying(flop); ways > 1 && is_product(attributes, specs)) {
+  if (ways > 1 && is_product(attributes, specs)) {
     const Product product = product_of(pass, specs);
     for (const OneDnnWork& work : matmul_ways(context.onednn, product.request, ways)) add(work, product.order);
   }

@@ -2,6 +2,7 @@
 #include "reference/ops/conv2d.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cmath>
 
@@ -33,6 +34,13 @@ const Case cases[] = {
     {"two_groups", 2, 7, 7, 16, 32, 3, 3, {1, 1, 1, 1, 1, 1, 2}},
     {"depthwise", 1, 9, 9, 16, 16, 3, 3, {2, 2, 1, 1, 1, 1, 16}},
     {"strided_pointwise", 1, 8, 8, 32, 64, 1, 1, {2, 2, 0, 0, 1, 1, 1}},
+    // Products of own blocks, below AVX-512.
+    {"blocks", 2, 5, 15, 32, 64, 3, 3, {1, 1, 1, 1, 1, 1, 1}},
+    {"strided_blocks", 1, 15, 30, 4, 32, 7, 7, {2, 2, 3, 3, 1, 1, 1}},
+    {"blocks_without_padding", 3, 6, 19, 33, 32, 3, 4, {}},
+    {"blocks_with_rows_of_padding", 1, 2, 17, 32, 32, 2, 3, {3, 1, 4, 1, 1, 1, 1}},
+    {"blocks_that_leave_columns_out", 1, 7, 44, 8, 32, 2, 2, {1, 3, 0, 1, 1, 1, 1}},
+    {"blocks_with_much_padding", 1, 4, 12, 32, 32, 3, 3, {1, 1, 2, 2, 1, 1, 1}},
 };
 
 // Values and how large the summed terms are, of one output.
@@ -147,6 +155,19 @@ TEST_P(Conv2dPasses, BackwardFilterCollectsEveryPlaceThatUsedTheTap) {
   for_each_term(
       c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(fi, xv[index(xi)] * dyv[index(yi)]); });
   expect_right(run, dfilter, want);
+}
+
+TEST(Conv2dBlocks, TakeWideRowsWhereThereIsNoAvx512) {
+  for (const std::int64_t width : {14, 13}) {
+    Program program;
+    const ValueId x = program.add(tensor("x", DType::f32, {1, 3, width, 8}, Role::activation));
+    const ValueId filter = program.add(tensor("filter", DType::f32, {32, 3, 3, 8}, Role::parameter));
+    conv2d_forward(program, {1, 1, 1, 1, 1, 1, 1}, Math{}, "conv", x, filter);
+    ProgramRun run(shared_backend(), program);
+    run.run();
+    const bool by_own = width >= 14 && (hwy::SupportedTargets() & HWY_AVX3) == 0;
+    EXPECT_EQ(run.implementation(0).starts_with("gpubench:"), by_own) << run.implementation(0);
+  }
 }
 
 std::string title_of(const ::testing::TestParamInfo<std::tuple<Case, DType>>& info) {
