@@ -2,7 +2,7 @@
 # Sourced by scripts/run and scripts/test; needs nothing but a POSIX shell.
 
 # kind | probe | Debian package | what it is for
-gpubench_dependencies() { # run|tests|oracle
+gpubench_dependencies() { # run|tests|oracle|cross
   cat <<'LIST'
 command|c++|g++|C++20 compiler
 command|cmake|cmake|build system
@@ -39,6 +39,11 @@ command|python3|python3|drives it
 python|pytest|python3-pytest|runs the example of a test suite
 LIST
   [ "$1" = oracle ] && echo 'python|torch|python3-torch|PyTorch, against which the textbook is tested'
+  [ "$1" = cross ] && cat <<'LIST'
+command|mmdebstrap|mmdebstrap|unpacks Debian's arm64 packages
+command|aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|C++ compiler for arm64
+command|qemu-aarch64-static|qemu-user-static|runs programs of arm64
+LIST
   return 0
 }
 
@@ -55,7 +60,7 @@ have_dependency() { # kind probe
 }
 
 # Prints "package: what it is for (probe)" for everything that is missing.
-missing_dependencies() { # tests|run|oracle
+missing_dependencies() { # run|tests|oracle|cross
   gpubench_dependencies "$1" | while IFS='|' read -r kind probe package purpose; do
     have_dependency "$kind" "$probe" || printf '%s|%s|%s\n' "$package" "$purpose" "$probe"
   done
@@ -68,7 +73,7 @@ list_missing() {
 }
 
 # Installs what is missing through apt, or stops with the exact list. Everything is said on standard error.
-ensure_dependencies() { # tests|run|oracle
+ensure_dependencies() { # run|tests|oracle|cross
   missing=$(missing_dependencies "$1")
   [ -z "$missing" ] && return 0
   packages=$(printf '%s\n' "$missing" | cut -d'|' -f1 | sort -u | tr '\n' ' ')
@@ -212,7 +217,7 @@ ninja_with_progress() {
   ) >&2
 }
 
-# Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests, $3...: targets.
+# Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests|cross, $3...: targets.
 # $cuda: "on" builds the CUDA module; without, it is built where a driver runs. $architectures: for these GPUs ("80-real;90");
 # without, for this machine's or one kind. Both are ignored by the sanitizers' presets, and where there is no nvcc.
 build_preset() {

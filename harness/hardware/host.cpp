@@ -10,9 +10,10 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
+
+#include "harness/core/processor.h"
 
 namespace gpubench {
 namespace {
@@ -95,15 +96,10 @@ int count_cpus(const std::string& list) {
 
 void read_cpu(const std::string& root, HostInfo& host) {
   const std::string cpuinfo = read_text(root + "/proc/cpuinfo");
-  host.cpu_model = value_of(cpuinfo, "model name", ':');
+  host.cpu_model = processor_model(cpuinfo);
+  host.instruction_sets = instruction_sets(cpuinfo);
   host.mhz = count_in(value_of(cpuinfo, "cpu MHz", ':'), 0, most_mhz, 0);
   host.cpus = count_cpus(trimmed(read_text(root + "/sys/devices/system/cpu/online")));
-  std::istringstream flags(value_of(cpuinfo, "flags", ':'));
-  const std::set<std::string> all{std::istream_iterator<std::string>(flags), {}};
-  for (const char* set : {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16",
-                          "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16"}) {
-    if (all.contains(set)) host.instruction_sets.emplace_back(set);
-  }
   std::set<std::string> packages;
   std::istringstream lines(cpuinfo);
   for (std::string line; std::getline(lines, line);) {

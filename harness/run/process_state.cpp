@@ -7,9 +7,14 @@
 namespace gpubench {
 namespace {
 
-// MXCSR's rounding control; the x87's is the same two bits further down.
-std::string rounding_text(unsigned mode) {
+// `mode`: the two bits of rounding control in MXCSR, in the x87's control word, or in FPCR, where up and down are
+// swapped.
+[[maybe_unused]] std::string rounding_text(unsigned mode) {
+#if defined(__aarch64__)
+  static constexpr const char* directions[] = {"to nearest", "up", "down", "toward zero"};
+#else
   static constexpr const char* directions[] = {"to nearest", "down", "up", "toward zero"};
+#endif
   return fmt::format("the rounding mode {}", directions[mode & 3U]);
 }
 
@@ -36,6 +41,15 @@ std::string ArithmeticModes::restore_from(const ArithmeticModes& changed) const 
   }
   _mm_setcsr(vector_);
   __asm__ __volatile__("fldcw %0" : : "m"(x87_));
+#elif defined(__aarch64__)
+  // Arm Architecture Reference Manual, FPCR
+  constexpr unsigned flushing = 1U << 24U, rounding = 22;
+  const unsigned differ = vector_ ^ changed.vector_;
+  if ((differ & (3U << rounding)) != 0) add(what, rounding_text(changed.vector_ >> rounding));
+  if ((differ & flushing) != 0)
+    add(what, (changed.vector_ & flushing) != 0 ? "denormals flushed to zero" : "denormals kept");
+  if ((differ & ~(3U << rounding | flushing)) != 0) add(what, fmt::format("the register FPCR {:#x}", changed.vector_));
+  __asm__ __volatile__("msr fpcr, %0" : : "r"(std::uint64_t{vector_}));
 #else
   if (vector_ != changed.vector_) what = fmt::format("the rounding mode {}", changed.vector_);
   (void)std::fesetround(static_cast<int>(vector_));

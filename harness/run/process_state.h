@@ -9,14 +9,14 @@
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
-#else
+#elif !defined(__aarch64__)
 #include <cfenv>
 #endif
 
 namespace gpubench {
 
 /// The calling thread's rounding mode, what becomes of denormals, and which exceptions trap; not the flags that
-/// arithmetic raises. On x86 MXCSR and the x87's control word, elsewhere the rounding mode alone.
+/// arithmetic raises. On x86 MXCSR and the x87's control word, on Arm FPCR, elsewhere the rounding mode alone.
 class ArithmeticModes {
  public:
   /// Takes a few nanoseconds.
@@ -26,6 +26,10 @@ class ArithmeticModes {
     constexpr unsigned raised = 0x3f;
     modes.vector_ = _mm_getcsr() & ~raised;
     __asm__ __volatile__("fnstcw %0" : "=m"(modes.x87_));
+#elif defined(__aarch64__)
+    std::uint64_t control = 0;
+    __asm__ __volatile__("mrs %0, fpcr" : "=r"(control));
+    modes.vector_ = static_cast<std::uint32_t>(control);
 #else
     modes.vector_ = static_cast<std::uint32_t>(std::fegetround());
 #endif
@@ -38,7 +42,7 @@ class ArithmeticModes {
   std::string restore_from(const ArithmeticModes& changed) const;
 
  private:
-  std::uint32_t vector_ = 0;  ///< MXCSR
+  std::uint32_t vector_ = 0;  ///< MXCSR, FPCR
   std::uint16_t x87_ = 0;
 };
 

@@ -23,7 +23,7 @@ using WordsOfBlock = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::int64_t lane_count = hn::MaxLanes(Words());
 
 // Sums of `tile_rows` rows and two vectors, two of b and one of a fit in the registers: 32, or 16.
-#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int tile_rows = 8;
 #else
 constexpr int tile_rows = 6;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
+#include "harness/core/processor.h"
 #include "harness/core/tuning_cache.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/host.h"
@@ -48,15 +49,16 @@ std::string joined(const std::vector<std::string>& words) {
 
 DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
   const cpu::HostMemory memory = cpu::host_memory();
+  const std::string processor = cpu::first_processor(), model = processor_model(processor);
   DeviceInfo info;
   info.kind = "cpu";
-  info.name = cpu::processor_name();
+  info.name = model.empty() ? "unknown processor" : model;
   info.units = threads;
   info.memory_bytes = memory.total_bytes;
   info.available_bytes = memory.available_bytes;
   info.cache_bytes = cpu::cold_cache_bytes();
   info.properties = {{"threads", std::to_string(threads)},
-                     {"instruction_sets", joined(cpu::instruction_sets())},
+                     {"instruction_sets", joined(instruction_sets(processor))},
                      {"own_kernels", cpu::own_implementation()}};
   for (auto& property : cpu::properties_of(cpu::usable_isa())) info.properties.push_back(std::move(property));
   info.libraries = {{"onednn", onednn.version()}, {"openmp", std::to_string(_OPENMP)}};

@@ -30,7 +30,7 @@ using Doubles = hn::CappedTag<double, 8>;
 constexpr std::int64_t lane_count = hn::MaxLanes(Doubles());
 
 // As in block_matmul.cpp.
-#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int tile_rows = 8;
 #else
 constexpr int tile_rows = 6;

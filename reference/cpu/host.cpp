@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <cmath>
@@ -167,23 +166,11 @@ std::int64_t cold_cache_bytes() {
   return largest <= 0 ? largest_cold_cache : std::min(largest, largest_cold_cache);
 }
 
-std::string processor_name() {
-  const std::string name = value_of("/proc/cpuinfo", "model name");
-  return name.empty() ? "unknown processor" : name;
-}
-
-std::vector<std::string> instruction_sets() {
-  constexpr std::array<std::string_view, 14> interesting{
-      "sse4_2",      "avx",         "f16c",        "fma",      "avx2",     "avx512f",  "avx512bw",
-      "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "asimd"};
-  std::string flags = value_of("/proc/cpuinfo", "flags");
-  if (flags.empty()) flags = value_of("/proc/cpuinfo", "Features");  // as Arm kernels call it
-  std::vector<std::string> found;
-  std::istringstream words(flags);
-  for (std::string word; words >> word;) {
-    if (std::find(interesting.begin(), interesting.end(), word) != interesting.end()) found.push_back(word);
-  }
-  return found;
+std::string first_processor() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string text;
+  for (std::string line; std::getline(file, line) && !line.empty();) text += line + '\n';
+  return text;
 }
 
 namespace {

@@ -25,11 +25,8 @@ struct HostMemory {
 /// the host's cache.
 [[nodiscard]] std::int64_t cold_cache_bytes();
 
-/// As /proc/cpuinfo prints it.
-[[nodiscard]] std::string processor_name();
-
-/// The vector and matrix extensions among the processor's flags, in the kernel's words.
-[[nodiscard]] std::vector<std::string> instruction_sets();
+/// What /proc/cpuinfo says of the first processor (harness/core/processor.h reads it).
+[[nodiscard]] std::string first_processor();
 
 // Threads that stay where they are while something is timed: one that the scheduler moves loses its caches, and a
 // sample in which that happened says more about the scheduler than about the work.

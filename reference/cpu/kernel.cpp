@@ -32,11 +32,14 @@ namespace gpubench::cpu {
 namespace {
 
 const char* vector_units() {
+#if HWY_ARCH_ARM_A64
+  return "neon";
+#else
   const std::int64_t targets = hwy::SupportedTargets();
   if ((targets & HWY_AVX3) != 0) return "avx512";
   if ((targets & HWY_AVX2) != 0) return "avx2";
-  if ((targets & HWY_SSE4) != 0) return "sse4";
-  return (targets & HWY_NEON) != 0 ? "neon" : "generic";
+  return (targets & HWY_SSE4) != 0 ? "sse4" : "generic";
+#endif
 }
 
 }  // namespace

@@ -27,9 +27,14 @@ inline constexpr std::int64_t lane_count = hn::MaxLanes(Floats());
 
 HWY_INLINE V all(float x) { return hn::Set(Floats(), x); }
 
-/// x limited to a bound; NaN stays NaN: x86 returns the second operand where one is NaN, NEON the NaN.
+/// x limited to a bound; NaN stays NaN.
+#if HWY_ARCH_X86  // one instruction, which returns its second operand where one is NaN; NEON's returns the other
 HWY_INLINE V at_least(float low, V x) { return hn::Max(all(low), x); }
 HWY_INLINE V at_most(float high, V x) { return hn::Min(all(high), x); }
+#else
+HWY_INLINE V at_least(float low, V x) { return hn::IfThenElse(x < all(low), all(low), x); }
+HWY_INLINE V at_most(float high, V x) { return hn::IfThenElse(x > all(high), all(high), x); }
+#endif
 
 inline constexpr float log2_e = 1.44269504088896341F;
 /// Adding it, 1.5 * 2^23, rounds to a whole number and leaves that in the low bits of the sum.

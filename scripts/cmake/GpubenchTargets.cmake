@@ -18,8 +18,11 @@ else()  # g++ has pragmas of its own
   target_compile_options(gpubench_flags INTERFACE -Wno-unknown-pragmas)
 endif()
 # What is only tested is linked by lld where it is there: in a fifth of the time that GNU ld takes, which has a minute of it.
-find_program(GPUBENCH_LLD ld.lld)
-mark_as_advanced(GPUBENCH_LLD)
+# (A cross compiler looks for a linker of its own.)
+if(NOT CMAKE_CROSSCOMPILING)
+  find_program(GPUBENCH_LLD ld.lld)
+  mark_as_advanced(GPUBENCH_LLD)
+endif()
 if(GPUBENCH_SANITIZE)
   # What undefined behaviour is found ends the program: else it is a line that nobody reads.
   target_compile_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)

@@ -233,6 +233,10 @@ static int eat_memory(char* text, size_t size) {
 static void flush_denormals(void) {
 #if defined(__x86_64__)
   _mm_setcsr(_mm_getcsr() | 0x8040U);
+#elif defined(__aarch64__)
+  unsigned long control = 0;
+  __asm__ __volatile__("mrs %0, fpcr" : "=r"(control));
+  __asm__ __volatile__("msr fpcr, %0" : : "r"(control | 1UL << 24U));
 #endif
 }
 

@@ -24,7 +24,7 @@ class EachTarget : public ::testing::TestWithParam<std::int64_t> {
 #if defined(__x86_64__)
 inline constexpr std::int64_t targets[] = {HWY_SSE4, HWY_AVX2, HWY_AVX3};
 #else
-inline constexpr std::int64_t targets[] = {HWY_NEON};
+inline constexpr std::int64_t targets[] = {HWY_STATIC_TARGET};
 #endif
 
 }  // namespace gpubench::testing
