@@ -85,6 +85,14 @@ template <template <class> class Work>
   return problem.is_bf16 ? plan(bf16()) : plan(float());
 }
 
+/// How many bytes `Arrays` takes of an arena.
+template <class Arrays>
+[[nodiscard]] std::size_t arena_bytes(const AttentionProblem& problem) {
+  Arena arena;
+  (void)Arrays{arena, problem};
+  return arena.used();
+}
+
 /// A tensor [b, s, h, d] as one matrix [s, d] per batch entry and head.
 template <class T>
 class Heads {
@@ -115,7 +123,7 @@ void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns,
 [[nodiscard]] inline Rows<const bf16> operand(Rows<const float> block, std::int64_t rows, std::int64_t columns,
                                               Rows<bf16> room) {
   round_block(block, rows, columns, room);
-  return {room.data, room.stride};
+  return room;
 }
 
 // The softmax of forward attention turns one block of scores after another, along the keys, into weights.
@@ -152,7 +160,7 @@ void softmax_in_place(const ScoreBlock& block);
 template <class T>
 [[nodiscard]] Rows<const T> softmax(const ScoreBlock& block, Rows<T> room) {
   softmax_in_place(block);
-  return operand({block.scores.data, block.scores.stride}, block.rows, padded(block.keys), room);
+  return operand(block.scores, block.rows, padded(block.keys), room);
 }
 
 // Backward attention: a block of scores, transposed, and their gradients.

@@ -12,7 +12,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "reference/cpu/attention.h"
@@ -27,56 +26,33 @@ constexpr std::int64_t score_stride = block_size + 16;  // not a power of two: s
 template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
 
-template <class T>
-Rows<const T> read_only(Rows<T> rows) {
-  return {rows.data, rows.stride};
-}
-
 // A thread's scratch arrays. Lengths and widths are padded; matrices that a product reads block by block are kept as
 // one small matrix per block, or their rows would compete for the same few cache sets.
 template <class T>
 struct BackwardArrays {
-  Rows<T> k, v;  // [t, d], [t, dv]
-  T* k_columns;  // per block of keys [d, keys]
-  Rows<T> q, d_o, o;
-  T *packed_q, *packed_q_columns;      // per block of queries: [queries, d], [d, queries]
-  T *packed_d_o, *packed_d_o_columns;  // the same with dv
-  float *lse, *delta;
-  Rows<float> dk, dv;  // [t, d], [t, dv], of all query heads
-  float* dq_columns;   // per block of queries [d, queries], of one head
-  Rows<float> scores, dp;
-  Rows<T> p, ds;  // bf16 only
-  T* packed_ds;
-  Rows<float> dq_block;       // [queries, d]
-  std::int32_t *first, *end;  // of a block: GradientBlock's
-
-  BackwardArrays(Arena& arena, const AttentionProblem& p)
-      : BackwardArrays(arena, p.length(), p.key_length(), p.width(), p.value_width()) {}
-  BackwardArrays(Arena& arena, std::int64_t length, std::int64_t key_length, std::int64_t width,
-                 std::int64_t value_width)
-      : k{arena.take<T>(key_length * width), width},
-        v{arena.take<T>(key_length * value_width), value_width},
-        k_columns(arena.take<T>(key_length * width)),
-        q{arena.take<T>(length * width), width},
-        d_o{arena.take<T>(length * value_width), value_width},
-        o{arena.take<T>(length * value_width), value_width},
-        packed_q(arena.take<T>(length * width)),
-        packed_q_columns(arena.take<T>(length * width)),
-        packed_d_o(arena.take<T>(length * value_width)),
-        packed_d_o_columns(arena.take<T>(length * value_width)),
-        lse(arena.take<float>(length)),
-        delta(arena.take<float>(length)),
-        dk{arena.take<float>(key_length * width), width},
-        dv{arena.take<float>(key_length * value_width), value_width},
-        dq_columns(arena.take<float>(length * width)),
-        scores{arena.take<float>(block_size * score_stride), score_stride},
-        dp{arena.take<float>(block_size * score_stride), score_stride},
-        p{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>},
-        ds{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>},
-        packed_ds(arena.take<T>(block_size * block_size)),
-        dq_block{arena.take<float>(block_size * width), width},
-        first(arena.take<std::int32_t>(block_size)),
-        end(arena.take<std::int32_t>(block_size)) {}
+  Arena& arena;
+  const AttentionProblem& problem;
+  const std::int64_t length = problem.length(), key_length = problem.key_length(), width = problem.width(),
+                     value_width = problem.value_width();
+  Rows<T> k{arena.take<T>(key_length * width), width}, v{arena.take<T>(key_length * value_width), value_width};
+  T* k_columns = arena.take<T>(key_length * width);  // per block of keys [d, keys]
+  Rows<T> q{arena.take<T>(length * width), width};
+  Rows<T> d_o{arena.take<T>(length * value_width), value_width}, o{arena.take<T>(length * value_width), value_width};
+  // Per block of queries: [queries, d], [d, queries]; the same with dv.
+  T *packed_q = arena.take<T>(length * width), *packed_q_columns = arena.take<T>(length * width);
+  T *packed_d_o = arena.take<T>(length * value_width), *packed_d_o_columns = arena.take<T>(length * value_width);
+  float *lse = arena.take<float>(length), *delta = arena.take<float>(length);
+  Rows<float> dk{arena.take<float>(key_length * width), width};  // of all query heads, as dv
+  Rows<float> dv{arena.take<float>(key_length * value_width), value_width};
+  float* dq_columns = arena.take<float>(length * width);  // per block of queries [d, queries], of one head
+  Rows<float> scores{arena.take<float>(block_size * score_stride), score_stride};
+  Rows<float> dp{arena.take<float>(block_size * score_stride), score_stride};
+  Rows<T> p{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>};  // bf16 only, as ds
+  Rows<T> ds{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>};
+  T* packed_ds = arena.take<T>(block_size * block_size);
+  Rows<float> dq_block{arena.take<float>(block_size * width), width};  // [queries, d]
+  // Of a block: GradientBlock's.
+  std::int32_t *first = arena.take<std::int32_t>(block_size), *end = arena.take<std::int32_t>(block_size);
 };
 
 // How many shares the keys of a head are cut into, so that the threads finish together.
@@ -123,7 +99,7 @@ class BackwardWork {
     (void)arena.take<std::int32_t>(problem.boundaries());
     (void)arena.take<float>(problem.extents.b * problem.extents.hq);
     (void)arena.take<float>(shared_elements(problem));
-    return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread(problem);
+    return arena.used() + static_cast<std::size_t>(problem.threads) * arena_bytes<BackwardArrays<T>>(problem);
   }
 
   void operator()() const {
@@ -131,8 +107,8 @@ class BackwardWork {
 #pragma omp parallel num_threads(p_.threads)
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-      Arena arena(threads_ + thread * bytes_per_thread(p_));
-      const BackwardArrays<T> own(arena, p_);
+      Arena arena(threads_ + thread * arena_bytes<BackwardArrays<T>>(p_));
+      const BackwardArrays<T> own{arena, p_};
       const BlockMatmulScope scope;
       if (p_.attributes.documents) {
 #pragma omp for schedule(dynamic, 1)
@@ -158,11 +134,6 @@ class BackwardWork {
   static std::int64_t shared_elements(const AttentionProblem& p) {
     const int shares = shares_of(p);
     return shares > 1 ? shares * p.extents.b * p.extents.hq * p.length() * p.width() : 0;
-  }
-  static std::size_t bytes_per_thread(const AttentionProblem& p) {
-    Arena arena;
-    const BackwardArrays<T> measured(arena, p);
-    return arena.used();
   }
 
   [[nodiscard]] std::int64_t queries_from(std::int64_t first) const {
@@ -199,18 +170,18 @@ class BackwardWork {
     for (std::int64_t key = share * block_size; key < e.t; key += shares_ * block_size) {
       const std::int64_t keys = keys_from(key);
       runs().scale(own.dk[key], p_.scale, keys * p_.width(), own.dk[key]);
-      store_rows(read_only(own.dk.from(key)), keys, e.d, dk_(batch, kv_head).from(key));
-      store_rows(read_only(own.dv.from(key)), keys, e.d_v, dv_(batch, kv_head).from(key));
+      store_rows(own.dk.from(key), keys, e.d, dk_(batch, kv_head).from(key));
+      store_rows(own.dv.from(key), keys, e.d_v, dv_(batch, kv_head).from(key));
     }
   }
 
   void load_keys(std::int64_t batch, std::int64_t kv_head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
-    copy_padded<T>(read_only(k_(batch, kv_head)), e.t, e.d, own.k);
-    copy_padded<T>(read_only(v_(batch, kv_head)), e.t, e.d_v, own.v);
+    copy_padded<T>(k_(batch, kv_head), e.t, e.d, own.k);
+    copy_padded<T>(v_(batch, kv_head), e.t, e.d_v, own.v);
     for (std::int64_t key = 0; key < e.t; key += block_size) {
       const std::int64_t keys = padded(keys_from(key));
-      transpose(read_only(own.k.from(key)), keys, p_.width(), {own.k_columns + key * p_.width(), keys});
+      transpose(own.k.from(key), keys, p_.width(), {own.k_columns + key * p_.width(), keys});
     }
     std::fill(own.dk[0], own.dk[p_.key_length()], 0.0F);
     std::fill(own.dv[0], own.dv[p_.key_length()], 0.0F);
@@ -218,21 +189,20 @@ class BackwardWork {
 
   void load_queries(std::int64_t batch, std::int64_t head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
-    copy_padded<T>(read_only(q_(batch, head)), e.s, e.d, own.q);
-    copy_padded<T>(read_only(d_o_(batch, head)), e.s, e.d_v, own.d_o);
-    copy_padded<T>(read_only(o_(batch, head)), e.s, e.d_v, own.o);
-    dot_rows(read_only(own.d_o), read_only(own.o), p_.length(), p_.value_width(), own.delta);
+    copy_padded<T>(q_(batch, head), e.s, e.d, own.q);
+    copy_padded<T>(d_o_(batch, head), e.s, e.d_v, own.d_o);
+    copy_padded<T>(o_(batch, head), e.s, e.d_v, own.o);
+    dot_rows(own.d_o, own.o, p_.length(), p_.value_width(), own.delta);
     const float* lse = lse_ + (batch * e.hq + head) * e.s;
     std::copy(lse, lse + e.s, own.lse);
     std::fill(own.lse + e.s, own.lse + p_.length(), std::numeric_limits<float>::infinity());
     for (std::int64_t query = 0; query < e.s; query += block_size) {
       const std::int64_t queries = padded(queries_from(query));
       const std::int64_t width = p_.width(), value_width = p_.value_width();
-      pack(read_only(own.q.from(query)), queries, width, own.packed_q + query * width);
-      pack(read_only(own.d_o.from(query)), queries, value_width, own.packed_d_o + query * value_width);
-      pack_transposed(read_only(own.q.from(query)), width, queries, own.packed_q_columns + query * width);
-      pack_transposed(read_only(own.d_o.from(query)), value_width, queries,
-                      own.packed_d_o_columns + query * value_width);
+      pack(own.q.from(query), queries, width, own.packed_q + query * width);
+      pack(own.d_o.from(query), queries, value_width, own.packed_d_o + query * value_width);
+      pack_transposed(own.q.from(query), width, queries, own.packed_q_columns + query * width);
+      pack_transposed(own.d_o.from(query), value_width, queries, own.packed_d_o_columns + query * value_width);
     }
   }
 
@@ -255,16 +225,16 @@ class BackwardWork {
     const std::int64_t keys = padded(keys_from(key));
     const std::int64_t queries = padded(queries_from(query));
     const std::int64_t at = query * width, values_at = query * value_width;
-    multiply({keys, queries, width, width}, read_only(own.k.from(key)), own.packed_q_columns + at, own.scores, false);
-    multiply({keys, queries, value_width, value_width}, read_only(own.v.from(key)), own.packed_d_o_columns + values_at,
-             own.dp, false);
+    multiply({keys, queries, width, width}, own.k.from(key), own.packed_q_columns + at, own.scores, false);
+    multiply({keys, queries, value_width, value_width}, own.v.from(key), own.packed_d_o_columns + values_at, own.dp,
+             false);
     find_queries(batch, key, query, own);
     const auto cap = static_cast<float>(p_.attributes.softcap);
     const GradientBlock block{keys_from(key),  queries,           own.first,  own.end, p_.scale, cap,
                               own.lse + query, own.delta + query, own.scores, own.dp};
     differentiate(block);
-    const Rows<const T> p = operand(read_only(own.scores), keys, queries, own.p);
-    const Rows<const T> ds = operand(read_only(own.dp), keys, queries, own.ds);
+    const Rows<const T> p = operand(own.scores, keys, queries, own.p);
+    const Rows<const T> ds = operand(own.dp, keys, queries, own.ds);
     multiply({keys, value_width, queries, queries}, p, own.packed_d_o + values_at, own.dv.from(key), true);
     multiply({keys, width, queries, queries}, ds, own.packed_q + at, own.dk.from(key), true);
     pack(ds, keys, queries, own.packed_ds);
@@ -284,7 +254,7 @@ class BackwardWork {
       const std::int64_t queries = padded(queries_from(query));
       transpose({dq_columns + query * p_.width(), queries}, p_.width(), queries, own.dq_block);
       runs().scale(own.dq_block.data, p_.scale, queries * p_.width(), own.dq_block.data);
-      store_rows(read_only(own.dq_block), queries_from(query), p_.extents.d, dq_(batch, head).from(query));
+      store_rows(own.dq_block, queries_from(query), p_.extents.d, dq_(batch, head).from(query));
     }
   }
 

@@ -6,7 +6,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -37,32 +36,18 @@ bool normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t
 // A thread's scratch arrays.
 template <class T>
 struct ForwardArrays {
-  T* raw;  // [key_chunk, the larger width]: keys or values, padded, before packing
-  T* q;
-  Rows<float> scores;
-  Rows<T> weights;  // bf16 only
-  Rows<float> o;
-  float* maxima;
-  float* sums;
-  KeyRange* seen;
-
-  ForwardArrays(Arena& arena, const AttentionProblem& p)
-      : raw(arena.take<T>(key_chunk * std::max(p.width(), p.value_width()))),
-        q(arena.take<T>(query_block * p.width())),
-        scores{arena.take<float>(query_block * chunk_stride), chunk_stride},
-        weights{arena.take<T>(query_block * weight_stride<T>), weight_stride<T>},
-        o{arena.take<float>(query_block * p.value_width()), p.value_width()},
-        maxima(arena.take<float>(query_block)),
-        sums(arena.take<float>(query_block)),
-        seen(arena.take<KeyRange>(query_block)) {}
+  Arena& arena;
+  const AttentionProblem& problem;
+  // [key_chunk, the larger width]: keys or values, padded, before packing
+  T* raw = arena.take<T>(key_chunk * std::max(problem.width(), problem.value_width()));
+  T* q = arena.take<T>(query_block * problem.width());
+  Rows<float> scores{arena.take<float>(query_block * chunk_stride), chunk_stride};
+  Rows<T> weights{arena.take<T>(query_block * weight_stride<T>), weight_stride<T>};  // bf16 only
+  Rows<float> o{arena.take<float>(query_block * problem.value_width()), problem.value_width()};
+  float* maxima = arena.take<float>(query_block);
+  float* sums = arena.take<float>(query_block);
+  KeyRange* seen = arena.take<KeyRange>(query_block);
 };
-
-template <class T>
-std::size_t bytes_per_thread(const AttentionProblem& problem) {
-  Arena arena;
-  const ForwardArrays<T> measured(arena, problem);
-  return arena.used();
-}
 
 template <class T>
 class ForwardWork {
@@ -86,7 +71,7 @@ class ForwardWork {
     (void)arena.take<std::int32_t>(problem.boundaries());
     (void)arena.take<T>(packed_rows(problem) * problem.width());
     (void)arena.take<T>(packed_rows(problem) * problem.value_width());
-    return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread<T>(problem);
+    return arena.used() + static_cast<std::size_t>(problem.threads) * arena_bytes<ForwardArrays<T>>(problem);
   }
 
   void operator()() const {
@@ -97,8 +82,8 @@ class ForwardWork {
 #pragma omp parallel num_threads(p_.threads)
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-      Arena arena(threads_ + thread * bytes_per_thread<T>(p_));
-      const ForwardArrays<T> own(arena, p_);
+      Arena arena(threads_ + thread * arena_bytes<ForwardArrays<T>>(p_));
+      const ForwardArrays<T> own{arena, p_};
       const BlockMatmulScope scope;
       if (p_.attributes.documents) {
 #pragma omp for schedule(dynamic, 1)
@@ -153,10 +138,9 @@ class ForwardWork {
   // `rows` rows of d elements with zeros up to the padded extents: in place if they need none, else copied to `room`.
   // Packing reads pairs, so the stride must be even.
   [[nodiscard]] static Rows<const T> as_padded(Rows<T> from, std::int64_t rows, std::int64_t d, Rows<T> room) {
-    const Rows<const T> whole{from.data, from.stride};
-    if (d == room.stride && rows == padded(rows) && from.stride % 2 == 0) return whole;
-    copy_padded(whole, rows, d, room);
-    return {room.data, room.stride};
+    if (d == room.stride && rows == padded(rows) && from.stride % 2 == 0) return from;
+    copy_padded<T>(from, rows, d, room);
+    return room;
   }
 
   // Of one head, queries [first, first + rows).
@@ -171,15 +155,14 @@ class ForwardWork {
     const std::int64_t head = batch_and_head % e.hq;
     const std::int64_t first = block * query_block;
     const std::int64_t rows = std::min(query_block, e.s - first);
-    const Rows<T> q = q_(batch, head).from(first);
-    copy_padded<T>({q.data, q.stride}, rows, e.d, {own.q, p_.width()});
+    copy_padded<T>(q_(batch, head).from(first), rows, e.d, {own.q, p_.width()});
     const Block queries{batch, head, first, rows};
     weigh(queries, slot, own, false);
     if (!normalize(own.o, own.sums, rows, p_.value_width()) && p_.masks()) {
       weigh(queries, slot, own, true);
       (void)normalize(own.o, own.sums, rows, p_.value_width());
     }
-    store_rows({own.o.data, own.o.stride}, rows, e.d_v, o_(batch, head).from(first));
+    store_rows(own.o, rows, e.d_v, o_(batch, head).from(first));
     float* lse = lse_ + batch_and_head * e.s + first;
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
   }

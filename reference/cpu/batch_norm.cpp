@@ -6,15 +6,194 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <type_traits>
 
-#include "reference/cpu/batch_norm_passes.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
+#include "reference/cpu/vector_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/batch_norm.cpp"
+#include <hwy/foreach_target.h>
+
+#include "reference/cpu/vector_loops-inl.h"
+
+#ifndef GPUBENCH_BATCH_NORM_PASSES
+#define GPUBENCH_BATCH_NORM_PASSES
+namespace gpubench::cpu {
+
+/// Merges moments of `group` rows with those of the `before` rows that m2, the sum of squared deviations, and mean are
+/// of.
+struct MergeWeights {
+  float mean, m2;
+  MergeWeights(std::int64_t before, std::int64_t group)
+      : mean(static_cast<float>(group) / static_cast<float>(before + group)), m2(static_cast<float>(before) * mean) {}
+};
+
+/// What the passes of the backward take for dy: that itself; with a ReLU, dr, which may be a sum and may be stored.
+enum class Slope { given, selected, stored, summed };
+
+/// Of one row. Null where the slope does not need it.
+template <class T>
+struct SlopeRow {
+  const T *dy = nullptr, *y = nullptr, *dy2 = nullptr, *x = nullptr;
+  T* dr = nullptr;
+};
+
+/// For the instruction set in use.
+template <class T>
+struct BatchNormPasses {
+  /// Merges the moments of 4 rows of `channels` elements with mean and m2; of one row.
+  void (*add_four_rows)(const T* x, std::int64_t channels, MergeWeights weights, float* mean, float* m2);
+  void (*add_row)(const T* x, std::int64_t channels, MergeWeights weights, float* mean, float* m2);
+  /// The same of moments.
+  void (*merge)(const float* of_group, const float* m2_of_group, MergeWeights weights, std::int64_t count, float* mean,
+                float* m2);
+  /// y = (x - mean) scale + beta, + r where that is not null; cut at 0 where `relu`.
+  void (*normalize)(const T* x, const float* mean, const float* scale, const float* beta, const T* r, bool relu,
+                    std::int64_t count, T* y);
+  /// plain += slope and weighted += slope (x - mean), of one row or, where `next` is not null, of two.
+  void (*add_slopes)(Slope slope, const SlopeRow<T>& row, const SlopeRow<T>* next, const float* mean,
+                     std::int64_t count, float* plain, float* weighted);
+  /// dx = factor ((slope - plain) - (x - mean) weighted), where the slope is selected by y unless that is null.
+  void (*project)(const T* slopes, const T* y, const T* x, const float* mean, const float* factor, const float* plain,
+                  const float* weighted, std::int64_t count, T* dx);
+};
+
+}  // namespace gpubench::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+HWY_INLINE V square(V x) { return hn::Mul(x, x); }
+
+template <class T>
+void add_four_rows(const T* x, std::int64_t channels, MergeWeights weights, float* mean, float* m2) {
+  each_vector(channels, [=](auto lanes, std::int64_t i) HWY_ATTR {
+    const V a = lanes.from(x + i), b = lanes.from(x + i + channels);
+    const V c = lanes.from(x + i + 2 * channels), d = lanes.from(x + i + 3 * channels);
+    const V of_group = hn::Mul(hn::Add(hn::Add(a, b), hn::Add(c, d)), all(0.25F));
+    const V left = hn::MulAdd(hn::Sub(a, of_group), hn::Sub(a, of_group), square(hn::Sub(b, of_group)));
+    const V right = hn::MulAdd(hn::Sub(c, of_group), hn::Sub(c, of_group), square(hn::Sub(d, of_group)));
+    const V before = lanes.from(mean + i), delta = hn::Sub(of_group, before);
+    lanes.to(hn::MulAdd(delta, all(weights.mean), before), mean + i);
+    const V added = hn::MulAdd(square(delta), all(weights.m2), hn::Add(left, right));
+    lanes.to(hn::Add(lanes.from(m2 + i), added), m2 + i);
+  });
+}
+
+template <class T>
+void add_row(const T* x, std::int64_t channels, MergeWeights weights, float* mean, float* m2) {
+  each_vector(channels, [=](auto lanes, std::int64_t i) HWY_ATTR {
+    const V before = lanes.from(mean + i), delta = hn::Sub(lanes.from(x + i), before);
+    lanes.to(hn::MulAdd(delta, all(weights.mean), before), mean + i);
+    lanes.to(hn::MulAdd(square(delta), all(weights.m2), lanes.from(m2 + i)), m2 + i);
+  });
+}
+
+void merge(const float* of_group, const float* m2_of_group, MergeWeights weights, std::int64_t count, float* mean,
+           float* m2) {
+  each_vector(count, [=](auto lanes, std::int64_t i) HWY_ATTR {
+    const V before = lanes.from(mean + i), delta = hn::Sub(lanes.from(of_group + i), before);
+    lanes.to(hn::MulAdd(delta, all(weights.mean), before), mean + i);
+    const V added = hn::MulAdd(square(delta), all(weights.m2), lanes.from(m2_of_group + i));
+    lanes.to(hn::Add(lanes.from(m2 + i), added), m2 + i);
+  });
+}
+
+template <class T>
+void normalize(const T* x, const float* mean, const float* scale, const float* beta, const T* r, bool relu,
+               std::int64_t count, T* y) {
+  const auto normalized = [](V of, V m, V factor, V shift)
+                              HWY_ATTR { return hn::MulAdd(hn::Sub(of, m), factor, shift); };
+  const auto cut = [](V of) HWY_ATTR { return hn::IfThenZeroElse(of < all(0.0F), of); };  // a NaN spreads
+  if (!relu) return map(y, count, normalized, x, mean, scale, beta);
+  if (r == nullptr) {
+    const auto selected = [=](V of, V m, V factor, V shift) HWY_ATTR { return cut(normalized(of, m, factor, shift)); };
+    return map(y, count, selected, x, mean, scale, beta);
+  }
+  const auto added = [=](V of, V m, V factor, V shift, V residual)
+                         HWY_ATTR { return cut(hn::Add(normalized(of, m, factor, shift), residual)); };
+  map(y, count, added, x, mean, scale, beta, r);
+}
+
+template <Slope of, class T, class L>
+HWY_INLINE V slope_at(const L& lanes, const SlopeRow<T>& row, std::int64_t i) {
+  V slope = lanes.from(row.dy + i);
+  if constexpr (of == Slope::summed) slope = hn::Add(slope, lanes.from(row.dy2 + i));
+  if constexpr (of != Slope::given) slope = hn::IfThenZeroElse(lanes.from(row.y + i) <= all(0.0F), slope);
+  if constexpr (of == Slope::stored || of == Slope::summed) lanes.to(slope, row.dr + i);
+  return slope;
+}
+
+template <Slope of, class T>
+HWY_INLINE void add_slopes_of(const SlopeRow<T> row, const SlopeRow<T>* next, const float* mean, std::int64_t count,
+                              float* plain, float* weighted) {
+  if (next == nullptr) {
+    each_vector(count, [=](auto lanes, std::int64_t i) HWY_ATTR {
+      const V slope = slope_at<of>(lanes, row, i), deviation = hn::Sub(lanes.from(row.x + i), lanes.from(mean + i));
+      lanes.to(hn::Add(lanes.from(plain + i), slope), plain + i);
+      lanes.to(hn::MulAdd(slope, deviation, lanes.from(weighted + i)), weighted + i);
+    });
+    return;
+  }
+  each_vector(count, [=, second = *next](auto lanes, std::int64_t i) HWY_ATTR {
+    const V a = slope_at<of>(lanes, row, i), b = slope_at<of>(lanes, second, i), m = lanes.from(mean + i);
+    lanes.to(hn::Add(lanes.from(plain + i), hn::Add(a, b)), plain + i);
+    const V product = hn::Mul(b, hn::Sub(lanes.from(second.x + i), m));
+    const V products = hn::MulAdd(a, hn::Sub(lanes.from(row.x + i), m), product);
+    lanes.to(hn::Add(lanes.from(weighted + i), products), weighted + i);
+  });
+}
+
+template <class T>
+void add_slopes(Slope slope, const SlopeRow<T>& row, const SlopeRow<T>* next, const float* mean, std::int64_t count,
+                float* plain, float* weighted) {
+  switch (slope) {
+    case Slope::given: return add_slopes_of<Slope::given>(row, next, mean, count, plain, weighted);
+    case Slope::selected: return add_slopes_of<Slope::selected>(row, next, mean, count, plain, weighted);
+    case Slope::stored: return add_slopes_of<Slope::stored>(row, next, mean, count, plain, weighted);
+    case Slope::summed: return add_slopes_of<Slope::summed>(row, next, mean, count, plain, weighted);
+  }
+}
+
+template <class T>
+void project(const T* slopes, const T* y, const T* x, const float* mean, const float* factor, const float* plain,
+             const float* weighted, std::int64_t count, T* dx) {
+  const auto projected = [](V slope, V of, V m, V scale, V p, V w)
+                             HWY_ATTR { return hn::Mul(scale, hn::NegMulAdd(hn::Sub(of, m), w, hn::Sub(slope, p))); };
+  if (y == nullptr) return map(dx, count, projected, slopes, x, mean, factor, plain, weighted);
+  const auto selected = [=](V slope, V selecting, V of, V m, V scale, V p, V w) HWY_ATTR {
+    return projected(hn::IfThenZeroElse(selecting <= all(0.0F), slope), of, m, scale, p, w);
+  };
+  map(dx, count, selected, slopes, y, x, mean, factor, plain, weighted);
+}
+
+template <class T>
+constexpr BatchNormPasses<T> passes{add_four_rows<T>, add_row<T>, merge, normalize<T>, add_slopes<T>, project<T>};
+
+BatchNormPasses<float> PassesF32() { return passes<float>; }
+BatchNormPasses<bf16> PassesBf16() { return passes<bf16>; }
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
+
+HWY_EXPORT(PassesF32);
+HWY_EXPORT(PassesBf16);
+
+template <class T>
+BatchNormPasses<T> batch_norm_passes() {
+  if constexpr (std::is_same_v<T, bf16>) return HWY_DYNAMIC_DISPATCH(PassesBf16)();
+  if constexpr (std::is_same_v<T, float>) return HWY_DYNAMIC_DISPATCH(PassesF32)();
+}
 
 /// Of f32 or bf16.
 struct DataRows {
@@ -67,11 +246,9 @@ struct ChannelWork {
 
   template <class Sum, class Combine>
   void take_sums(const Sum& sum, const Combine& combine) const {
-    parallel_chunks(threads, parts(), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t index = begin; index < end; ++index) {
-        std::fill_n(vector(index, 0), 2 * channels, 0.0F);
-        sum(part(index), vector(index, 0), vector(index, 1));
-      }
+    parallel_parts(threads, rows, row_grain(channels), [&](std::int64_t index, const Chunk& of) {
+      std::fill_n(vector(index, 0), 2 * channels, 0.0F);
+      sum(of, vector(index, 0), vector(index, 1));
       stream_fence();
     });
     parallel_chunks(threads, channels, element_grain, combine);
@@ -89,9 +266,8 @@ struct ChannelWork {
   template <class Make>
   void each_block(const Chunk& of, const Make& make) const {
     for (std::int64_t row = of.begin; row < of.end; ++row) {
-      for (std::int64_t c = 0; c < channels; c += block_elements) {
-        make(row * channels + c, c, std::min(block_elements, channels - c));
-      }
+      in_blocks(channels, block_elements,
+                [&](std::int64_t c, std::int64_t count) { make(row * channels + c, c, count); });
     }
   }
 };
@@ -103,7 +279,14 @@ struct BatchForward : ChannelWork {
   const float *gamma = nullptr, *beta = nullptr;
   float *mean = nullptr, *rstd = nullptr, *running_mean = nullptr, *running_var = nullptr;
 
-  void operator()() const;
+  void operator()() const {
+    take_sums(
+        [this](const Chunk& of, float* means, float* m2s) {
+          x.is_bf16 ? add_moments<bf16>(of, means, m2s) : add_moments<float>(of, means, m2s);
+        },
+        [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
+    write_rows([this](const Chunk& of) { x.is_bf16 ? normalize<bf16>(of) : normalize<float>(of); });
+  }
 
   template <class T>
   void add_moments(const Chunk& of, float* means, float* m2s) const {
@@ -148,20 +331,20 @@ struct BatchForward : ChannelWork {
   }
 };
 
-void BatchForward::operator()() const {
-  take_sums([this](const Chunk& of, float* means,
-                   float* m2s) { x.is_bf16 ? add_moments<bf16>(of, means, m2s) : add_moments<float>(of, means, m2s); },
-            [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
-  write_rows([this](const Chunk& of) { x.is_bf16 ? normalize<bf16>(of) : normalize<float>(of); });
-}
-
 struct BatchBackward : ChannelWork {
   Slope slope = Slope::given;
   DataRows dy, x, y, dy2, dx, dr;
   const float *gamma = nullptr, *mean = nullptr, *rstd = nullptr;
   float *dgamma = nullptr, *dbeta = nullptr;
 
-  void operator()() const;
+  void operator()() const {
+    take_sums(
+        [this](const Chunk& of, float* plain, float* weighted) {
+          x.is_bf16 ? add_rows<bf16>(of, plain, weighted) : add_rows<float>(of, plain, weighted);
+        },
+        [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
+    write_rows([this](const Chunk& of) { x.is_bf16 ? project<bf16>(of) : project<float>(of); });
+  }
 
   [[nodiscard]] bool stores() const { return slope == Slope::stored || slope == Slope::summed; }
 
@@ -222,15 +405,6 @@ struct BatchBackward : ChannelWork {
     }
   }
 };
-
-void BatchBackward::operator()() const {
-  take_sums(
-      [this](const Chunk& of, float* plain, float* weighted) {
-        x.is_bf16 ? add_rows<bf16>(of, plain, weighted) : add_rows<float>(of, plain, weighted);
-      },
-      [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
-  write_rows([this](const Chunk& of) { x.is_bf16 ? project<bf16>(of) : project<float>(of); });
-}
 
 template <class Work>
 Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context) {
@@ -295,3 +469,4 @@ Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> te
 }
 
 }  // namespace gpubench::cpu
+#endif

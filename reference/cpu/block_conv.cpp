@@ -1,4 +1,4 @@
-#include "reference/cpu/block_conv.h"
+#include "reference/cpu/own_products.h"
 
 #include <hwy/targets.h>
 
@@ -55,10 +55,8 @@ struct BlockConv {
       for (std::int64_t i = begin; i < end; ++i)
         pack_panel(i / panels, i % panels * block_grain, packed + i * depth * block_grain);
     });
-    const int parts = chunk_count(threads, images * y.h, 1);
-    parallel_chunks(parts, parts, 1, [&](std::int64_t part, std::int64_t) {
-      const Chunk chunk = chunk_of(images * y.h, 1, parts, static_cast<int>(part));
-      run_rows(chunk, reads_in_place() ? nullptr : padded_rows + part * r * read_columns() * x.c);
+    parallel_parts(threads, images * y.h, 1, [this](std::int64_t part, const Chunk& rows) {
+      run_rows(rows, reads_in_place() ? nullptr : padded_rows + part * r * read_columns() * x.c);
     });
   }
 
@@ -77,7 +75,7 @@ struct BlockConv {
   }
 
   /// `rows`: for r padded rows of x; null where they are read in place.
-  void run_rows(Chunk chunk, float* rows) const {
+  void run_rows(const Chunk& chunk, float* rows) const {
     std::array<std::int64_t, most_rows> held;
     held.fill(-1);
     for (std::int64_t i = chunk.begin; i < chunk.end; ++i) {

@@ -1,4 +1,4 @@
-#include "reference/cpu/block_gemm.h"
+#include "reference/cpu/own_products.h"
 
 #include <algorithm>
 
@@ -58,10 +58,8 @@ struct BlockGemm {
     const Rows<const bf16> rows = a_stored.transposed ? Rows<const bf16>{rows_of_a, k} : from_a;
     const std::int64_t across = (n + task_columns - 1) / task_columns;
     const std::int64_t tasks = (m + task_rows - 1) / task_rows * across;
-    const int parts = chunk_count(threads, tasks, 1);
-    parallel_chunks(parts, parts, 1, [&](std::int64_t part, std::int64_t) {
+    parallel_parts(threads, tasks, 1, [&](std::int64_t part, const Chunk& chunk) {
       const BlockMatmulScope scope;
-      const Chunk chunk = chunk_of(tasks, 1, parts, static_cast<int>(part));
       for (std::int64_t task = chunk.begin; task < chunk.end; ++task)
         run_task(rows, task / across * task_rows, task % across * task_columns,
                  {sums + part * task_rows * sums_stride, sums_stride});
@@ -74,12 +72,11 @@ struct BlockGemm {
       multiply({height, width, std::min(task_depth, k - p), k}, rows.from(row, p),
                packed_b + column * k + p * block_grain, block, p > 0);
     }
-    const Rows<const float> done{block.data, block.stride};
     const std::int64_t first = row * c_stride + column;
     if (c_is_bf16) {
-      round_block(done, height, width, {reinterpret_cast<bf16*>(c) + first, c_stride});
+      round_block(block, height, width, {reinterpret_cast<bf16*>(c) + first, c_stride});
     } else {
-      store_rows(done, height, width, Rows<float>{reinterpret_cast<float*>(c) + first, c_stride});
+      store_rows(block, height, width, Rows<float>{reinterpret_cast<float*>(c) + first, c_stride});
     }
   }
 };

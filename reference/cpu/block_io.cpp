@@ -24,6 +24,11 @@ std::size_t bytes_to_line(const void* to) {
 
 constexpr std::int64_t bf16_of_line = 32;
 
+// How far ahead inputs are prefetched: during the work on a block in the cache the processor itself does not. What lies
+// beyond the tensor is fetched in vain and does no harm.
+constexpr std::int64_t elements_ahead = 4 * block_elements;
+constexpr std::int64_t longest_prefetched = 8 * block_elements;
+
 }  // namespace
 
 void narrow_run(const float* from, std::int64_t count, bf16* to) {
@@ -31,15 +36,6 @@ void narrow_run(const float* from, std::int64_t count, bf16* to) {
   if (whole > 0) avx512_bf16::narrow_lines(from, whole / bf16_of_line, to, false);
   if (whole < count) runs().narrow(from + whole, count - whole, to + whole);
 }
-
-namespace {
-
-// How far ahead inputs are prefetched: during the work on a block in the cache the processor itself does not. What lies
-// beyond the tensor is fetched in vain and does no harm.
-constexpr std::int64_t elements_ahead = 4 * block_elements;
-constexpr std::int64_t longest_prefetched = 8 * block_elements;
-
-}  // namespace
 
 // The processor's cache is read from files: once, since every copy and fill asks.
 bool worth_streaming(std::int64_t bytes) {
@@ -58,11 +54,6 @@ const float* Source::gather(std::int64_t first, std::int64_t count, BlockBuffer&
   return buffer.values.data();
 }
 
-float Source::at(std::int64_t index) const {
-  if (is_bf16_) return widen(reinterpret_cast<const bf16*>(data_)[index]);
-  return reinterpret_cast<const float*>(data_)[index];
-}
-
 void Source::prefetch(std::int64_t first, std::int64_t count) const {
   const auto size = static_cast<std::int64_t>(is_bf16_ ? sizeof(bf16) : sizeof(float));
   const std::byte* end = data_ + (first + count) * size;
@@ -75,10 +66,6 @@ void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool s
   } else {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
-}
-
-float* Sink::place(std::int64_t first, BlockBuffer& buffer) const {
-  return staged() ? buffer.values.data() : reinterpret_cast<float*>(data_) + first;
 }
 
 void Sink::commit(std::int64_t first, std::int64_t count, const float* block) const {

@@ -5,12 +5,14 @@
 // block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores of this.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "reference/cpu/kernel.h"
+#include "reference/cpu/parallel.h"
 
 namespace gpubench::cpu {
 
@@ -58,7 +60,9 @@ class Source {
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   /// The same without a prefetch: for rows in no order, which are prefetched by name.
   [[nodiscard]] const float* gather(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
-  [[nodiscard]] float at(std::int64_t index) const;
+  [[nodiscard]] float at(std::int64_t i) const {
+    return is_bf16_ ? widen(reinterpret_cast<const bf16*>(data_)[i]) : reinterpret_cast<const float*>(data_)[i];
+  }
   /// Prefetches `count` elements from `first` into the second-level cache: more loads can wait for it than for the
   /// first.
   void prefetch(std::int64_t first, std::int64_t count) const;
@@ -78,7 +82,9 @@ class Sink {
       : data_(data), is_bf16_(dtype == DType::bf16), streaming_(streaming) {}
 
   /// Where to compute the block that starts at `first`: its place in the tensor, or `buffer`.
-  [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const;
+  [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const {
+    return staged() ? buffer.values.data() : where(first);
+  }
   /// Stores the `count` elements that were computed at `block`, where place() said.
   void commit(std::int64_t first, std::int64_t count, const float* block) const;
   /// True when blocks pass through a buffer, so that they may have at most block_elements.
@@ -123,7 +129,34 @@ void narrow_lines(const float* from, std::int64_t lines, bf16* to, bool streamin
 
 }  // namespace avx512_bf16
 
+/// An output that is stored by bytes, and whether around the caches.
+struct Target {
+  std::byte* data = nullptr;
+  bool streaming = false;
+  Target() = default;
+  Target(const Tensor& tensor, bool around) : data(tensor.data), streaming(around) {}
+  void store(std::int64_t at, const void* from, std::int64_t bytes) const {
+    move_bytes(data + at, static_cast<const std::byte*>(from), bytes, streaming);
+  }
+};
+
 /// Orders the streamed stores of this thread before whatever it does next. Call once before a thread is done.
 void stream_fence();
+
+/// Calls run_row(row) for each of `rows` rows of `columns` elements, on as many threads as they are worth, and
+/// stream_fence() at the end of each.
+template <class RunRow>
+void parallel_rows(int threads, std::int64_t rows, std::int64_t columns, const RunRow& run_row) {
+  parallel_chunks(threads, rows, row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) run_row(row);
+    stream_fence();
+  });
+}
+
+/// Calls visit(first, count) for [0, total) in blocks of `step`, of which the last may be shorter.
+template <class Visit>
+void in_blocks(std::int64_t total, std::int64_t step, const Visit& visit) {
+  for (std::int64_t first = 0; first < total; first += step) visit(first, std::min(step, total - first));
+}
 
 }  // namespace gpubench::cpu

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "reference/cpu/block_io.h"
 
@@ -32,6 +33,8 @@ struct Rows {
   [[nodiscard]] Rows from(std::int64_t row, std::int64_t column = 0) const {
     return {data + row * stride + column, stride};
   }
+  /// To be read only.
+  operator Rows<const T>() const requires(!std::is_const_v<T>) { return {data, stride}; }
 };
 
 struct BlockExtents {

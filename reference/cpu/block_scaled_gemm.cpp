@@ -140,17 +140,15 @@ struct BlockScaledWork {
     }
     const float factor = scale_a == nullptr ? alpha : alpha * *scale_a * *scale_b;
     const std::int64_t n = b.rows;
-    parallel_chunks(threads, a.rows, row_grain(n), [&](std::int64_t begin, std::int64_t end) {
+    parallel_rows(threads, a.rows, n, [&](std::int64_t row) {
       BlockBuffer staged, added;
-      for (std::int64_t row = begin; row < end; ++row) {
-        for (std::int64_t column = 0; column < n; column += block_elements) {
-          const std::int64_t count = std::min(block_elements, n - column), first = row * n + column;
-          float* to = c.place(first, staged);
-          runs().scale(sums + first, factor, count, to);
-          if (bias) runs().add(bias->read(column, count, added), count, to);
-          c.commit(first, count, to);
-        }
-      }
+      in_blocks(n, block_elements, [&](std::int64_t column, std::int64_t count) {
+        const std::int64_t first = row * n + column;
+        float* to = c.place(first, staged);
+        runs().scale(sums + first, factor, count, to);
+        if (bias) runs().add(bias->read(column, count, added), count, to);
+        c.commit(first, count, to);
+      });
     });
   }
 };
@@ -171,11 +169,9 @@ BlockScaled operand_of(const TensorSpec& operand, const TensorSpec& scales) {
 }
 
 OneDnnWork product_in(DType type, const BlockScaled& a, const BlockScaled& b, const OneDnn& onednn) {
-  MatmulRequest request;
-  request.a = with_plain_strides({type, {a.rows, a.k}, {a.k, 1}});
-  request.b = with_plain_strides({type, {b.k, b.rows}, {1, b.k}});
-  request.c = with_plain_strides({DType::f32, {a.rows, b.rows}, {b.rows, 1}});
-  return matmul_work(onednn, request);
+  return matmul_work(onednn, {.a = dense_matrix(type, a.rows, a.k),
+                              .b = dense_matrix(type, b.k, b.rows, true),
+                              .c = dense_matrix(DType::f32, a.rows, b.rows)});
 }
 
 std::optional<OneDnnWork> fast_product_in_bf16(const BlockScaled& a, const BlockScaled& b, const OneDnn& onednn) {

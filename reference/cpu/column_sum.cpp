@@ -48,23 +48,20 @@ struct Sum {
     for (; row + static_cast<std::int64_t>(group_rows) <= rows.end; row += group_rows) add_group(row, sum);
     BlockBuffer buffer;
     for (; row < rows.end; ++row) {
-      for (std::int64_t i = 0; i < view.columns; i += block_elements) {
-        const std::int64_t size = std::min(block_elements, view.columns - i);
+      in_blocks(view.columns, block_elements, [&](std::int64_t i, std::int64_t size) {
         runs().add(x.read(row * view.stride + i, size, buffer), size, sum + i);
-      }
+      });
     }
   }
 
   void add_group(std::int64_t row, float* sum) const {
     std::array<BlockBuffer, group_rows> buffers;
     std::array<const float*, group_rows> blocks{};
-    for (std::int64_t i = 0; i < view.columns; i += block_elements) {
-      const std::int64_t size = std::min(block_elements, view.columns - i);
-      for (std::size_t k = 0; k < group_rows; ++k) {
+    in_blocks(view.columns, block_elements, [&](std::int64_t i, std::int64_t size) {
+      for (std::size_t k = 0; k < group_rows; ++k)
         blocks[k] = x.read((row + static_cast<std::int64_t>(k)) * view.stride + i, size, buffers[k]);
-      }
       runs().add_four(blocks[0], blocks[1], blocks[2], blocks[3], size, sum + i);
-    }
+    });
   }
 
   void combine(std::int64_t begin, std::int64_t end) const {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reference/cpu/autotune.h"
-#include "reference/cpu/block_conv.h"
 #include "reference/cpu/onednn.h"
+#include "reference/cpu/own_products.h"
 #include "reference/ops/conv2d.h"
 
 namespace gpubench::cpu {
@@ -54,30 +54,21 @@ struct Product {
 Product product_of(Pass pass, const std::vector<const TensorSpec*>& specs) {
   const std::int64_t k = specs[1]->shape[0], c = specs[1]->shape[3], p = specs[0]->shape.elements() / c;
   const auto matrix = [&](std::size_t which, std::int64_t rows, std::int64_t columns, bool transposed = false) {
-    const std::vector<std::int64_t> strides =
-        transposed ? std::vector<std::int64_t>{1, rows} : std::vector<std::int64_t>{columns, 1};
-    return with_plain_strides({specs[which]->dtype, {rows, columns}, strides});
+    return dense_matrix(specs[which]->dtype, rows, columns, transposed);
   };
-  Product product;
-  MatmulRequest& of = product.request;
-  switch (pass) {
-    case Pass::forward:
-      of.a = matrix(0, p, c), of.b = matrix(1, c, k, true), of.c = matrix(2, p, k);
-      product.order = {0, 1, 2};
-      break;
-    case Pass::backward_data:
-      of.a = matrix(2, p, k), of.b = matrix(1, k, c), of.c = matrix(0, p, c);
-      product.order = {2, 1, 0};
-      break;
-    case Pass::backward_filter:
-      of.a = matrix(2, k, p, true), of.b = matrix(0, p, c), of.c = matrix(1, k, c);
-      product.order = {2, 0, 1};
-      break;
-  }
-  return product;
+  if (pass == Pass::forward)
+    return {{.a = matrix(0, p, c), .b = matrix(1, c, k, true), .c = matrix(2, p, k)}, {0, 1, 2}};
+  if (pass == Pass::backward_data)
+    return {{.a = matrix(2, p, k), .b = matrix(1, k, c), .c = matrix(0, p, c)}, {2, 1, 0}};
+  return {{.a = matrix(2, k, p, true), .b = matrix(0, p, c), .c = matrix(1, k, c)}, {2, 0, 1}};
 }
 
-Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+}  // namespace
+
+Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Pass pass = call.kind == conv2d_forward_kind         ? Pass::forward
+                    : call.kind == conv2d_backward_data_kind ? Pass::backward_data
+                                                             : Pass::backward_filter;
   for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
   expect_f32_sums(call);
   const Conv2d& attributes = call.attributes.as<Conv2d>();
@@ -115,18 +106,6 @@ Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tens
     for (const OneDnnWork& work : matmul_ways(context.onednn, product.request, ways)) add(work, product.order);
   }
   return fastest_of(call, candidates, tensors, context);
-}
-
-}  // namespace
-
-Plan plan_conv2d_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_conv2d(Pass::forward, call, tensors, context);
-}
-Plan plan_conv2d_backward_data(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_conv2d(Pass::backward_data, call, tensors, context);
-}
-Plan plan_conv2d_backward_filter(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_conv2d(Pass::backward_filter, call, tensors, context);
 }
 
 }  // namespace gpubench::cpu

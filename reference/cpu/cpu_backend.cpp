@@ -1,7 +1,7 @@
 #include "reference/cpu/cpu_backend.h"
 
-#include <fmt/core.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <omp.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -41,12 +41,6 @@ constexpr std::size_t smallest_alignment = 256;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::int64_t chunk_grain = std::int64_t{1} << 20;  // bytes worth a thread
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
   const cpu::HostMemory memory = cpu::host_memory();
   const std::string processor = cpu::first_processor(), model = processor_model(processor);
@@ -58,7 +52,7 @@ DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
   info.available_bytes = memory.available_bytes;
   info.cache_bytes = cpu::cold_cache_bytes();
   info.properties = {{"threads", std::to_string(threads)},
-                     {"instruction_sets", joined(instruction_sets(processor))},
+                     {"instruction_sets", fmt::format("{}", fmt::join(instruction_sets(processor), " "))},
                      {"own_kernels", cpu::own_implementation()}};
   for (auto& property : cpu::properties_of(cpu::usable_isa())) info.properties.push_back(std::move(property));
   info.libraries = {{"onednn", onednn.version()}, {"openmp", std::to_string(_OPENMP)}};
@@ -70,25 +64,6 @@ const CpuLaunch& own_launch(const Launch& launch) {
   if (own == nullptr) throw BackendError("cpu: the launch is empty or of another backend; expected one bound here");
   return *own;
 }
-
-std::int64_t nanoseconds(Clock::duration elapsed) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count();
-}
-
-// Rotates over the copies, so that sample i, run j uses copies[(i * batch + j) mod copies].
-class Rotation {
- public:
-  explicit Rotation(std::span<const CpuLaunch* const> copies) : copies_(copies) {}
-  void restart() { next_ = 0; }
-  void run() {
-    (*copies_[next_])();
-    next_ = next_ + 1 == copies_.size() ? 0 : next_ + 1;
-  }
-
- private:
-  std::span<const CpuLaunch* const> copies_;
-  std::size_t next_ = 0;
-};
 
 /// Measured by memory_bench: of_two_ops.
 constexpr std::array claims{FusionClaim{batch_norm_relu_forward_kind, true},
@@ -138,7 +113,9 @@ class CpuBackend final : public Backend {
   }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     const bool streams = cpu::worth_streaming(static_cast<std::int64_t>(bytes));
-    in_chunks(bytes, [=](std::size_t begin, std::size_t count) { store(to + begin, from + begin, count, streams); });
+    in_chunks(bytes, [=](std::size_t begin, std::size_t count) {
+      cpu::move_bytes(to + begin, from + begin, static_cast<std::int64_t>(count), streams);
+    });
   }
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
     constexpr std::size_t block_bytes = std::size_t{4} << 10U;
@@ -149,8 +126,10 @@ class CpuBackend final : public Backend {
       std::memcpy(block.data() + i, pattern.data(), pattern.size());
     const bool streams = cpu::worth_streaming(static_cast<std::int64_t>(bytes));
     in_chunks(bytes, [=, &block](std::size_t begin, std::size_t count) {
-      for (std::size_t done = 0; done < count; done += block_bytes)
-        store(device + begin + done, block.data(), std::min(block_bytes, count - done), streams);
+      for (std::size_t done = 0; done < count; done += block_bytes) {
+        const auto size = static_cast<std::int64_t>(std::min(block_bytes, count - done));
+        cpu::move_bytes(device + begin + done, block.data(), size, streams);
+      }
     });
   }
 
@@ -217,21 +196,26 @@ class CpuBackend final : public Backend {
     own.reserve(copies.size());
     for (const Launch& launch : copies) own.push_back(&own_launch(launch));
     cpu::PinnedThreads pinned(threads_);
-    Rotation rotation(own);
+    // Rotates over the copies, so that sample i, run j uses copies[(i * batch + j) mod copies].
+    std::size_t next = 0;
+    const auto run_next = [&own, &next] {
+      (*own[next])();
+      next = next + 1 == own.size() ? 0 : next + 1;
+    };
     const Clock::time_point start = Clock::now();
     int calls = 0;
     for (; calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
          ++calls) {
-      rotation.run();
+      run_next();
       if (calls == 0) pinned.release_if_threads_changed();
     }
-    rotation.restart();
+    next = 0;
     RoundTimes times;
     times.wall_ns.resize(static_cast<std::size_t>(plan.samples));
     for (double& sample : times.wall_ns) {
       const Clock::time_point begin = Clock::now();
-      for (std::int64_t call = 0; call < plan.batch; ++call) rotation.run();
-      sample = static_cast<double>(nanoseconds(Clock::now() - begin));
+      for (std::int64_t call = 0; call < plan.batch; ++call) run_next();
+      sample = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
     }
     times.device_ns = times.wall_ns;
     times.runs = calls + plan.samples * plan.batch;
@@ -245,13 +229,14 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  // Calls work(first, count) for pieces of [0, bytes), on the threads that run the ops.
+  // Calls work(first, count) for pieces of [0, bytes), on the threads that run the ops; orders streamed stores.
   template <class Work>
   void in_chunks(std::size_t bytes, const Work& work) const {
     use_threads();
     cpu::parallel_chunks(threads_, static_cast<std::int64_t>(bytes), chunk_grain,
                          [&work](std::int64_t begin, std::int64_t end) {
                            work(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+                           cpu::stream_fence();
                          });
   }
 
@@ -262,15 +247,6 @@ class CpuBackend final : public Backend {
       for (std::size_t page = (begin + huge_page - 1) / huge_page * huge_page; page < begin + count; page += huge_page)
         data[page] = std::byte{0};
     });
-  }
-
-  static void store(std::byte* to, const std::byte* from, std::size_t bytes, bool streams) {
-    if (streams) {
-      cpu::stream_store(to, from, bytes);
-      cpu::stream_fence();
-    } else if (bytes > 0) {
-      std::memcpy(to, from, bytes);
-    }
   }
 
   // OpenMP keeps the number of threads for each calling thread; oneDNN reads it when planning and when running.
@@ -284,26 +260,23 @@ class CpuBackend final : public Backend {
   DeviceInfo device_;
 };
 
+constexpr int most_ranks = 64;
+
+// To the `place`-th `threads` of the processors. OpenMP's threads of a rank are started from its thread and inherit its
+// binding.
+void bind_to(const std::vector<int>& processors, int place, int threads) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  for (int i = place * threads; i < (place + 1) * threads; ++i) CPU_SET(processors[static_cast<std::size_t>(i)], &own);
+  (void)sched_setaffinity(0, sizeof own, &own);  // where refused, ranks share processors
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> open_cpu_backend(int threads) {
   omp_set_dynamic(0);  // the same number of threads each time: the work is split by it
   return std::make_unique<CpuBackend>(threads > 0 ? threads : cpu::usable_threads());
 }
-
-namespace {
-
-constexpr int most_ranks = 64;
-
-// OpenMP's threads of a rank are started from its thread and inherit its binding.
-void bind_to(const std::vector<int>& processors) {
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  for (const int processor : processors) CPU_SET(processor, &own);
-  (void)sched_setaffinity(0, sizeof own, &own);  // where refused, ranks share processors
-}
-
-}  // namespace
 
 CpuShare take_cpu_share(int place, int processes) {
   if (processes < 1 || place < 0 || place >= processes)
@@ -312,10 +285,7 @@ CpuShare take_cpu_share(int place, int processes) {
   const std::vector<int> processors = cpu::usable_processors();
   if (processes > usable) return {1, true};
   const int threads = usable / processes;
-  if (processes > 1 && static_cast<int>(processors.size()) >= processes * threads) {
-    const auto first = processors.begin() + static_cast<std::ptrdiff_t>(place) * threads;
-    bind_to({first, first + threads});
-  }
+  if (processes > 1 && static_cast<int>(processors.size()) >= processes * threads) bind_to(processors, place, threads);
   return {threads, false};
 }
 
@@ -333,10 +303,7 @@ RankSet open_cpu_ranks(int ranks) {
   if (oversubscribed) set.flags.emplace_back("oversubscribed");
   const std::vector<int> processors = cpu::usable_processors();
   if (!oversubscribed && static_cast<int>(processors.size()) >= ranks * threads) {
-    set.enter = [processors, threads](int rank) {
-      const auto first = processors.begin() + static_cast<std::ptrdiff_t>(rank) * threads;
-      bind_to({first, first + threads});
-    };
+    set.enter = [processors, threads](int rank) { bind_to(processors, rank, threads); };
   }
   return set;
 }

@@ -94,13 +94,7 @@ void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, st
       result = narrowed.data();
     }
   }
-  for (std::byte* target : task.to) {
-    if (streaming) {
-      stream_store(target + first * size, result, static_cast<std::size_t>(count * size));
-    } else {
-      std::memcpy(target + first * size, result, static_cast<std::size_t>(count * size));
-    }
-  }
+  for (std::byte* target : task.to) move_bytes(target + first * size, result, count * size, streaming);
 }
 
 void run_reduction(const ReduceTask& task, bool streaming, int threads) {
@@ -114,12 +108,8 @@ void run_reduction(const ReduceTask& task, bool streaming, int threads) {
 
 void run_copy(const CopyTask& task, bool streaming, int threads) {
   parallel_chunks(threads, task.bytes, copy_grain_bytes, [&](std::int64_t begin, std::int64_t end) {
-    if (streaming) {
-      stream_store(task.to + begin, task.from + begin, static_cast<std::size_t>(end - begin));
-      stream_fence();
-    } else {
-      std::memcpy(task.to + begin, task.from + begin, static_cast<std::size_t>(end - begin));
-    }
+    move_bytes(task.to + begin, task.from + begin, end - begin, streaming);
+    stream_fence();
   });
 }
 

@@ -1,5 +1,6 @@
 // Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest), blocks in f32 by vector
 // lanes and their sums in f64. A row of logits is small enough to be in the second-level cache when it is read again.
+// And how many labels count.
 #include "reference/cpu/kernel.h"
 
 #include <omp.h>
@@ -9,22 +10,14 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
+#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 
 namespace gpubench::cpu {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// Of how many rows the loss is the mean; `given`: that number, or null.
-double counted_rows(const CrossEntropy& terms, const std::int32_t* labels, std::int64_t rows, const float* given) {
-  if (given != nullptr) return static_cast<double>(*given);
-  if (!terms.ignores) return static_cast<double>(rows);
-  return static_cast<double>(
-      std::count_if(labels, labels + rows, [&](std::int32_t label) { return terms.counts(label); }));
-}
 
 /// The gradient of a row: p slope scale - base, at the label (p slope - target) scale. All 0 in a row that does not
 /// count, NaN where the label is outside the classes.
@@ -43,72 +36,76 @@ struct RowGradient {
   [[nodiscard]] float at_label(double p) const { return static_cast<float>((p * slope - target) * scale); }
 };
 
-void store_mean(double count, std::int64_t rows, const double* row_loss, float* loss) {
-  double sum = 0.0;
-  for (std::int64_t row = 0; row < rows; ++row) sum += row_loss[row];
-  *loss = static_cast<float>(sum / count);
-}
-
-/// Of a row that counts.
-double row_loss_of(const CrossEntropy& terms, double lse, double score) {
-  return terms.z_loss == 0.0 ? lse - score : lse - score + terms.z_loss * lse * lse;
-}
-
-/// Of all classes, or of a part of them, which has no loss but scores.
-struct LossForward {
+/// What the loss and its gradient are made of.
+struct LossRows {
   CrossEntropy terms;
   int threads = 1;
-  RowView view;
-  Source logits;
+  RowView view;  ///< of logits
   const std::int32_t* labels = nullptr;
+  const float* count = nullptr;  ///< of how many rows the loss is the mean; null: of its own
+  const float* dloss = nullptr;  ///< null: 1
+
+  [[nodiscard]] double rows_of_mean() const {
+    if (count != nullptr) return static_cast<double>(*count);
+    if (!terms.ignores) return static_cast<double>(view.rows);
+    return static_cast<double>(
+        std::count_if(labels, labels + view.rows, [this](std::int32_t label) { return terms.counts(label); }));
+  }
+  [[nodiscard]] double gradient_of_mean() const {
+    return (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / rows_of_mean();
+  }
+  [[nodiscard]] double row_loss_of(std::int64_t row, double lse, double score) const {
+    if (!terms.counts(labels[row])) return 0.0;
+    return terms.z_loss == 0.0 ? lse - score : lse - score + terms.z_loss * lse * lse;
+  }
+  void store_mean(const double* row_loss, float* loss) const {
+    double sum = 0.0;
+    for (std::int64_t row = 0; row < view.rows; ++row) sum += row_loss[row];
+    *loss = static_cast<float>(sum / rows_of_mean());
+  }
+};
+
+/// Of all classes, or of a part of them, which has no loss but scores.
+struct LossForward : LossRows {
+  Source logits;
   float* loss = nullptr;
   float* lse = nullptr;
-  float* score = nullptr;        ///< [rows]
-  double* row_loss = nullptr;    ///< [rows]
-  const float* count = nullptr;  ///< null: of its own rows
+  float* score = nullptr;      ///< [rows]
+  double* row_loss = nullptr;  ///< [rows]
 
   void operator()() const {
-    parallel_chunks(threads, view.rows, row_grain(view.columns), [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) run_row(row);
+    parallel_rows(threads, view.rows, view.columns, [this](std::int64_t row) {
+      const float largest = largest_of(row);
+      store_row(row, static_cast<double>(largest) +
+                         std::log(sum_of(row, [&](const float* x, std::int64_t, std::int64_t size) {
+                           return runs().exp(x, largest, size, nullptr);
+                         })));
     });
-    if (score == nullptr) store_loss();
+    if (score == nullptr) store_mean(row_loss, loss);
   }
-  [[nodiscard]] double rows_of_mean() const { return counted_rows(terms, labels, view.rows, count); }
-  void store_loss() const { store_mean(rows_of_mean(), view.rows, row_loss, loss); }
 
-  [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_columns; }
-
-  [[nodiscard]] float largest_of(std::int64_t row) const {
+  /// Calls visit(logits, first column, how many) for the blocks of a row.
+  template <class Visit>
+  void over_blocks(std::int64_t row, const Visit& visit) const {
     BlockBuffer buffer;
+    in_blocks(view.columns, logits.staged() ? block_elements : direct_columns, [&](std::int64_t i, std::int64_t size) {
+      visit(logits.read(row * view.stride + i, size, buffer), i, size);
+    });
+  }
+  [[nodiscard]] float largest_of(std::int64_t row) const {
     float largest = -std::numeric_limits<float>::infinity();
-    for (std::int64_t i = 0; i < view.columns; i += step()) {
-      const std::int64_t size = std::min(step(), view.columns - i);
-      largest = std::max(largest, runs().largest(logits.read(row * view.stride + i, size, buffer), size));
-    }
+    over_blocks(row, [&](const float* x, std::int64_t, std::int64_t size) {
+      largest = std::max(largest, runs().largest(x, size));
+    });
     return largest;
   }
-
-  /// What label smoothing needs: of a row that was just read. 0 where labels are not smoothed.
-  [[nodiscard]] double logit_sum_of(std::int64_t row) const {
-    if (terms.label_smoothing == 0.0) return 0.0;
-    BlockBuffer buffer;
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < view.columns; i += step()) {
-      const std::int64_t size = std::min(step(), view.columns - i);
-      sum += static_cast<double>(runs().sum(logits.read(row * view.stride + i, size, buffer), size, nullptr));
-    }
-    return sum;
-  }
-
-  void run_row(std::int64_t row) const {
-    const float largest = largest_of(row);
-    BlockBuffer buffer;
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < view.columns; i += step()) {
-      const std::int64_t size = std::min(step(), view.columns - i);
-      sum += static_cast<double>(runs().exp(logits.read(row * view.stride + i, size, buffer), largest, size, nullptr));
-    }
-    store_row(row, static_cast<double>(largest) + std::log(sum));
+  /// The sum of what `sum` makes of each block.
+  template <class Sum>
+  [[nodiscard]] double sum_of(std::int64_t row, const Sum& sum) const {
+    double total = 0.0;
+    over_blocks(
+        row, [&](const float* x, std::int64_t i, std::int64_t size) { total += static_cast<double>(sum(x, i, size)); });
+    return total;
   }
 
   /// Reads the row's logits: to be called before they are overwritten.
@@ -118,7 +115,7 @@ struct LossForward {
     if (score != nullptr) {
       score[row] = static_cast<float>(of_row);
     } else {
-      row_loss[row] = terms.counts(labels[row]) ? row_loss_of(terms, row_lse, of_row) : 0.0;
+      row_loss[row] = row_loss_of(row, row_lse, of_row);
     }
   }
 
@@ -129,234 +126,222 @@ struct LossForward {
     double sum = 0.0;
     if (here >= 0 && here < view.columns)
       sum = (1.0 - terms.label_smoothing) * static_cast<double>(logits.at(row * view.stride + here));
-    if (terms.label_smoothing != 0.0)
-      sum += terms.label_smoothing / static_cast<double>(terms.all_classes(view.columns)) * logit_sum_of(row);
-    return sum;
+    if (terms.label_smoothing == 0.0) return sum;
+    const double all =
+        sum_of(row, [](const float* x, std::int64_t, std::int64_t size) { return runs().sum(x, size, nullptr); });
+    return sum + terms.label_smoothing / static_cast<double>(terms.all_classes(view.columns)) * all;
   }
 };
 
-struct LossBackward {
-  CrossEntropy terms;
-  int threads = 1;
-  RowView logits_view, dlogits_view;
+/// A row of dlogits: `exponentials` writes p slope scale of a block, the rest is the same whatever they come from.
+/// `label`: among the classes that are here; `label_p`: its p.
+template <class Exponentials>
+void store_gradient(const RowGradient& gradient, std::int64_t label, double label_p, const Sink& to, std::int64_t first,
+                    std::int64_t columns, std::int64_t step, const Exponentials& exponentials) {
+  BlockBuffer buffer;
+  in_blocks(columns, step, [&](std::int64_t i, std::int64_t size) {
+    float* block = to.place(first + i, buffer);
+    exponentials(i, size, block);
+    if (gradient.base != 0.0) runs().add_constant(-static_cast<float>(gradient.base), size, block);
+    if (label >= i && label < i + size) block[label - i] = gradient.at_label(label_p);
+    to.commit(first + i, size, block);
+  });
+}
+
+struct LossBackward : LossRows {
+  RowView dlogits_view;
   Source logits;
-  const std::int32_t* labels = nullptr;
   const float* lse = nullptr;
-  const float* dloss = nullptr;  ///< null: 1
-  const float* count = nullptr;  ///< null: of its own rows
   Sink dlogits;
 
   void operator()() const {
-    const double of_mean =
-        (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / counted_rows(terms, labels, logits_view.rows, count);
-    parallel_chunks(threads, logits_view.rows, row_grain(logits_view.columns),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean);
-                      stream_fence();
-                    });
+    parallel_rows(threads, view.rows, view.columns,
+                  [this, of_mean = gradient_of_mean()](std::int64_t row) { run_row(row, of_mean); });
   }
 
   void run_row(std::int64_t row, double of_mean) const {
-    const std::int64_t from = row * logits_view.stride;
-    const std::int64_t to = row * dlogits_view.stride;
-    const std::int64_t label = labels[row] - terms.first;  // among the classes that are here
+    const std::int64_t from = row * view.stride, label = labels[row] - terms.first;
+    const auto row_lse = static_cast<double>(lse[row]);
     // Read before the row is overwritten in place.
-    const bool known = label >= 0 && label < logits_view.columns;
-    const double label_p =
-        known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
-    const RowGradient gradient(terms, labels[row], logits_view.columns, static_cast<double>(lse[row]), of_mean);
-    const std::int64_t step = logits.staged() || dlogits.staged() ? block_elements : direct_columns;
-    BlockBuffer x_buffer;
-    BlockBuffer y_buffer;
-    for (std::int64_t i = 0; i < logits_view.columns; i += step) {
-      const std::int64_t size = std::min(step, logits_view.columns - i);
-      float* block = dlogits.place(to + i, y_buffer);
-      runs().softmax(logits.read(from + i, size, x_buffer), lse[row],
-                     static_cast<float>(gradient.slope * gradient.scale), size, block);
-      if (gradient.base != 0.0) runs().add_constant(-static_cast<float>(gradient.base), size, block);
-      if (label >= i && label < i + size) block[label - i] = gradient.at_label(label_p);
-      dlogits.commit(to + i, size, block);
-    }
+    const bool known = label >= 0 && label < view.columns;
+    const double label_p = known ? std::exp(static_cast<double>(logits.at(from + label)) - row_lse) : 0.0;
+    const RowGradient gradient(terms, labels[row], view.columns, row_lse, of_mean);
+    const auto factor = static_cast<float>(gradient.slope * gradient.scale);
+    BlockBuffer buffer;
+    store_gradient(gradient, label, label_p, dlogits, row * dlogits_view.stride, view.columns,
+                   logits.staged() || dlogits.staged() ? block_elements : direct_columns,
+                   [&](std::int64_t i, std::int64_t size, float* block) {
+                     runs().softmax(logits.read(from + i, size, buffer), lse[row], factor, size, block);
+                   });
   }
 };
 
 /// Both at once: the exponentials of the sum stay in a scratch row in the second-level cache, and the gradient is these
 /// times one factor. The logits are read from memory once, and no exponential is taken twice.
-struct LossForwardBackward {
-  LossForward forward;
+struct LossForwardBackward : LossForward {
   RowView dlogits_view;
-  const float* dloss = nullptr;  // null: 1
   Sink dlogits;
-  float* scratch = nullptr;  // a row for each thread
+
+  /// Of the losses of rows, in the workspace; behind them a row of exponentials for each thread.
+  [[nodiscard]] std::int64_t losses() const { return (view.rows + 7) / 8 * 8; }
 
   void operator()() const {
-    const RowView& view = forward.view;
-    const double of_mean = (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / forward.rows_of_mean();
-    parallel_chunks(forward.threads, view.rows, row_grain(view.columns), [&](std::int64_t begin, std::int64_t end) {
-      float* own = scratch + omp_get_thread_num() * scratch_row(view.columns);
-      for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean, own);
-      stream_fence();
+    parallel_rows(threads, view.rows, view.columns, [this, of_mean = gradient_of_mean()](std::int64_t row) {
+      auto* rows = reinterpret_cast<float*>(row_loss + losses());
+      run_row(row, of_mean, rows + omp_get_thread_num() * scratch_row(view.columns));
     });
-    forward.store_loss();
+    store_mean(row_loss, loss);
   }
 
   void run_row(std::int64_t row, double of_mean, float* e) const {
-    const std::int64_t columns = forward.view.columns;
-    const std::int64_t from = row * forward.view.stride;
-    const float largest = forward.largest_of(row);
-    const std::int64_t read_step = forward.logits.staged() ? block_elements : direct_columns;
-    BlockBuffer buffer;
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < columns; i += read_step) {
-      const std::int64_t size = std::min(read_step, columns - i);
-      sum += static_cast<double>(runs().exp(forward.logits.read(from + i, size, buffer), largest, size, e + i));
-    }
-    const std::int64_t label = forward.labels[row];
-    const double lse = static_cast<double>(largest) + std::log(sum);
-    forward.store_row(row, lse);
-    const RowGradient gradient(forward.terms, label, columns, lse, of_mean);
+    const float largest = largest_of(row);
+    const double sum = sum_of(
+        row, [&](const float* x, std::int64_t i, std::int64_t size) { return runs().exp(x, largest, size, e + i); });
+    const std::int64_t label = labels[row];
+    const double row_lse = static_cast<double>(largest) + std::log(sum);
+    store_row(row, row_lse);
+    const RowGradient gradient(terms, label, view.columns, row_lse, of_mean);
+    const double label_p = label >= 0 && label < view.columns ? static_cast<double>(e[label]) / sum : 0.0;
     const auto factor = static_cast<float>(gradient.slope * gradient.scale / sum);
-    const std::int64_t to = row * dlogits_view.stride;
-    const std::int64_t write_step = dlogits.staged() ? block_elements : direct_columns;
-    for (std::int64_t i = 0; i < columns; i += write_step) {
-      const std::int64_t size = std::min(write_step, columns - i);
-      float* block = dlogits.place(to + i, buffer);
-      runs().scale(e + i, factor, size, block);
-      if (gradient.base != 0.0) runs().add_constant(-static_cast<float>(gradient.base), size, block);
-      if (label >= i && label < i + size) block[label - i] = gradient.at_label(static_cast<double>(e[label]) / sum);
-      dlogits.commit(to + i, size, block);
-    }
+    store_gradient(gradient, label, label_p, dlogits, row * dlogits_view.stride, view.columns,
+                   dlogits.staged() ? block_elements : direct_columns,
+                   [&](std::int64_t i, std::int64_t size, float* block) { runs().scale(e + i, factor, size, block); });
   }
 };
 
-/// Of what every part of the classes tells. A row has few parts: nothing here is worth a vector.
-struct LossCombine {
-  CrossEntropy terms;
-  int threads = 1;
-  std::int64_t parts = 1, rows = 0;
+/// Of what every part of the classes tells; the view has a column for each. A row has few parts: nothing here is worth
+/// a vector.
+struct LossCombine : LossRows {
   const float* lses = nullptr;  ///< [parts, rows], as scores
   const float* scores = nullptr;
-  const std::int32_t* labels = nullptr;
   float* loss = nullptr;
   float* lse = nullptr;
-  double* row_loss = nullptr;    ///< [rows]
-  const float* count = nullptr;  ///< null: of its own rows
+  double* row_loss = nullptr;  ///< [rows]
 
   void operator()() const {
-    parallel_chunks(threads, rows, row_grain(parts), [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) run_row(row);
-    });
-    store_mean(counted_rows(terms, labels, rows, count), rows, row_loss, loss);
+    parallel_rows(threads, view.rows, view.columns, [this](std::int64_t row) { run_row(row); });
+    store_mean(row_loss, loss);
   }
 
   void run_row(std::int64_t row) const {
     const auto of_part = [&](const float* all, std::int64_t part) {
-      return static_cast<double>(all[part * rows + row]);
+      return static_cast<double>(all[part * view.rows + row]);
     };
     double largest = of_part(lses, 0);
-    for (std::int64_t part = 1; part < parts; ++part) largest = std::max(largest, of_part(lses, part));
+    for (std::int64_t part = 1; part < view.columns; ++part) largest = std::max(largest, of_part(lses, part));
     double sum = 0.0, score = 0.0;
-    for (std::int64_t part = 0; part < parts; ++part) {
+    for (std::int64_t part = 0; part < view.columns; ++part) {
       sum += std::exp(of_part(lses, part) - largest);
       score += of_part(scores, part);
     }
     const double all = largest + std::log(sum);
     lse[row] = static_cast<float>(all);
-    row_loss[row] = terms.counts(labels[row]) ? row_loss_of(terms, all, score) : 0.0;
+    row_loss[row] = row_loss_of(row, all, score);
   }
 };
 
-/// The rows of logits. Throws Unsupported for types and layouts that the kernels lack.
-RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
+/// How many labels count.
+struct LabelCount {
+  CountLabels attributes;
+  std::int64_t rows = 0;
+  const std::int32_t* labels = nullptr;
+  float* y = nullptr;
+
+  void operator()() const {
+    const std::int64_t ignored = std::count(labels, labels + rows, attributes.ignore_index);
+    *y = static_cast<float>(static_cast<double>(rows - ignored) / attributes.parts);
+  }
+};
+
+/// Throws Unsupported for types and layouts that the kernels lack.
+template <class Work>
+Work loss_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context) {
   expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
   expect_type(call, operand, {"labels"}, DType::i32);
-  expect_type(call, operand, {"loss", "lse", "score", "dloss", "count"}, DType::f32);
-  expect_row_major(call, operand, {"labels", "lse"});
-  return rows_of(call, operand["logits"]);
+  expect_type(call, operand, {"lses", "scores", "loss", "lse", "score", "dloss", "count"}, DType::f32);
+  expect_row_major(call, operand, {"lses", "scores", "labels", "lse"});
+  Work work;
+  work.terms = call.attributes.as<CrossEntropy>();
+  work.threads = context.threads;
+  if (const TensorSpec* logits = operand.find("logits")) work.view = rows_of(call, *logits);
+  return work;
 }
 
 }  // namespace
 
 // And cross_entropy_partial.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  LossForward work;
-  work.terms = call.attributes.as<CrossEntropy>();
-  work.threads = context.threads;
-  work.view = checked_logits(call, {call, tensors});
+  using Work = LossForward;
+  const Work work = loss_work<Work>(call, {call, tensors}, context);
   return own_plan(call, work,
-                  {{"logits", to<&LossForward::logits>},
-                   {"labels", to<&LossForward::labels>},
-                   {"loss?", to<&LossForward::loss>},
-                   {"lse", to<&LossForward::lse>},
-                   {"score?", to<&LossForward::score>},
-                   {"count?", to<&LossForward::count>},
-                   {workspace_operand, to<&LossForward::row_loss>}},
+                  {{"logits", to<&Work::logits>},
+                   {"labels", to<&Work::labels>},
+                   {"loss?", to<&Work::loss>},
+                   {"lse", to<&Work::lse>},
+                   {"score?", to<&Work::score>},
+                   {"count?", to<&Work::count>},
+                   {workspace_operand, to<&Work::row_loss>}},
                   static_cast<std::size_t>(work.view.rows) * sizeof(double));
 }
 
 Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  using Work = LossCombine;
   const Named<TensorSpec> operand(call, tensors);
-  expect_type(call, operand, {"lses", "scores", "loss", "lse", "count"}, DType::f32);
-  expect_type(call, operand, {"labels"}, DType::i32);
-  expect_row_major(call, operand, {"lses", "scores", "labels", "lse"});
-  LossCombine work;
-  work.terms = call.attributes.as<CrossEntropy>();
-  work.threads = context.threads;
-  work.parts = operand["lses"].shape[0];
-  work.rows = operand["lses"].shape[1];
+  Work work = loss_work<Work>(call, operand, context);
+  work.view = {operand["lses"].shape[1], operand["lses"].shape[0]};
   return own_plan(call, work,
-                  {{"lses", to<&LossCombine::lses>},
-                   {"scores", to<&LossCombine::scores>},
-                   {"labels", to<&LossCombine::labels>},
-                   {"loss", to<&LossCombine::loss>},
-                   {"lse", to<&LossCombine::lse>},
-                   {"count", to<&LossCombine::count>},
-                   {workspace_operand, to<&LossCombine::row_loss>}},
-                  static_cast<std::size_t>(work.rows) * sizeof(double));
+                  {{"lses", to<&Work::lses>},
+                   {"scores", to<&Work::scores>},
+                   {"labels", to<&Work::labels>},
+                   {"loss", to<&Work::loss>},
+                   {"lse", to<&Work::lse>},
+                   {"count", to<&Work::count>},
+                   {workspace_operand, to<&Work::row_loss>}},
+                  static_cast<std::size_t>(work.view.rows) * sizeof(double));
 }
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                          const CpuContext& context) {
+  using Work = LossForwardBackward;
   const Named<TensorSpec> operand(call, tensors);
-  LossForwardBackward work;
-  work.forward.terms = call.attributes.as<CrossEntropy>();
-  work.forward.threads = context.threads;
-  work.forward.view = checked_logits(call, operand);
+  Work work = loss_work<Work>(call, operand, context);
   work.dlogits_view = rows_of(call, operand["dlogits"]);
-  const auto loss_bytes = static_cast<std::size_t>((work.forward.view.rows + 7) / 8 * 8) * sizeof(double);
-  const auto row_bytes = static_cast<std::size_t>(scratch_row(work.forward.view.columns)) * sizeof(float);
-  const std::size_t bytes = loss_bytes + static_cast<std::size_t>(context.threads) * row_bytes;
-  const bool streaming = worth_streaming(operand["dlogits"].bytes());
-  return plan_of(own_implementation(), bytes, [=](std::span<const Tensor> bound, Workspace space) {
-    const Named<Tensor> at(call, bound);
-    LossForwardBackward result = work;
-    result.forward.logits = Source(at["logits"]);
-    result.forward.labels = elements_of<const std::int32_t>(at["labels"]);
-    result.forward.loss = elements_of<float>(at["loss"]);
-    result.forward.lse = elements_of<float>(at["lse"]);
-    if (const Tensor* dloss = at.find("dloss")) result.dloss = elements_of<const float>(*dloss);
-    if (const Tensor* count = at.find("count")) result.forward.count = elements_of<const float>(*count);
-    result.forward.row_loss = reinterpret_cast<double*>(space.data);
-    result.scratch = reinterpret_cast<float*>(space.data + loss_bytes);
-    result.dlogits = Sink(at["dlogits"], streaming && at["dlogits"].data != at["logits"].data);
-    return result;
-  });
+  return own_plan(call, work,
+                  {{"logits", to<&Work::logits>},
+                   {"labels", to<&Work::labels>},
+                   {"dloss", to<&Work::dloss>},
+                   {"count", to<&Work::count>},
+                   {"loss", to<&Work::loss>},
+                   {"lse", to<&Work::lse>},
+                   {"dlogits", to<&Work::dlogits>},
+                   {workspace_operand, to<&Work::row_loss>}},
+                  static_cast<std::size_t>(work.losses()) * sizeof(double) +
+                      static_cast<std::size_t>(context.threads * scratch_row(work.view.columns)) * sizeof(float));
 }
 
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  using Work = LossBackward;
   const Named<TensorSpec> operand(call, tensors);
-  LossBackward work;
-  work.terms = call.attributes.as<CrossEntropy>();
-  work.threads = context.threads;
-  work.logits_view = checked_logits(call, operand);
+  Work work = loss_work<Work>(call, operand, context);
   work.dlogits_view = rows_of(call, operand["dlogits"]);
   return own_plan(call, work,
-                  {{"logits", to<&LossBackward::logits>},
-                   {"labels", to<&LossBackward::labels>},
-                   {"lse", to<&LossBackward::lse>},
-                   {"dloss", to<&LossBackward::dloss>},
-                   {"count", to<&LossBackward::count>},
-                   {"dlogits", to<&LossBackward::dlogits>}});
+                  {{"logits", to<&Work::logits>},
+                   {"labels", to<&Work::labels>},
+                   {"lse", to<&Work::lse>},
+                   {"dloss", to<&Work::dloss>},
+                   {"count", to<&Work::count>},
+                   {"dlogits", to<&Work::dlogits>}});
+}
+
+Plan plan_count_labels(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext&) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_type(call, operand, {"labels"}, DType::i32);
+  expect_type(call, operand, {"y"}, DType::f32);
+  expect_row_major(call, operand, {"labels"});
+  LabelCount work;
+  work.attributes = call.attributes.as<CountLabels>();
+  work.rows = operand["labels"].shape.elements();
+  return own_plan(call, work, {{"labels", to<&LabelCount::labels>}, {"y", to<&LabelCount::y>}});
 }
 
 }  // namespace gpubench::cpu

@@ -136,16 +136,11 @@ Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const
   work.least = static_cast<std::uint32_t>(p * 0x1p32);
   work.factor = static_cast<float>(1.0 / (1.0 - p));
   work.threads = context.threads;
-  return plan_of(own_implementation(), 0,
-                 [work, call, streaming = worth_streaming(y.bytes())](std::span<const Tensor> bound, Workspace) {
-                   const Named<Tensor> tensor(call, bound);
-                   DropoutWork result = work;
-                   result.x = Source(tensor["x"]);
-                   result.y = Sink(tensor["y"], streaming && tensor["x"].data != tensor["y"].data);
-                   result.seed = elements_of<const std::int32_t>(tensor["seed"]);
-                   result.offset = elements_of<const std::int32_t>(tensor["offset"]);
-                   return result;
-                 });
+  return own_plan(call, work,
+                  {{"x", to<&DropoutWork::x>},
+                   {"seed", to<&DropoutWork::seed>},
+                   {"offset", to<&DropoutWork::offset>},
+                   {"y", to<&DropoutWork::y>}});
 }
 
 }  // namespace gpubench::cpu

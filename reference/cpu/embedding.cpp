@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/embedding.h"
 
@@ -21,33 +20,21 @@ struct LookUp {
   TableRows rows;
   int threads = 1;
   RowView table_view, y_view;
-  std::size_t element_bytes = 0;
-  bool streaming = false;
+  std::int64_t element_bytes = 0;
   const std::byte* table = nullptr;
   const std::int32_t* tokens = nullptr;
-  std::byte* y = nullptr;
+  Target y;
 
   void operator()() const {
-    parallel_chunks(threads, y_view.rows, row_grain(y_view.columns), [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) copy_row(row);
-      stream_fence();
-    });
+    parallel_rows(threads, y_view.rows, y_view.columns, [this](std::int64_t row) { copy_row(row); });
   }
 
   void copy_row(std::int64_t row) const {
-    const std::size_t bytes = static_cast<std::size_t>(y_view.columns) * element_bytes;
-    std::byte* to = y + static_cast<std::size_t>(row * y_view.stride) * element_bytes;
-    const std::int64_t here = tokens[row] - rows.first;
-    if (here < 0 || here >= table_view.rows) {
-      std::memset(to, rows.knows(tokens[row], table_view.rows) ? 0 : 0xFF, bytes);
-      return;
-    }
-    const std::byte* from = table + static_cast<std::size_t>(here * table_view.stride) * element_bytes;
-    if (streaming) {
-      stream_store(to, from, bytes);
-    } else {
-      std::memcpy(to, from, bytes);
-    }
+    const std::int64_t bytes = y_view.columns * element_bytes, here = tokens[row] - rows.first;
+    const std::int64_t at = row * y_view.stride * element_bytes;
+    if (here >= 0 && here < table_view.rows)
+      return y.store(at, table + here * table_view.stride * element_bytes, bytes);
+    std::memset(y.data + at, rows.knows(tokens[row], table_view.rows) ? 0 : 0xFF, static_cast<std::size_t>(bytes));
   }
 };
 
@@ -58,16 +45,14 @@ struct ScatterAdd {
   Source dy;
   Sink dtable;
   const std::int32_t* tokens = nullptr;
-  std::int32_t* ends = nullptr;   ///< [rows + 1]: where the occurrences of row v - 1's token end and those of v's begin
-  std::int32_t* order = nullptr;  ///< [tokens]: positions, sorted by token
+  std::int32_t* ends = nullptr;  ///< [rows + 1]: where the occurrences of row v - 1's token end and those of v's begin
+
+  /// [tokens], behind them: positions, sorted by token.
+  [[nodiscard]] std::int32_t* order() const { return ends + table_view.rows + 1; }
 
   void operator()() const {
     sort_tokens();
-    parallel_chunks(threads, table_view.rows, row_grain(table_view.columns),
-                    [this](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t row = begin; row < end; ++row) sum_row(row);
-                      stream_fence();
-                    });
+    parallel_rows(threads, table_view.rows, table_view.columns, [this](std::int64_t row) { sum_row(row); });
   }
 
   [[nodiscard]] std::int64_t row_of(std::int64_t position) const { return tokens[position] - first_token; }
@@ -81,28 +66,26 @@ struct ScatterAdd {
     for (std::int64_t v = 0; v < table_view.rows; ++v) ends[v + 1] += ends[v];
     // ends[v] is now where token v begins; placing moves it to where v ends, which is where v + 1 begins.
     for (std::int64_t i = 0; i < dy_view.rows; ++i) {
-      if (in_table(row_of(i))) order[ends[row_of(i)]++] = static_cast<std::int32_t>(i);
+      if (in_table(row_of(i))) order()[ends[row_of(i)]++] = static_cast<std::int32_t>(i);
     }
   }
 
   void sum_row(std::int64_t row) const {
     const std::int32_t begin = row == 0 ? 0 : ends[row - 1];
     const std::int32_t end = ends[row];
-    BlockBuffer sum_buffer;
-    BlockBuffer dy_buffer;
-    for (std::int64_t i = 0; i < table_view.columns; i += block_elements) {
-      const std::int64_t size = std::min(block_elements, table_view.columns - i);
+    BlockBuffer sum_buffer, dy_buffer;
+    in_blocks(table_view.columns, block_elements, [&](std::int64_t i, std::int64_t size) {
       const std::int64_t first = row * table_view.stride + i;
       float* sum = dtable.place(first, sum_buffer);
       if (begin == end) std::fill_n(sum, size, 0.0F);
       for (std::int32_t k = begin; k < end; ++k) {
-        const float* from = dy.gather(order[k] * dy_view.stride + i, size, dy_buffer);
+        const float* from = dy.gather(order()[k] * dy_view.stride + i, size, dy_buffer);
         k == begin ? void(std::copy_n(from, size, sum)) : runs().add(from, size, sum);
       }
       // The first of the next row's.
-      if (end < ends[table_view.rows - 1]) dy.prefetch(order[end] * dy_view.stride + i, size);
+      if (end < ends[table_view.rows - 1]) dy.prefetch(order()[end] * dy_view.stride + i, size);
       dtable.commit(first, size, sum);
-    }
+    });
   }
 };
 
@@ -125,8 +108,7 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   work.threads = context.threads;
   work.table_view = rows_of(call, operand["table"]);
   work.y_view = rows_of(call, operand["y"]);
-  work.element_bytes = size_of(operand["table"].dtype);
-  work.streaming = worth_streaming(operand["y"].bytes());
+  work.element_bytes = static_cast<std::int64_t>(size_of(operand["table"].dtype));
   return own_plan(call, work, {{"table", to<&LookUp::table>}, {"tokens", to<&LookUp::tokens>}, {"y", to<&LookUp::y>}});
 }
 
@@ -139,18 +121,12 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
   work.threads = context.threads;
   work.dy_view = rows_of(call, tensors[0]);
   work.table_view = rows_of(call, tensors[2]);
-  const bool streaming = worth_streaming(tensors[2].bytes());
-  const auto counters = static_cast<std::size_t>(work.table_view.rows + 1 + work.dy_view.rows);
-  return plan_of(own_implementation(), counters * sizeof(std::int32_t),
-                 [work, streaming](std::span<const Tensor> bound, Workspace space) {
-                   ScatterAdd result = work;
-                   result.dy = Source(bound[0]);
-                   result.tokens = elements_of<const std::int32_t>(bound[1]);
-                   result.dtable = Sink(bound[2], streaming);
-                   result.ends = reinterpret_cast<std::int32_t*>(space.data);
-                   result.order = result.ends + work.table_view.rows + 1;
-                   return result;
-                 });
+  return own_plan(call, work,
+                  {{"dy", to<&ScatterAdd::dy>},
+                   {"tokens", to<&ScatterAdd::tokens>},
+                   {"dtable", to<&ScatterAdd::dtable>},
+                   {workspace_operand, to<&ScatterAdd::ends>}},
+                  static_cast<std::size_t>(work.table_view.rows + 1 + work.dy_view.rows) * sizeof(std::int32_t));
 }
 
 }  // namespace gpubench::cpu

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "reference/cpu/autotune.h"
-#include "reference/cpu/block_gemm.h"
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/gemm_f64.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
+#include "reference/cpu/own_products.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/pointwise.h"
 #include "reference/cpu/runs.h"
@@ -56,10 +55,9 @@ struct GeluEpilogue {
     const std::int64_t grain = std::max<std::int64_t>(1, elements_per_grain / std::max<std::int64_t>(n, 1));
     parallel_chunks(threads, batch * m, grain, [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        for (std::int64_t column = 0; column < n; column += block_elements) {
-          const std::int64_t count = std::min(block_elements, n - column);
+        in_blocks(n, block_elements, [&](std::int64_t column, std::int64_t count) {
           is_gradient ? multiply_by_gradient(row, column, count) : activate(row, column, count);
-        }
+        });
       }
     });
   }
@@ -95,12 +93,6 @@ MemoryShape matrix(const OpCall& call, const TensorSpec& tensor, bool transpose)
   const bool batched = tensor.shape.rank() == 3;
   if (!batched) return memory_shape(call, tensor, transpose ? std::vector<int>{1, 0} : std::vector<int>{0, 1});
   return memory_shape(call, tensor, transpose ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 1, 2});
-}
-
-// Dense f32 [batch, m, n] in the workspace.
-MemoryShape sums_shape(const Shape& c) {
-  MemoryShape shape{DType::f32, {c.extents().begin(), c.extents().end()}, Layout::row_major(c).strides};
-  return with_plain_strides(std::move(shape));
 }
 
 bool is_f64(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors) {
@@ -181,9 +173,9 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
     refuse(call, fmt::format("c {} and pre {} differ in type; expected the same", c.to_string(), pre.to_string()));
   }
   const bool in_place = operand[target].dtype == DType::f32;
-  request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
-  request.c = in_place ? matrix(call, operand[target], false) : sums_shape(c.shape);
   const TensorSpec sums_spec = in_place ? operand[target] : tensor("sums", DType::f32, c.shape, Role::activation);
+  request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
+  request.c = matrix(call, sums_spec, false);
   const std::size_t sums_bytes = in_place ? 0 : whole_lines(static_cast<std::size_t>(sums_spec.bytes()));
 
   GeluEpilogue epilogue;

@@ -1,4 +1,4 @@
-#include "reference/cpu/gemm_f64.h"
+#include "reference/cpu/own_products.h"
 
 #include <algorithm>
 #include <array>
@@ -116,10 +116,8 @@ struct GemmF64 {
           pack_panel(from_b, first, depth, column);
       });
       const std::int64_t rows = (m + f64_block_rows - 1) / f64_block_rows;
-      const int parts = chunk_count(threads, rows, 1);
-      parallel_chunks(parts, parts, 1, [&](std::int64_t part, std::int64_t) {
+      parallel_parts(threads, rows, 1, [&](std::int64_t part, const Chunk& chunk) {
         double* block = blocks + part * f64_block_rows * f64_depth;
-        const Chunk chunk = chunk_of(rows, 1, parts, static_cast<int>(part));
         for (std::int64_t row = chunk.begin; row < chunk.end; ++row)
           multiply_rows(from_a, first, depth, row * f64_block_rows, block, to);
       });

@@ -3,12 +3,9 @@
 // size has bits. A weight gradient sums over rows: the second and later ones add to what is there, in f32.
 #include "reference/ops/grouped_gemm.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "reference/cpu/block_io.h"
@@ -18,20 +15,6 @@
 
 namespace gpubench::cpu {
 namespace {
-
-MemoryShape matrix(DType type, std::int64_t rows, std::int64_t columns, bool transposed = false) {
-  return with_plain_strides(
-      {type, {rows, columns}, transposed ? std::vector<std::int64_t>{1, rows} : std::vector<std::int64_t>{columns, 1}});
-}
-
-MatmulRequest product(MemoryShape a, MemoryShape b, MemoryShape c, float beta = 0.0F) {
-  MatmulRequest request;
-  request.a = std::move(a);
-  request.b = std::move(b);
-  request.c = std::move(c);
-  request.beta = beta;
-  return request;
-}
 
 /// Products of 1, 2, 4, ... rows, bound to memory that each run names anew.
 class Products {
@@ -169,7 +152,9 @@ Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, 
   const std::int64_t k = a.shape[1], n = c.shape[1];
   const bool transpose_b = call.attributes.as<GroupedGemm>().transpose_b;
   const Products products(context.onednn, a.shape[0], [&](std::int64_t rows) {
-    return product(matrix(a.dtype, rows, k), matrix(b.dtype, k, n, transpose_b), matrix(c.dtype, rows, n));
+    return MatmulRequest{.a = dense_matrix(a.dtype, rows, k),
+                         .b = dense_matrix(b.dtype, k, n, transpose_b),
+                         .c = dense_matrix(c.dtype, rows, n)};
   });
   const auto work = grouped<GroupedForward>(tensors);
   return plan_of(products.implementation(), products.workspace_bytes(),
@@ -187,7 +172,10 @@ Plan plan_grouped_gemm_backward_weight(const OpCall& call, std::span<const Tenso
   const std::int64_t m = c.shape[1], n = c.shape[2];
   const auto request = [&](float beta) {
     return [&, beta](std::int64_t rows) {
-      return product(matrix(a.dtype, m, rows, true), matrix(b.dtype, rows, n), matrix(DType::f32, m, n), beta);
+      return MatmulRequest{.a = dense_matrix(a.dtype, m, rows, true),
+                           .b = dense_matrix(b.dtype, rows, n),
+                           .c = dense_matrix(DType::f32, m, n),
+                           .beta = beta};
     };
   };
   const Products first(context.onednn, a.shape[0], request(0.0F)), others(context.onednn, a.shape[0], request(1.0F));

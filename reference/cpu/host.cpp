@@ -111,6 +111,10 @@ std::int64_t cache_size(const std::string& text) {
   return bytes_of(number_in(text), kib ? 1 << 10 : mib ? 1 << 20 : 1);
 }
 
+// Which object bound a thread last: a thread that was started since has none.
+std::atomic<std::uint64_t> last_mark{0};
+thread_local std::uint64_t mark_of_thread = 0;
+
 }  // namespace
 
 std::vector<int> usable_processors() {
@@ -172,14 +176,6 @@ std::string first_processor() {
   for (std::string line; std::getline(file, line) && !line.empty();) text += line + '\n';
   return text;
 }
-
-namespace {
-
-// Which object bound a thread last: a thread that was started since has none.
-std::atomic<std::uint64_t> last_mark{0};
-thread_local std::uint64_t mark_of_thread = 0;
-
-}  // namespace
 
 PinnedThreads::PinnedThreads(int threads) {
   CPU_ZERO(&before_);

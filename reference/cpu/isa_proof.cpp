@@ -127,11 +127,7 @@ std::array<Numbers, 3> known_convolution(ConvolutionRequest::Pass pass) {
 }
 
 MatmulRequest matmul_request(DType dtype) {
-  MatmulRequest request;
-  request.a = {dtype, {m, k}, {k, 1}};
-  request.b = {dtype, {k, n}, {n, 1}};
-  request.c = {dtype, {m, n}, {n, 1}};
-  return request;
+  return {.a = {dtype, {m, k}, {k, 1}}, .b = {dtype, {k, n}, {n, 1}}, .c = {dtype, {m, n}, {n, 1}}};
 }
 
 ConvolutionRequest convolution_request(DType dtype, ConvolutionRequest::Pass pass) {

@@ -1,21 +1,12 @@
-// What the CPU backend is made of: plans that bind to work. Start here to add an op.
+// What the CPU backend is made of: plans that bind to work. README.md walks through an op.
 //
-// 1. Write plan_x() in x.cpp and declare it below. It reads the attributes and the specs, throws Unsupported for types
-//    and layouts it lacks (narrow types are then widened), and returns own_plan(): a callable struct of plain pointers
-//    and numbers, and the member that each operand is bound to.
-// 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
-//    binds in another way returns plan_of(name, workspace bytes, binder).
-// 3. Loops that matter: take them from runs.h, or write one chunk in Highway with vector_loops-inl.h, and call it
-//    through parallel_chunks() (parallel.h). block_io.h converts bf16. The order of a sum depends on the arguments
-//    only.
-// 4. Add one line to the table in kernel.cpp, the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
-// README.md here walks through a real op.
+// A plan reads the attributes and the specs and throws Unsupported for what it lacks (narrow types are then widened).
+// Binding is cheap and may happen many times; running allocates nothing, chooses nothing, logs nothing.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -177,9 +168,9 @@ PlanFunction plan_gemm;
 PlanFunction plan_block_scaled_gemm;
 /// All row-major. As many products as a group's size has bits, of powers of two of rows.
 PlanFunction plan_grouped_gemm, plan_grouped_gemm_backward_weight;
-/// NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked into the library's own layout
-/// as part of the work where that pays.
-PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
+/// Forward and both gradients. NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked
+/// into the library's own layout as part of the work where that pays.
+PlanFunction plan_conv2d;
 /// oneDNN's reorder where both layouts are plain strides and it knows the type, else our own for any two layouts.
 PlanFunction plan_transpose, plan_reorder;
 
@@ -203,8 +194,8 @@ PlanFunction plan_norm_forward, plan_norm_backward;
 PlanFunction plan_residual_norm_forward;
 /// All row-major; what belongs to channels f32.
 PlanFunction plan_batch_norm_forward, plan_batch_norm_backward;
-/// All row-major.
-PlanFunction plan_max_pool_forward, plan_max_pool_backward, plan_average_pool_forward, plan_average_pool_backward;
+/// max_pool and average_pool, forward and backward. All row-major.
+PlanFunction plan_pool;
 /// quantize, amax and quantize_blocks: all row-major.
 PlanFunction plan_quantize, plan_quantize_blocks, plan_scale_from_amax;
 /// Any strides between heads, tokens and sequences.

@@ -27,24 +27,6 @@ struct AxisOffsets {
   std::vector<std::int64_t> from, to;
 };
 
-class Move {
- public:
-  /// Both layouts describe `shape`; elements have `element_bytes` (1, 2, 4 or 8) bytes.
-  Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes);
-
-  /// Padding of a blocked layout is written as zeros, as oneDNN wants it.
-  void run(int threads, const std::byte* from, std::byte* to) const;
-
- private:
-  void chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
-
-  std::vector<AxisOffsets> axes_;  // outermost first; the last two are walked in tiles
-  std::int64_t outer_ = 1;         // product of all extents but the last two
-  std::int64_t row_tiles_ = 1;
-  std::size_t element_bytes_ = 1;
-  std::size_t zeroed_bytes_ = 0;  // of the output, when it has padding
-};
-
 // A tile of 32 by 32 elements touches at most 32 lines on either side: both stay in the first-level cache.
 constexpr std::int64_t tile = 32;
 
@@ -82,75 +64,72 @@ void move_tile(const AxisOffsets& rows, const AxisOffsets& columns, std::int64_t
   }
 }
 
-Move::Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes)
-    : element_bytes_(element_bytes) {
-  const int rank = shape.rank();
-  for (int axis = 0; axis < rank; ++axis) {
-    axes_.push_back(
-        {terms(from, rank, axis, shape[axis], element_bytes), terms(to, rank, axis, shape[axis], element_bytes)});
-  }
-  while (axes_.size() < 2) axes_.push_back({{0}, {0}});
-  // Innermost: the axis whose neighbours are adjacent in the output; around it the one adjacent in the input. What
-  // each cache line holds is then used within one tile.
-  std::stable_sort(axes_.begin(), axes_.end(),
-                   [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.to) > step(b.to); });
-  std::stable_sort(axes_.begin(), axes_.end() - 1,
-                   [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.from) > step(b.from); });
-  for (std::size_t axis = 0; axis + 2 < axes_.size(); ++axis)
-    outer_ *= static_cast<std::int64_t>(axes_[axis].to.size());
-  row_tiles_ = (static_cast<std::int64_t>(axes_[axes_.size() - 2].to.size()) + tile - 1) / tile;
-  const std::int64_t span = to.span_elements(shape);
-  if (!to.blocks.empty() && span > shape.elements()) zeroed_bytes_ = static_cast<std::size_t>(span) * element_bytes;
-}
-
-void Move::run(int threads, const std::byte* from, std::byte* to) const {
-  parallel_chunks(threads, static_cast<std::int64_t>(zeroed_bytes_), 1 << 16,
-                  [to](std::int64_t begin, std::int64_t end) {
-                    std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));
-                  });
-  parallel_chunks(threads, outer_ * row_tiles_, 1,
-                  [=, this](std::int64_t begin, std::int64_t end) { chunk(from, to, begin, end); });
-}
-
-void Move::chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
-  const AxisOffsets& rows = axes_[axes_.size() - 2];
-  const AxisOffsets& columns = axes_.back();
-  const auto row_count = static_cast<std::int64_t>(rows.to.size());
-  for (std::int64_t block = begin; block < end; ++block) {
-    const std::byte* from_block = from;
-    std::byte* to_block = to;
-    std::int64_t rest = block / row_tiles_;
-    for (std::size_t axis = axes_.size() - 2; axis-- > 0;) {
-      const auto extent = static_cast<std::int64_t>(axes_[axis].to.size());
-      from_block += axes_[axis].from[static_cast<std::size_t>(rest % extent)];
-      to_block += axes_[axis].to[static_cast<std::size_t>(rest % extent)];
-      rest /= extent;
+class Move {
+ public:
+  /// Both layouts describe `shape`; elements have `element_bytes` (1, 2, 4 or 8) bytes.
+  Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes)
+      : element_bytes_(element_bytes) {
+    const int rank = shape.rank();
+    for (int axis = 0; axis < rank; ++axis) {
+      axes_.push_back(
+          {terms(from, rank, axis, shape[axis], element_bytes), terms(to, rank, axis, shape[axis], element_bytes)});
     }
-    const std::int64_t row = block % row_tiles_ * tile;
-    const std::int64_t row_end = std::min(row + tile, row_count);
-    switch (element_bytes_) {
-      case 1: move_tile<std::uint8_t>(rows, columns, row, row_end, from_block, to_block); break;
-      case 2: move_tile<std::uint16_t>(rows, columns, row, row_end, from_block, to_block); break;
-      case 4: move_tile<std::uint32_t>(rows, columns, row, row_end, from_block, to_block); break;
-      default: move_tile<std::uint64_t>(rows, columns, row, row_end, from_block, to_block); break;
+    while (axes_.size() < 2) axes_.push_back({{0}, {0}});
+    // Innermost: the axis whose neighbours are adjacent in the output; around it the one adjacent in the input. What
+    // each cache line holds is then used within one tile.
+    std::stable_sort(axes_.begin(), axes_.end(),
+                     [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.to) > step(b.to); });
+    std::stable_sort(axes_.begin(), axes_.end() - 1,
+                     [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.from) > step(b.from); });
+    for (std::size_t axis = 0; axis + 2 < axes_.size(); ++axis)
+      outer_ *= static_cast<std::int64_t>(axes_[axis].to.size());
+    row_tiles_ = (static_cast<std::int64_t>(axes_[axes_.size() - 2].to.size()) + tile - 1) / tile;
+    const std::int64_t span = to.span_elements(shape);
+    if (!to.blocks.empty() && span > shape.elements()) zeroed_bytes_ = static_cast<std::size_t>(span) * element_bytes;
+  }
+
+  /// Padding of a blocked layout is written as zeros, as oneDNN wants it.
+  void run(int threads, const std::byte* from, std::byte* to) const {
+    parallel_chunks(threads, static_cast<std::int64_t>(zeroed_bytes_), 1 << 16,
+                    [to](std::int64_t begin, std::int64_t end) {
+                      std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));
+                    });
+    parallel_chunks(threads, outer_ * row_tiles_, 1,
+                    [=, this](std::int64_t begin, std::int64_t end) { chunk(from, to, begin, end); });
+  }
+
+ private:
+  void chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+    const AxisOffsets& rows = axes_[axes_.size() - 2];
+    const AxisOffsets& columns = axes_.back();
+    const auto row_count = static_cast<std::int64_t>(rows.to.size());
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::byte* from_block = from;
+      std::byte* to_block = to;
+      std::int64_t rest = block / row_tiles_;
+      for (std::size_t axis = axes_.size() - 2; axis-- > 0;) {
+        const auto extent = static_cast<std::int64_t>(axes_[axis].to.size());
+        from_block += axes_[axis].from[static_cast<std::size_t>(rest % extent)];
+        to_block += axes_[axis].to[static_cast<std::size_t>(rest % extent)];
+        rest /= extent;
+      }
+      const std::int64_t row = block % row_tiles_ * tile;
+      const std::int64_t row_end = std::min(row + tile, row_count);
+      switch (element_bytes_) {
+        case 1: move_tile<std::uint8_t>(rows, columns, row, row_end, from_block, to_block); break;
+        case 2: move_tile<std::uint16_t>(rows, columns, row, row_end, from_block, to_block); break;
+        case 4: move_tile<std::uint32_t>(rows, columns, row, row_end, from_block, to_block); break;
+        default: move_tile<std::uint64_t>(rows, columns, row, row_end, from_block, to_block); break;
+      }
     }
   }
-}
 
-Plan plan_own_move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes, int threads) {
-  auto move = std::make_shared<const Move>(shape, from, to, element_bytes);
-  return plan_of(own_implementation(), 0, [move, threads](std::span<const Tensor> bound, Workspace) {
-    return [move, threads, x = bound[0].data, y = bound[1].data] { move->run(threads, x, y); };
-  });
-}
-
-Plan plan_library_move(const OneDnnWork& work) {
-  return plan_of(work.implementation(), work.workspace_bytes(),
-                 [work](std::span<const Tensor> bound, Workspace workspace) {
-                   const std::array<std::byte*, 2> operands{bound[0].data, bound[1].data};
-                   return work.bind(operands, workspace.data);
-                 });
-}
+  std::vector<AxisOffsets> axes_;  // outermost first; the last two are walked in tiles
+  std::int64_t outer_ = 1;         // product of all extents but the last two
+  std::int64_t row_tiles_ = 1;
+  std::size_t element_bytes_ = 1;
+  std::size_t zeroed_bytes_ = 0;  // of the output, when it has padding
+};
 
 // `x_layout`: of x, with the axes of y.
 Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, const TensorSpec& y,
@@ -166,12 +145,20 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
     std::iota(axes.begin(), axes.end(), 0);
     try {
       const OneDnnWork work = reorder_work(context.onednn, memory_shape(call, seen, axes), memory_shape(call, y, axes));
-      if (!work.is_reference_code()) return plan_library_move(work);
+      if (!work.is_reference_code()) {
+        return plan_of(work.implementation(), work.workspace_bytes(),
+                       [work](std::span<const Tensor> bound, Workspace workspace) {
+                         return work.bind(std::array{bound[0].data, bound[1].data}, workspace.data);
+                       });
+      }
     } catch (const Unsupported&) {
       // A type that the library lacks: our own moves bytes of any type.
     }
   }
-  return plan_own_move(y.shape, x_layout, y.layout, size_of(y.dtype), context.threads);
+  const auto move = std::make_shared<const Move>(y.shape, x_layout, y.layout, size_of(y.dtype));
+  return plan_of(own_implementation(), 0, [move, threads = context.threads](std::span<const Tensor> bound, Workspace) {
+    return [move, threads, from = bound[0].data, to = bound[1].data] { move->run(threads, from, to); };
+  });
 }
 
 }  // namespace
@@ -196,11 +183,8 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
         });
         return;
       }
-      parallel_chunks(threads, to.rows, row_grain(to.columns), [=](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          move_bytes(y + row * to.stride * size, x + row / count * from.stride * size, to.columns * size, streaming);
-        }
-        stream_fence();
+      parallel_rows(threads, to.rows, to.columns, [=](std::int64_t row) {
+        move_bytes(y + row * to.stride * size, x + row / count * from.stride * size, to.columns * size, streaming);
       });
     };
   });

@@ -29,64 +29,48 @@ struct NormBackward {
   [[nodiscard]] float* partial_of(std::int64_t part) const { return partial + part * 2 * x_view.columns; }
 
   void operator()() const {
-    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) run_part(static_cast<int>(part));
+    parallel_parts(threads, x_view.rows, row_grain(x_view.columns), [this](std::int64_t part, const Chunk& rows) {
+      float* sums = partial_of(part);
+      std::fill_n(sums, 2 * x_view.columns, 0.0F);
+      for (std::int64_t row = rows.begin; row < rows.end; ++row) write_dx(row, reduce_row(row, sums));
       stream_fence();
     });
     parallel_chunks(threads, x_view.columns, element_grain,
                     [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
   }
 
-  void run_part(int part) const {
-    std::fill_n(partial_of(part), 2 * x_view.columns, 0.0F);
-    const Chunk rows = chunk_of(x_view.rows, row_grain(x_view.columns), parts(), part);
-    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const NormTerms means = reduce_row(row, partial_of(part));
-      write_dx(row, means);
-    }
-  }
-
   NormTerms reduce_row(std::int64_t row, float* sums) const {
     const std::int64_t n = x_view.columns;
-    BlockBuffer dy_buffer;
-    BlockBuffer x_buffer;
-    BlockBuffer gamma_buffer;
-    double h = 0.0;
-    double h_xhat = 0.0;
-    for (std::int64_t i = 0; i < n; i += block_elements) {
-      const std::int64_t size = std::min(block_elements, n - i);
+    BlockBuffer dy_buffer, x_buffer, gamma_buffer;
+    double h = 0.0, h_xhat = 0.0;
+    in_blocks(n, block_elements, [&](std::int64_t i, std::int64_t size) {
       const NormTerms block = runs().norm_sums(
           dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
           gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
       h += static_cast<double>(block.h);
       h_xhat += static_cast<double>(block.h_xhat);
-    }
+    });
     const auto count = static_cast<double>(n);
     return {centered ? static_cast<float>(h / count) : 0.0F, static_cast<float>(h_xhat / count)};
   }
 
   void write_dx(std::int64_t row, NormTerms means) const {
-    BlockBuffer dy_buffer;
-    BlockBuffer x_buffer;
-    BlockBuffer gamma_buffer;
-    BlockBuffer dx_buffer;
-    for (std::int64_t i = 0; i < x_view.columns; i += block_elements) {
-      const std::int64_t size = std::min(block_elements, x_view.columns - i);
+    BlockBuffer dy_buffer, x_buffer, gamma_buffer, dx_buffer;
+    in_blocks(x_view.columns, block_elements, [&](std::int64_t i, std::int64_t size) {
       const std::int64_t first = row * dx_view.stride + i;
       float* block = dx.place(first, dx_buffer);
       runs().norm_dx(dy.read(row * dy_view.stride + i, size, dy_buffer),
                      x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer), mean_of(row),
                      rstd[row], means, size, block);
       dx.commit(first, size, block);
-    }
+    });
   }
 
   void combine(std::int64_t begin, std::int64_t end) const {
-    for (std::int64_t i = begin; i < end; i += block_elements) {
-      const std::int64_t size = std::min(block_elements, end - i);
-      combine_block(dgamma, 0, i, size);
-      if (centered) combine_block(dbeta, x_view.columns, i, size);
-    }
+    in_blocks(end - begin, block_elements, [&](std::int64_t i, std::int64_t size) {
+      combine_block(dgamma, 0, begin + i, size);
+      if (centered) combine_block(dbeta, x_view.columns, begin + i, size);
+    });
   }
 
   void combine_block(const Sink& sink, std::int64_t offset, std::int64_t first, std::int64_t size) const {

@@ -9,7 +9,6 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/norm.h"
 
@@ -19,35 +18,58 @@ namespace {
 /// Stands in for a missing beta.
 constexpr std::array<float, direct_columns> zeros{};
 
-struct NormForward {
+/// What both forwards end with: the statistics of a row, and y.
+struct NormRows {
   int threads = 1;
   double epsilon = 0.0;
-  RowView x_view, y_view;
-  Source x, gamma, beta;
+  RowView y_view;
+  Source gamma, beta;
   Sink y;
-  float* mean = nullptr;
+  float* mean = nullptr;  ///< null: it is not taken
   float* rstd = nullptr;
   bool has_beta = true;
 
-  void operator()() const {
-    parallel_chunks(threads, x_view.rows, row_grain(x_view.columns), [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) run_row(row);
-      stream_fence();
+  /// `squares`: the sum of (x - mean)^2; `read(first column, count)`: a block of x, at most block_elements if `staged`.
+  template <class Read>
+  void store_row(std::int64_t row, float row_mean, double squares, bool staged, const Read& read) const {
+    const std::int64_t n = y_view.columns;
+    const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
+    if (mean != nullptr) mean[row] = row_mean;
+    rstd[row] = row_rstd;
+    const bool streams = y.streams_f32();
+    const bool in_short = staged || gamma.staged() || beta.staged() || (y.staged() && !streams);
+    BlockBuffer y_buffer, gamma_buffer, beta_buffer;
+    in_blocks(n, in_short ? block_elements : direct_columns, [&](std::int64_t i, std::int64_t size) {
+      const std::int64_t first = row * y_view.stride + i;
+      float* block = streams ? y.where(first) : y.place(first, y_buffer);
+      runs().normalize(read(i, size), gamma.gather(i, size, gamma_buffer),
+                       has_beta ? beta.gather(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block,
+                       streams);
+      if (!streams) y.commit(first, size, block);
     });
+  }
+};
+
+struct NormForward : NormRows {
+  RowView x_view;
+  Source x;
+
+  void operator()() const {
+    parallel_rows(threads, x_view.rows, x_view.columns, [this](std::int64_t row) { run_row(row); });
   }
 
   void run_row(std::int64_t row) const {
-    const std::int64_t n = x_view.columns;
     const float row_mean = mean == nullptr ? 0.0F : mean_of(row);
     double squares = 0.0;
     for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
       const float* second_half = ahead == nullptr ? nullptr : ahead + size / 2;
       squares += static_cast<double>(runs().squared_deviations(block, row_mean, size, second_half));
     });
-    const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
-    if (mean != nullptr) mean[row] = row_mean;
-    rstd[row] = row_rstd;
-    normalize_row(row, row_mean, row_rstd);
+    BlockBuffer buffer;
+    store_row(row, row_mean, squares, x.staged(), [&](std::int64_t i, std::int64_t size) {
+      if (x.staged() && row + 1 < x_view.rows) x.prefetch((row + 1) * x_view.stride + i, size);
+      return x.read(row * x_view.stride + i, size, buffer);
+    });
   }
 
   [[nodiscard]] float mean_of(std::int64_t row) const {
@@ -63,34 +85,81 @@ struct NormForward {
   // on would be too late for its first lines.
   template <class Work>
   void for_blocks(std::int64_t row, const Work& work) const {
-    const std::int64_t step = x.staged() ? block_elements : direct_columns;
-    const std::int64_t first = row * x_view.stride;
     const std::int64_t distance = std::min<std::int64_t>(2, x_view.rows - 1 - row) * x_view.stride;
     BlockBuffer buffer;
-    for (std::int64_t i = 0; i < x_view.columns; i += step) {
-      const float* block = x.read(first + i, std::min(step, x_view.columns - i), buffer);
-      work(block, std::min(step, x_view.columns - i), x.staged() ? nullptr : block + distance);
-    }
+    in_blocks(x_view.columns, x.staged() ? block_elements : direct_columns, [&](std::int64_t i, std::int64_t size) {
+      const float* block = x.read(row * x_view.stride + i, size, buffer);
+      work(block, size, x.staged() ? nullptr : block + distance);
+    });
+  }
+};
+
+// A residual connection followed by the norm. The sum of a row is computed once, in a scratch row that stays in the
+// first-level cache: from there it is stored, around the caches where it would not stay in them, and goes through the
+// same three passes. Two separate ops would read it from memory once more.
+struct ResidualForward : NormRows {
+  std::int64_t rows = 0;
+  std::int64_t n = 0;
+  Tensor x, r, sum;
+  float* scratch = nullptr;  // a row for each thread
+  bool is_bf16 = false;
+  bool streaming = false;
+
+  void operator()() const {
+    parallel_rows(threads, rows, n,
+                  [this](std::int64_t row) { run_row(row, scratch + omp_get_thread_num() * scratch_row(n)); });
   }
 
-  void normalize_row(std::int64_t row, float row_mean, float row_rstd) const {
-    const bool streams = y.streams_f32();
-    const bool staged = x.staged() || gamma.staged() || beta.staged() || (y.staged() && !streams);
-    const std::int64_t step = staged ? block_elements : direct_columns;
-    BlockBuffer x_buffer;
-    BlockBuffer y_buffer;
-    BlockBuffer gamma_buffer;
-    BlockBuffer beta_buffer;
-    for (std::int64_t i = 0; i < x_view.columns; i += step) {
-      const std::int64_t size = std::min(step, x_view.columns - i);
-      const std::int64_t y_first = row * y_view.stride + i;
-      if (x.staged() && row + 1 < x_view.rows) x.prefetch((row + 1) * x_view.stride + i, size);
-      float* block = streams ? y.where(y_first) : y.place(y_first, y_buffer);
-      runs().normalize(x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer),
-                       has_beta ? beta.gather(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block,
-                       streams);
-      if (!streams) y.commit(y_first, size, block);
-    }
+  void run_row(std::int64_t row, float* wide) const {
+    const double total = is_bf16 ? add_row_bf16(row, wide) : add_row(row, wide);
+    const auto row_mean = static_cast<float>(total / static_cast<double>(n));
+    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;
+    double squares = 0.0;
+    in_blocks(n, direct_columns, [&](std::int64_t i, std::int64_t size) {
+      const float* second_half = is_bf16 ? nullptr : ahead + i + size / 2;
+      squares += static_cast<double>(runs().squared_deviations(wide + i, row_mean, size, second_half));
+    });
+    store_row(row, row_mean, squares, false, [&](std::int64_t i, std::int64_t size) {
+      if (is_bf16 && row + 1 < rows) {
+        Source(x).prefetch((row + 1) * n + i, size);
+        Source(r).prefetch((row + 1) * n + i, size);
+      }
+      return wide + i;
+    });
+  }
+
+  // The row whose operands are prefetched meanwhile; those of the next one would come too late for its first lines.
+  [[nodiscard]] std::int64_t row_ahead(std::int64_t row) const { return std::min(row + 2, rows - 1); }
+
+  double add_row(std::int64_t row, float* wide) const {
+    const float* a = elements_of<float>(x) + row * n;
+    const float* b = elements_of<float>(r) + row * n;
+    float* to = elements_of<float>(sum) + row * n;
+    const std::int64_t ahead = (row_ahead(row) - row) * n;
+    double total = 0.0;
+    in_blocks(n, direct_columns, [&](std::int64_t i, std::int64_t size) {
+      total += static_cast<double>(
+          runs().add_rows(a + i, b + i, size, wide + i, streaming ? to + i : nullptr, a + ahead + i, b + ahead + i));
+    });
+    if (!streaming) std::copy_n(wide, n, to);
+    return total;
+  }
+
+  double add_row_bf16(std::int64_t row, float* wide) const {
+    const bf16* a = elements_of<bf16>(x) + row * n;
+    const bf16* b = elements_of<bf16>(r) + row * n;
+    bf16* to = elements_of<bf16>(sum) + row * n;
+    alignas(64) std::array<bf16, direct_columns> narrowed;
+    double total = 0.0;
+    in_blocks(n, direct_columns, [&](std::int64_t i, std::int64_t size) {
+      runs().add_rows_bf16(a + i, b + i, size, streaming ? narrowed.data() : to + i, wide + i);
+      if (streaming) {
+        stream_store(reinterpret_cast<std::byte*>(to + i), reinterpret_cast<const std::byte*>(narrowed.data()),
+                     static_cast<std::size_t>(size) * sizeof(bf16));
+      }
+      total += static_cast<double>(runs().sum(wide + i, size, nullptr));
+    });
+    return total;
   }
 };
 
@@ -116,109 +185,6 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
                    {"rstd", to<&NormForward::rstd>}});
 }
 
-// A residual connection followed by the norm. The sum of a row is computed once, in a scratch row that stays in the
-// first-level cache: from there it is stored, around the caches where it would not stay in them, and goes through the
-// same three passes. Two separate ops would read it from memory once more.
-
-namespace {
-
-struct ResidualForward {
-  int threads = 1;
-  double epsilon = 0.0;
-  std::int64_t rows = 0;
-  std::int64_t n = 0;
-  Tensor x, r, sum;
-  Source gamma, beta;
-  Sink y;
-  float* mean = nullptr;
-  float* rstd = nullptr;
-  float* scratch = nullptr;  // a row for each thread
-  bool is_bf16 = false;
-  bool streaming = false;
-
-  void operator()() const {
-    parallel_chunks(threads, rows, row_grain(n), [this](std::int64_t begin, std::int64_t end) {
-      float* own = scratch + omp_get_thread_num() * scratch_row(n);
-      for (std::int64_t row = begin; row < end; ++row) run_row(row, own);
-      stream_fence();
-    });
-  }
-
-  void run_row(std::int64_t row, float* wide) const {
-    const double total = is_bf16 ? add_row_bf16(row, wide) : add_row(row, wide);
-    const auto row_mean = static_cast<float>(total / static_cast<double>(n));
-    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;
-    double squares = 0.0;
-    for (std::int64_t i = 0; i < n; i += direct_columns) {
-      const std::int64_t size = std::min(direct_columns, n - i);
-      squares += static_cast<double>(
-          runs().squared_deviations(wide + i, row_mean, size, is_bf16 ? nullptr : ahead + i + size / 2));
-    }
-    const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
-    mean[row] = row_mean;
-    rstd[row] = row_rstd;
-    normalize_row(row, wide, row_mean, row_rstd);
-  }
-
-  // The row whose operands are prefetched meanwhile; those of the next one would come too late for its first lines.
-  [[nodiscard]] std::int64_t row_ahead(std::int64_t row) const { return std::min(row + 2, rows - 1); }
-
-  double add_row(std::int64_t row, float* wide) const {
-    const float* a = elements_of<float>(x) + row * n;
-    const float* b = elements_of<float>(r) + row * n;
-    float* to = elements_of<float>(sum) + row * n;
-    const std::int64_t ahead = (row_ahead(row) - row) * n;
-    double total = 0.0;
-    for (std::int64_t i = 0; i < n; i += direct_columns) {
-      const std::int64_t size = std::min(direct_columns, n - i);
-      total += static_cast<double>(
-          runs().add_rows(a + i, b + i, size, wide + i, streaming ? to + i : nullptr, a + ahead + i, b + ahead + i));
-    }
-    if (!streaming) std::copy_n(wide, n, to);
-    return total;
-  }
-
-  double add_row_bf16(std::int64_t row, float* wide) const {
-    const bf16* a = elements_of<bf16>(x) + row * n;
-    const bf16* b = elements_of<bf16>(r) + row * n;
-    bf16* to = elements_of<bf16>(sum) + row * n;
-    alignas(64) std::array<bf16, direct_columns> narrowed;
-    double total = 0.0;
-    for (std::int64_t i = 0; i < n; i += direct_columns) {
-      const std::int64_t size = std::min(direct_columns, n - i);
-      runs().add_rows_bf16(a + i, b + i, size, streaming ? narrowed.data() : to + i, wide + i);
-      if (streaming) {
-        stream_store(reinterpret_cast<std::byte*>(to + i), reinterpret_cast<const std::byte*>(narrowed.data()),
-                     static_cast<std::size_t>(size) * sizeof(bf16));
-      }
-      total += static_cast<double>(runs().sum(wide + i, size, nullptr));
-    }
-    return total;
-  }
-
-  void normalize_row(std::int64_t row, const float* wide, float row_mean, float row_rstd) const {
-    BlockBuffer y_buffer;
-    BlockBuffer gamma_buffer;
-    BlockBuffer beta_buffer;
-    const bool streams = y.streams_f32();
-    const bool staged = gamma.staged() || beta.staged() || (y.staged() && !streams);
-    const std::int64_t step = staged ? block_elements : direct_columns;
-    for (std::int64_t i = 0; i < n; i += step) {
-      const std::int64_t size = std::min(step, n - i);
-      if (is_bf16 && row + 1 < rows) {
-        Source(x).prefetch((row + 1) * n + i, size);
-        Source(r).prefetch((row + 1) * n + i, size);
-      }
-      float* block = streams ? y.where(row * n + i) : y.place(row * n + i, y_buffer);
-      runs().normalize(wide + i, gamma.gather(i, size, gamma_buffer), beta.gather(i, size, beta_buffer), row_mean,
-                       row_rstd, size, block, streams);
-      if (!streams) y.commit(row * n + i, size, block);
-    }
-  }
-};
-
-}  // namespace
-
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const TensorSpec& x = operand["x"];
@@ -229,6 +195,7 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
   ResidualForward work;
   work.threads = context.threads;
   work.epsilon = call.attributes.as<ResidualNorm>().epsilon;
+  work.y_view = rows_of(call, operand["y"]);
   work.n = x.shape[-1];
   work.rows = x.shape.elements() / work.n;
   work.is_bf16 = x.dtype == DType::bf16;

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,7 +48,7 @@ struct MemoryShape {
 /// numbers; scale_a, scale_b: one f32 each, if `scaled`; f32 sums.
 struct MatmulRequest {
   MemoryShape a, b, c;
-  std::optional<DType> bias;
+  std::optional<DType> bias = {};
   bool scaled = false;
   float alpha = 1.0F;
   float beta = 0.0F;
@@ -124,5 +123,11 @@ class OneDnnWork {
 /// `shape` with harmless strides on axes of one element. Any stride is right there, but oneDNN recognizes layouts by
 /// their strides, and falls back to slow code for those it does not know.
 [[nodiscard]] MemoryShape with_plain_strides(MemoryShape shape);
+
+/// A matrix without gaps, row-major or, if `transposed`, the transpose of one that is.
+[[nodiscard]] inline MemoryShape dense_matrix(DType type, std::int64_t rows, std::int64_t columns,
+                                              bool transposed = false) {
+  return with_plain_strides({type, {rows, columns}, {transposed ? 1 : columns, transposed ? rows : 1}});
+}
 
 }  // namespace gpubench::cpu

@@ -1,8 +1,11 @@
-// AdamW, Lion and SGD over all parameters in one pass, in place, AdamW with or without clipping (formulas:
-// reference/ops/optimizer.h). Step and learning rate are read when it runs, so that one launch serves every step.
+// AdamW, Lion and SGD over all parameters in one pass, in place, AdamW with or without clipping; what is done to all
+// gradients before (formulas: reference/ops/optimizer.h, reference/ops/loss_scaling.h). Step and learning rate are read
+// when it runs, so that one launch serves every step.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "reference/cpu/optimizer_updates.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::cpu {
@@ -111,17 +115,15 @@ struct Update {
 
   template <class Factors>
   void update(const Parameter& p, const Factors& factors, std::int64_t first, std::int64_t count) const {
-    BlockBuffer g_buffer;
-    BlockBuffer copy_buffer;
-    const std::int64_t step_size = p.g.staged() || copies ? block_elements : count;
-    for (std::int64_t i = first; i < first + count; i += step_size) {
-      const std::int64_t size = std::min(step_size, first + count - i);
+    BlockBuffer g_buffer, copy_buffer;
+    in_blocks(count, p.g.staged() || copies ? block_elements : count, [&](std::int64_t done, std::int64_t size) {
+      const std::int64_t i = first + done;
       update_run(p.g.read(i, size, g_buffer), factors, size, p.w + i, p.m + i, p.v == nullptr ? nullptr : p.v + i);
-      if (!copies) continue;
+      if (!copies) return;
       float* block = p.copy.place(i, copy_buffer);
       std::copy_n(p.w + i, size, block);
       p.copy.commit(i, size, block);
-    }
+    });
   }
 };
 
@@ -164,6 +166,129 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
   });
 }
 
+// Ops on all gradients together: their norm, the scaling that limits it, and taking off the loss's scale, which adapts.
+
+/// Longest run that is read in place; keeps the partial sums of gradient_norm short.
+constexpr std::int64_t direct_block = 4096;
+
+/// Squares are summed in f64: gradients of 1e-30 count, and those of 1e30 do not overflow.
+struct SquareSum {
+  int threads = 1;
+  TensorList list;
+  std::vector<Source> gradients;
+  float* norm = nullptr;
+  double* partial = nullptr;  ///< [parts]
+
+  [[nodiscard]] int parts() const { return chunk_count(threads, list.length(), element_grain); }
+
+  void operator()() const {
+    parallel_parts(threads, list.length(), element_grain,
+                   [this](std::int64_t part, const Chunk& chunk) { partial[part] = sum_of(chunk); });
+    double sum = 0.0;
+    for (int part = 0; part < parts(); ++part) sum += partial[part];
+    *norm = static_cast<float>(std::sqrt(sum));
+  }
+
+  [[nodiscard]] double sum_of(const Chunk& chunk) const {
+    BlockBuffer buffer;
+    double sum = 0.0;
+    list.visit(chunk.begin, chunk.end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
+      const Source& g = gradients[tensor];
+      in_blocks(count, g.staged() ? block_elements : direct_block, [&](std::int64_t i, std::int64_t size) {
+        sum += sum_of_squares(g.read(first + i, size, buffer), size);
+      });
+    });
+    return sum;
+  }
+};
+
+/// Gradients, and what is made of each of their elements.
+struct GradientPairs {
+  int threads = 1;
+  TensorList list;
+  std::vector<Source> gradients;
+  std::vector<Sink> results;
+
+  void bind(const Named<Tensor>& at, bool streaming) {
+    for (std::size_t i = 0; const Tensor* gradient = at.find("g", i); ++i) {
+      const Tensor& result = at.at("g'", i);
+      gradients.emplace_back(*gradient);
+      results.emplace_back(result, streaming && result.data != gradient->data);
+    }
+  }
+  /// Calls make(x, count, y) for runs of them.
+  template <class Make>
+  void over_runs(const Make& make) const {
+    parallel_chunks(threads, list.length(), element_grain, [&](std::int64_t begin, std::int64_t end) {
+      list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
+        const Source& g = gradients[tensor];
+        const Sink& to = results[tensor];
+        BlockBuffer in, out;
+        in_blocks(count, g.staged() || to.staged() ? block_elements : count, [&](std::int64_t i, std::int64_t size) {
+          float* block = to.place(first + i, out);
+          make(g.read(first + i, size, in), size, block);
+          to.commit(first + i, size, block);
+        });
+      });
+      stream_fence();
+    });
+  }
+};
+
+struct Clipping : GradientPairs {
+  double limit = 1.0;
+  const float* norm = nullptr;
+
+  void operator()() const {
+    over_runs([factor = clip_factor(*norm, limit)](const float* x, std::int64_t count, float* y) {
+      runs().scale(x, factor, count, y);
+    });
+  }
+};
+
+struct Unscaling : GradientPairs {
+  const float* scale = nullptr;
+  float* found_inf = nullptr;
+
+  void operator()() const {
+    const auto inverse = static_cast<float>(1.0 / static_cast<double>(*scale));
+    std::atomic<bool> found = false;
+    over_runs([&](const float* x, std::int64_t count, float* y) {
+      if (runs().unscale(x, inverse, count, y)) found = true;
+    });
+    *found_inf = found ? 1.0F : 0.0F;
+  }
+};
+
+struct ScaleUpdate {
+  UpdateScale rule;
+  float* scale = nullptr;
+  std::int32_t* tracker = nullptr;
+  const float* found_inf = nullptr;
+
+  void operator()() const {
+    if (*found_inf != 0.0F) {
+      *scale = static_cast<float>(static_cast<double>(*scale) * rule.backoff);
+      *tracker = 0;
+    } else if (++*tracker == rule.interval) {
+      const auto grown = static_cast<float>(static_cast<double>(*scale) * rule.growth);
+      if (std::isfinite(grown)) *scale = grown;
+      *tracker = 0;
+    }
+  }
+};
+
+/// Lists `tensors`, which must be dense f32 or bf16.
+TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
+  TensorList list;
+  for (const TensorSpec& tensor : tensors) {
+    expect_f32_or_bf16(call, tensor);
+    if (!is_dense(tensor)) refuse_layout(call, tensor, "a dense one");
+    list.add(tensor.shape.elements());
+  }
+  return list;
+}
+
 }  // namespace
 
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
@@ -178,93 +303,6 @@ Plan plan_lion(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
 Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   return plan_update(call, tensors, context, SgdRule{call.attributes.as<Sgd>()});
 }
-
-// The 2-norm of all gradients together, and the scaling that limits it. Squares are summed in f64: gradients of 1e-30
-// count, and those of 1e30 do not overflow.
-
-namespace {
-
-/// Lists `tensors`, which must be dense f32 or bf16.
-TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
-  TensorList list;
-  for (const TensorSpec& tensor : tensors) {
-    expect_f32_or_bf16(call, tensor);
-    if (!is_dense(tensor)) refuse_layout(call, tensor, "a dense one");
-    list.add(tensor.shape.elements());
-  }
-  return list;
-}
-
-/// Longest run that is read in place; keeps the partial sums of gradient_norm short.
-constexpr std::int64_t direct_block = 4096;
-
-struct SquareSum {
-  int threads = 1;
-  TensorList list;
-  std::vector<Source> gradients;
-  float* norm = nullptr;
-  double* partial = nullptr;  ///< [parts]
-
-  [[nodiscard]] int parts() const { return chunk_count(threads, list.length(), element_grain); }
-
-  void operator()() const {
-    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) partial[part] = sum_of_part(static_cast<int>(part));
-    });
-    double sum = 0.0;
-    for (int part = 0; part < parts(); ++part) sum += partial[part];
-    *norm = static_cast<float>(std::sqrt(sum));
-  }
-
-  [[nodiscard]] double sum_of_part(int part) const {
-    const Chunk chunk = chunk_of(list.length(), element_grain, parts(), part);
-    BlockBuffer buffer;
-    double sum = 0.0;
-    list.visit(chunk.begin, chunk.end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
-      const Source& g = gradients[tensor];
-      const std::int64_t step = g.staged() ? block_elements : direct_block;
-      for (std::int64_t i = 0; i < count; i += step) {
-        const std::int64_t size = std::min(step, count - i);
-        sum += sum_of_squares(g.read(first + i, size, buffer), size);
-      }
-    });
-    return sum;
-  }
-};
-
-struct Clipping {
-  int threads = 1;
-  double limit = 1.0;
-  TensorList list;
-  const float* norm = nullptr;
-  std::vector<Source> gradients;
-  std::vector<Sink> clipped;
-
-  void operator()() const {
-    const float factor = clip_factor(*norm, limit);
-    parallel_chunks(threads, list.length(), element_grain, [this, factor](std::int64_t begin, std::int64_t end) {
-      list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
-        scale_run(tensor, first, count, factor);
-      });
-    });
-  }
-
-  void scale_run(std::size_t tensor, std::int64_t first, std::int64_t count, float factor) const {
-    const Source& g = gradients[tensor];
-    const Sink& to = clipped[tensor];
-    BlockBuffer in;
-    BlockBuffer out;
-    const std::int64_t step = g.staged() || to.staged() ? block_elements : count;
-    for (std::int64_t i = 0; i < count; i += step) {
-      const std::int64_t size = std::min(step, count - i);
-      float* block = to.place(first + i, out);
-      runs().scale(g.read(first + i, size, in), factor, size, block);
-      to.commit(first + i, size, block);
-    }
-  }
-};
-
-}  // namespace
 
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_type(call, tensors.back(), DType::f32);
@@ -282,19 +320,52 @@ Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors,
 }
 
 Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  const std::size_t count = call.outputs.size();
   expect_type(call, tensors[0], DType::f32);
   Clipping work;
   work.threads = context.threads;
   work.limit = call.attributes.as<Clip>().limit;
-  work.list = list_of(call, tensors.subspan(1, count));
-  return plan_of(own_implementation(), 0, [work, count](std::span<const Tensor> bound, Workspace) {
+  work.list = list_of(call, tensors.subspan(1, call.outputs.size()));
+  return plan_of(own_implementation(), 0, [work, call](std::span<const Tensor> bound, Workspace) {
     Clipping result = work;
+    result.bind({call, bound}, false);
     result.norm = elements_of<const float>(bound[0]);
-    for (const Tensor& gradient : bound.subspan(1, count)) result.gradients.emplace_back(gradient);
-    for (const Tensor& scaled : bound.subspan(1 + count, count)) result.clipped.emplace_back(scaled, false);
     return result;
   });
+}
+
+Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_type(call, operand, {"scale", "found_inf"}, DType::f32);
+  Unscaling work;
+  work.threads = context.threads;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; const TensorSpec* gradient = operand.find("g", i); ++i) {
+    const TensorSpec& unscaled = operand.at("g'", i);
+    expect_f32_or_bf16(call, *gradient);
+    expect_type(call, unscaled, DType::f32);
+    if (!share_one_run(std::array{*gradient, unscaled})) refuse_layout(call, *gradient, "one as dense as its result's");
+    work.list.add(gradient->shape.elements());
+    if (gradient->dtype != unscaled.dtype) bytes += unscaled.bytes();
+  }
+  return plan_of(own_implementation(), 0,
+                 [=, streaming = worth_streaming(bytes)](std::span<const Tensor> bound, Workspace) {
+                   const Named<Tensor> at(call, bound);
+                   Unscaling result = work;
+                   result.bind(at, streaming);
+                   result.scale = elements_of<const float>(at["scale"]);
+                   result.found_inf = elements_of<float>(at["found_inf"]);
+                   return result;
+                 });
+}
+
+Plan plan_update_scale(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext&) {
+  expect_type(call, {call, tensors}, {"scale", "found_inf"}, DType::f32);
+  ScaleUpdate work;
+  work.rule = call.attributes.as<UpdateScale>();
+  return own_plan(call, work,
+                  {{"scale'", to<&ScaleUpdate::scale>},
+                   {"tracker'", to<&ScaleUpdate::tracker>},
+                   {"found_inf", to<&ScaleUpdate::found_inf>}});
 }
 
 }  // namespace gpubench::cpu

@@ -4,7 +4,6 @@
 // caller must survive a crash: isa_proof.cpp.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>

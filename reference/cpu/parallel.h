@@ -1,8 +1,6 @@
 // Splitting work over the threads of one rank, always in the same way, so that results do not depend on timing.
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -42,6 +40,16 @@ void parallel_chunks(int threads, std::int64_t total, std::int64_t grain, const 
     const Chunk chunk = chunk_of(total, grain, parts, index);
     if (chunk.begin < chunk.end) work(chunk.begin, chunk.end);
   }
+}
+
+/// Calls work(part, chunk) for each of those pieces, of nothing for one empty one: for kernels that keep a result per
+/// piece.
+template <class Work>
+void parallel_parts(int threads, std::int64_t total, std::int64_t grain, const Work& work) {
+  const int parts = chunk_count(threads, total, grain);
+  parallel_chunks(parts, parts, 1, [&](std::int64_t part, std::int64_t) {
+    work(part, chunk_of(total, grain, parts, static_cast<int>(part)));
+  });
 }
 
 // Many tensors as one line of elements, cut evenly over threads: which multi-tensor ops iterate over.

@@ -5,17 +5,130 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/pool_taps.h"
 #include "reference/cpu/runs.h"
+#include "reference/cpu/vector_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/pool.cpp"
+#include <hwy/foreach_target.h>
+
+#include "reference/cpu/vector_loops-inl.h"
+
+#ifndef GPUBENCH_POOL_TAPS
+#define GPUBENCH_POOL_TAPS
+namespace gpubench::cpu {
+
+/// What a position depends on: first channels in the image that is read.
+struct Taps {
+  static constexpr std::size_t most = 256;  ///< of a window with an index; larger ones are summed in several turns
+  std::size_t count = 0;
+  bool first_turn = true;
+  std::array<std::int64_t, most> place;
+  std::array<std::int32_t, most> number;  ///< in its window
+  std::array<float, most> factor;
+};
+
+/// For elements T of the image that is read, for the instruction set in use.
+template <class T>
+struct TapKernels {
+  /// The largest of the taps, a NaN before any number, and the number of the first tap that has it.
+  void (*keep_larger)(const T* x, const Taps& taps, std::int64_t channels, float* y, std::uint8_t* index);
+  /// The sum of those whose index is their number; added to dx after the first turn.
+  void (*add_chosen)(const T* dy, const Taps& taps, std::int64_t channels, float* dx, const std::uint8_t* index);
+  /// The sum of taps by their factors; added to y after the first turn.
+  void (*add_scaled)(const T* x, const Taps& taps, std::int64_t channels, float* y);
+};
+
+}  // namespace gpubench::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+/// Calls group(how many vectors, lanes, first channel) until all channels are done: four vectors at a time, so that a
+/// tap is read in longer runs and four chains of results are under way.
+template <class Group>
+HWY_INLINE void over_groups(std::int64_t channels, const Group& group) {
+  std::int64_t c = 0;
+  for (; c + 4 * lane_count <= channels; c += 4 * lane_count) group(std::integral_constant<int, 4>(), Lanes<true>(), c);
+  for (; c + lane_count <= channels; c += lane_count) group(std::integral_constant<int, 1>(), Lanes<true>(), c);
+  if (c < channels) group(std::integral_constant<int, 1>(), Lanes<false>{channels - c}, c);
+}
+
+template <class T>
+void keep_larger(const T* x, const Taps& taps, std::int64_t channels, float* y, std::uint8_t* index) {
+  over_groups(channels, [&](auto vectors, auto lanes, std::int64_t c) HWY_ATTR {
+    V best[vectors], chosen[vectors];
+    for (int k = 0; k < vectors; ++k) {
+      // Where nothing is larger than the first of them, it is that: all are -infinity.
+      best[k] = all(-std::numeric_limits<float>::infinity());
+      chosen[k] = all(static_cast<float>(taps.number[0]));
+    }
+    for (std::size_t t = 0; t < taps.count; ++t) {
+      const V number = all(static_cast<float>(taps.number[t]));
+      for (int k = 0; k < vectors; ++k) {
+        const V value = lanes.from(x + taps.place[t] + c + k * lane_count);
+        const auto larger = hn::Or(value > best[k], hn::IsNaN(value));
+        best[k] = hn::IfThenElse(larger, value, best[k]);
+        chosen[k] = hn::IfThenElse(larger, number, chosen[k]);
+      }
+    }
+    for (int k = 0; k < vectors; ++k) {
+      lanes.to(best[k], y + c + k * lane_count);
+      lanes.to(chosen[k], index + c + k * lane_count);
+    }
+  });
+}
+
+/// Adds term(tap, first element) of each tap.
+template <class Term>
+HWY_INLINE void add_terms(const Taps& taps, std::int64_t channels, float* y, const Term& term) {
+  over_groups(channels, [&](auto vectors, auto lanes, std::int64_t c) HWY_ATTR {
+    V sum[vectors];
+    for (int k = 0; k < vectors; ++k) sum[k] = taps.first_turn ? all(0.0F) : lanes.from(y + c + k * lane_count);
+    for (std::size_t t = 0; t < taps.count; ++t) {
+      for (int k = 0; k < vectors; ++k) sum[k] = term(t, lanes, taps.place[t] + c + k * lane_count, sum[k]);
+    }
+    for (int k = 0; k < vectors; ++k) lanes.to(sum[k], y + c + k * lane_count);
+  });
+}
+
+template <class T>
+void add_chosen(const T* dy, const Taps& taps, std::int64_t channels, float* dx, const std::uint8_t* index) {
+  add_terms(taps, channels, dx, [&](std::size_t t, auto lanes, std::int64_t at, V sum) HWY_ATTR {
+    const auto chosen = lanes.from(index + at) == all(static_cast<float>(taps.number[t]));
+    return hn::Add(sum, hn::IfThenElseZero(chosen, lanes.from(dy + at)));
+  });
+}
+
+template <class T>
+void add_scaled(const T* x, const Taps& taps, std::int64_t channels, float* y) {
+  add_terms(taps, channels, y, [&](std::size_t t, auto lanes, std::int64_t at, V sum) HWY_ATTR {
+    return hn::MulAdd(lanes.from(x + at), all(taps.factor[t]), sum);
+  });
+}
+
+TapKernels<float> TapKernelsF32() { return {keep_larger<float>, add_chosen<float>, add_scaled<float>}; }
+TapKernels<bf16> TapKernelsBf16() { return {keep_larger<bf16>, add_chosen<bf16>, add_scaled<bf16>}; }
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
+
+HWY_EXPORT(TapKernelsF32);
+HWY_EXPORT(TapKernelsBf16);
 
 /// A pixel of the image that is written, and some of its channels.
 struct Pixel {
@@ -32,10 +145,27 @@ struct PoolWork {
   std::vector<PoolAxis::Range> row_ranges, column_ranges;  ///< of it, for each row and column written
   bool is_bf16 = false;
   int threads = 1;
-  const std::byte* from = nullptr;       ///< x, or dy
-  Sink to;                               ///< y, or dx
-  std::uint8_t* index = nullptr;         ///< written by the largest element's forward
-  const std::uint8_t* chosen = nullptr;  ///< read by its backward
+  const std::byte* from = nullptr;  ///< x, or dy
+  Sink to;                          ///< y, or dx
+  std::uint8_t* index = nullptr;    ///< written by the largest element's forward, read by its backward
+
+  void operator()() const {
+    is_bf16 ? run(HWY_DYNAMIC_DISPATCH(TapKernelsBf16)()) : run(HWY_DYNAMIC_DISPATCH(TapKernelsF32)());
+  }
+
+  template <class T>
+  void run(const TapKernels<T>& kernels) const {
+    const auto* read = reinterpret_cast<const T*>(from);
+    for_each_pixel(backward ? extents.input() : extents.output(), [&](const Pixel& at) {
+      Taps taps;
+      over_taps(at, taps, [&](const Taps& found) {
+        if (averages) return kernels.add_scaled(read, found, at.channels, at.values);
+        if (backward) return kernels.add_chosen(read, found, at.channels, at.values, index);
+        kernels.keep_larger(read, found, at.channels, at.values, index + at.element);
+      });
+      if (averages && !backward) runs().scale(at.values, reciprocal(at.row, at.column), at.channels, at.values);
+    });
+  }
 
   /// Calls compute(pixel) for every pixel of the image that is written. Blocks of neighbouring ones that stay in the
   /// first-level cache are stored at once.
@@ -89,13 +219,6 @@ struct PoolWork {
     reduce(taps);
   }
 
-  /// Calls compute(first element, kernels) with its type.
-  template <class Compute>
-  void typed(const Compute& compute) const {
-    if (is_bf16) return compute(reinterpret_cast<const bf16*>(from), tap_kernels<bf16>());
-    compute(reinterpret_cast<const float*>(from), tap_kernels<float>());
-  }
-
   /// 1 / the number of elements of a window.
   [[nodiscard]] float reciprocal(std::int64_t row, std::int64_t column) const {
     const PoolAxis &v = extents.vertical, &h = extents.horizontal;
@@ -104,68 +227,20 @@ struct PoolWork {
   }
 };
 
-struct MaxForward : PoolWork {
-  void operator()() const {
-    for_each_pixel(extents.output(), [this](const Pixel& at) {
-      Taps taps;
-      over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* x, const auto& kernels) {
-          kernels.keep_larger(x, found, at.channels, at.values, index + at.element);
-        });
-      });
-    });
-  }
-};
+}  // namespace
 
-struct MaxBackward : PoolWork {
-  void operator()() const {
-    for_each_pixel(extents.input(), [this](const Pixel& at) {
-      Taps taps;
-      over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* dy, const auto& kernels) {
-          kernels.add_chosen(dy, found, at.channels, at.values, chosen);
-        });
-      });
-    });
-  }
-};
-
-struct AverageForward : PoolWork {
-  void operator()() const {
-    for_each_pixel(extents.output(), [this](const Pixel& at) {
-      Taps taps;
-      over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* x, const auto& kernels) { kernels.add_scaled(x, found, at.channels, at.values); });
-      });
-      runs().scale(at.values, reciprocal(at.row, at.column), at.channels, at.values);
-    });
-  }
-};
-
-struct AverageBackward : PoolWork {
-  void operator()() const {
-    for_each_pixel(extents.input(), [this](const Pixel& at) {
-      Taps taps;
-      over_taps(at, taps, [&](const Taps& found) {
-        typed([&](const auto* dy, const auto& kernels) { kernels.add_scaled(dy, found, at.channels, at.values); });
-      });
-    });
-  }
-};
-
-template <class Work>
-Work pool_work(const OpCall& call, std::span<const TensorSpec> tensors, const TensorSpec& x,
-               const CpuContext& context) {
+Plan plan_pool(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x", "y", "dx", "dy"});
   expect_type(call, operand, {"index"}, DType::u8);
   expect_row_major(call, operand, {"x", "y", "dx", "dy", "index"});
   const Pool& attributes = call.attributes.as<Pool>();
-  Work work;
-  work.extents = pool_extents(call.kind, attributes, x.shape);
-  work.counts_padding = attributes.counts_padding;
+  PoolWork work;
   work.backward = call.kind == max_pool_backward_kind || call.kind == average_pool_backward_kind;
   work.averages = call.kind == average_pool_forward_kind || call.kind == average_pool_backward_kind;
+  const TensorSpec& x = operand[work.backward ? "dx" : "x"];
+  work.extents = pool_extents(call.kind, attributes, x.shape);
+  work.counts_padding = attributes.counts_padding;
   const auto ranges = [&](const PoolAxis& axis) {
     std::vector<PoolAxis::Range> of(static_cast<std::size_t>(work.backward ? axis.extent : axis.outputs()));
     for (std::size_t i = 0; i < of.size(); ++i) {
@@ -181,29 +256,13 @@ Work pool_work(const OpCall& call, std::span<const TensorSpec> tensors, const Te
   work.read_columns = work.backward ? h.outputs() : h.extent;
   work.is_bf16 = x.dtype == DType::bf16;
   work.threads = context.threads;
-  return work;
-}
-
-}  // namespace
-
-Plan plan_max_pool_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return own_plan(call, pool_work<MaxForward>(call, tensors, tensors[0], context),
-                  {{"x", to<&MaxForward::from>}, {"y", to<&MaxForward::to>}, {"index", to<&MaxForward::index>}});
-}
-
-Plan plan_max_pool_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return own_plan(call, pool_work<MaxBackward>(call, tensors, tensors[2], context),
-                  {{"dy", to<&MaxBackward::from>}, {"index", to<&MaxBackward::chosen>}, {"dx", to<&MaxBackward::to>}});
-}
-
-Plan plan_average_pool_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return own_plan(call, pool_work<AverageForward>(call, tensors, tensors[0], context),
-                  {{"x", to<&AverageForward::from>}, {"y", to<&AverageForward::to>}});
-}
-
-Plan plan_average_pool_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return own_plan(call, pool_work<AverageBackward>(call, tensors, tensors[1], context),
-                  {{"dy", to<&AverageBackward::from>}, {"dx", to<&AverageBackward::to>}});
+  return own_plan(call, work,
+                  {{"x?", to<&PoolWork::from>},
+                   {"dy?", to<&PoolWork::from>},
+                   {"y?", to<&PoolWork::to>},
+                   {"dx?", to<&PoolWork::to>},
+                   {"index?", to<&PoolWork::index>}});
 }
 
 }  // namespace gpubench::cpu
+#endif

@@ -9,22 +9,199 @@
 #include <cstdint>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/encodings.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/vector_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/cpu/quantize.cpp"
+#include <hwy/foreach_target.h>
+
+#include "reference/cpu/vector_loops-inl.h"
+
+#ifndef GPUBENCH_ENCODINGS
+#define GPUBENCH_ENCODINGS
+namespace gpubench::cpu {
+
+/// Of infinity in f32; those of NaN are larger.
+inline constexpr std::uint32_t infinity_bits = 0x7f800000U;
+
+/// A narrow type, by what encoding a number takes.
+struct Narrow {
+  std::uint32_t cut;           ///< bits of an f32's fraction that go
+  std::uint32_t rebias;        ///< what its exponent is above that of the type, at its place
+  std::uint32_t least_normal;  ///< bits of the f32
+  float subnormal_units;       ///< 1 / the smallest number
+  std::uint32_t last;          ///< what is larger becomes this: the largest number, infinity or NaN
+  std::uint32_t nan, sign;
+};
+
+// Formats of blocks: a run of whole blocks goes through loops over the elements for their largest, over the blocks for
+// their scales, and over the elements again for their codes.
+
+constexpr std::int64_t most_blocks = block_elements / 16;
+
+/// x[i] becomes the code of x[i] * factor / divisor, of mx of x[i] * factor. Loops over blocks go through all of them,
+/// one vector, however many there are.
+struct BlockScales {
+  alignas(64) std::array<std::uint32_t, most_blocks> largest{};  ///< bits of the magnitude
+  alignas(64) std::array<float, most_blocks> factor, divisor;
+  alignas(64) std::array<std::uint8_t, most_blocks> codes;
+};
+
+/// Kernels for the instruction set in use.
+struct Encodings {
+  /// codes[i] = x[i] factor.
+  void (*encode)(const float* x, float factor, std::int64_t count, const Narrow& to, std::uint8_t* codes);
+  /// Bits of the largest magnitude: integers in the order of their numbers, NaN above infinity.
+  std::uint32_t (*largest)(const float* x, std::int64_t count);
+  /// Two codes of four bits to a byte, the first in its low half.
+  void (*pack_halves)(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to);
+  /// `above`: what the largest number of the type has for an exponent; `covers`: one more where the fraction of the
+  /// largest magnitude is above `fraction`, that of the type's largest number. Below 0 there is no exponent.
+  void (*scale_mx)(const float* x, std::int64_t blocks, std::uint32_t above, bool covers, std::uint32_t fraction,
+                   BlockScales& scales, float* scaled);
+  /// `e4m3`: saturating.
+  void (*scale_nvfp4)(const float* x, std::int64_t blocks, float scale, const Narrow& e4m3, BlockScales& scales,
+                      float* scaled);
+};
+
+}  // namespace gpubench::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace gpubench::cpu::HWY_NAMESPACE {
+
+HWY_INLINE hn::Vec<Words> words(std::uint32_t bits) { return hn::Set(Words(), bits); }
+HWY_INLINE hn::Vec<Words> magnitude_of(V x) { return hn::And(hn::BitCast(Words(), x), words(0x7fffffffU)); }
+
+// To nearest, ties to even. Below the normal numbers, adding 2^23 rounds to a whole number of smallest ones.
+HWY_INLINE hn::Vec<Words> encoded(V x, const Narrow& to) {
+  const int cut = static_cast<int>(to.cut);
+  const auto bits = hn::BitCast(Words(), x), magnitude = magnitude_of(x);
+  const auto tie = hn::And(hn::ShiftRightSame(magnitude, cut), words(1));
+  const auto half = hn::Add(tie, words((1U << (to.cut - 1U)) - 1U));
+  const auto normal = hn::Sub(hn::ShiftRightSame(hn::Add(magnitude, half), cut), words(to.rebias));
+  const V shifted = hn::MulAdd(hn::BitCast(Floats(), magnitude), all(to.subnormal_units), all(0x1p23F));
+  const auto subnormal = hn::And(hn::BitCast(Words(), shifted), words(0xffU));
+  const auto number = hn::IfThenElse(magnitude < words(to.least_normal), subnormal, normal);
+  const auto sign = hn::And(hn::ShiftRightSame(bits, to.sign == 8U ? 28 : 24), words(to.sign));
+  const auto nan = to.sign == 8U ? words(to.nan) : hn::Or(words(to.nan), sign);
+  return hn::IfThenElse(magnitude > words(infinity_bits), nan, hn::Or(hn::Min(number, words(to.last)), sign));
+}
+
+void encode(const float* x, float factor, std::int64_t count, const Narrow& into, std::uint8_t* codes) {
+  each_vector(count, [=, to = into](auto lanes, std::int64_t i)
+                         HWY_ATTR { lanes.to(encoded(hn::Mul(lanes.from(x + i), all(factor)), to), codes + i); });
+}
+
+HWY_INLINE std::uint32_t largest_lane(hn::Vec<Words> x) { return hn::GetLane(hn::MaxOfLanes(Words(), x)); }
+
+std::uint32_t largest_magnitude(const float* x, std::int64_t count) {
+  auto largest = words(0);
+  each_vector(
+      count, [&](auto lanes, std::int64_t i) HWY_ATTR { largest = hn::Max(largest, magnitude_of(lanes.from(x + i))); });
+  return largest_lane(largest);
+}
+
+// The compiler makes vectors of this loop.
+void pack_halves(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
+  for (std::int64_t i = 0; i < count / 2; ++i)
+    to[i] = static_cast<std::uint8_t>(codes[2 * i] | (codes[2 * i + 1] << 4U));
+}
+
+template <std::int64_t block>
+HWY_INLINE void largest_of_each(const float* x, std::int64_t blocks, std::uint32_t* largest) {
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    auto most = words(0);
+    for (std::int64_t i = 0; i < block; i += lane_count) most = hn::Max(most, magnitude_of(load(x + b * block + i)));
+    largest[b] = largest_lane(most);
+  }
+}
+
+// The elements on the scales of their blocks.
+template <std::int64_t block, bool divides>
+HWY_INLINE void scale_each(const float* x, const BlockScales& scales, std::int64_t blocks, float* scaled) {
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const V factor = all(scales.factor[static_cast<std::size_t>(b)]);
+    const V divisor = all(scales.divisor[static_cast<std::size_t>(b)]);
+    for (std::int64_t i = b * block; i < (b + 1) * block; i += lane_count) {
+      const V product = hn::Mul(load(x + i), factor);
+      store(divides ? hn::Div(product, divisor) : product, scaled + i);
+    }
+  }
+}
+
+void scale_mx(const float* x, std::int64_t blocks, std::uint32_t above, bool covers, std::uint32_t fraction,
+              BlockScales& scales, float* scaled) {
+  largest_of_each<32>(x, blocks, scales.largest.data());
+  for (std::size_t b = 0; b < scales.largest.size(); b += static_cast<std::size_t>(lane_count)) {
+    const auto largest = hn::LoadU(Words(), &scales.largest[b]);
+    const auto is_covered = hn::And(largest, words(0x7fffffU)) > words(covers ? fraction : 0x7fffffU);
+    const auto wanted = hn::Add(hn::ShiftRight<23>(largest), hn::IfThenElseZero(is_covered, words(1)));
+    const auto exponent = hn::Sub(hn::Max(wanted, words(above)), words(above));
+    // 2^(127 - exponent), whose last one is subnormal.
+    const auto power = hn::ShiftLeft<23>(hn::Sub(words(254), hn::Min(exponent, words(254))));
+    const auto bits = hn::IfThenElse(exponent < words(254), power, words(0x400000U));
+    hn::StoreU(hn::BitCast(Floats(), bits), Floats(), &scales.factor[b]);
+    store(hn::IfThenElse(largest < words(infinity_bits), exponent, words(0xffU)), &scales.codes[b]);
+  }
+  scale_each<32, false>(x, scales, blocks, scaled);
+}
+
+void scale_nvfp4(const float* x, std::int64_t blocks, float scale, const Narrow& e4m3, BlockScales& scales,
+                 float* scaled) {
+  largest_of_each<16>(x, blocks, scales.largest.data());
+  for (std::size_t b = 0; b < scales.largest.size(); b += static_cast<std::size_t>(lane_count)) {
+    const auto largest = hn::LoadU(Words(), &scales.largest[b]);
+    const auto code = encoded(hn::Div(hn::Mul(hn::BitCast(Floats(), largest), all(scale)), all(6.0F)), e4m3);
+    const auto fraction = hn::BitCast(Integers(), hn::And(code, words(7)));
+    const V subnormal = hn::Mul(hn::ConvertTo(Floats(), fraction), all(0x1p-9F));
+    const auto normal = hn::Add(hn::ShiftLeft<20>(hn::And(code, words(0x7fU))), words(120U << 23U));
+    const auto is_subnormal = hn::And(code, words(0x78U)) == words(0);
+    const V magnitude =
+        hn::IfThenElse(hn::RebindMask(Floats(), is_subnormal), subnormal, hn::BitCast(Floats(), normal));
+    const auto sign = hn::ShiftLeft<24>(hn::And(code, words(0x80U)));  // of a scale below 0
+    const V divisor = hn::BitCast(Floats(), hn::Xor(hn::BitCast(Words(), magnitude), sign));
+    const auto none = magnitude == all(0.0F);  // zeros of x's sign
+    store(hn::IfThenElse(none, all(0.0F), all(scale)), &scales.factor[b]);
+    store(hn::IfThenElse(none, all(1.0F), divisor), &scales.divisor[b]);
+    store(hn::IfThenElse(largest < words(infinity_bits), code, words(0x7fU)), &scales.codes[b]);
+  }
+  scale_each<16, true>(x, scales, blocks, scaled);
+}
+
+const Encodings* EncodingsTable() {
+  static constexpr Encodings table{encode, largest_magnitude, pack_halves, scale_mx, scale_nvfp4};
+  return &table;
+}
+
+}  // namespace gpubench::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace gpubench::cpu {
 namespace {
+
+HWY_EXPORT(EncodingsTable);
+const Encodings& encodings() { return *HWY_DYNAMIC_DISPATCH(EncodingsTable)(); }
+
+Narrow narrow_of(DType to, bool saturate) {
+  switch (to) {
+    case DType::f8_e4m3: return {20, 120U << 3U, 121U << 23U, 0x1p9F, saturate ? 0x7eU : 0x7fU, 0x7f, 0x80};
+    case DType::f8_e5m2: return {21, 112U << 2U, 113U << 23U, 0x1p16F, saturate ? 0x7bU : 0x7cU, 0x7f, 0x80};
+    default: return {22, 126U << 1U, 127U << 23U, 0x1p1F, 7, 7, 8};  // NaN is the largest number, +6
+  }
+}
 
 /// Largest magnitude of x, and its 8-bit values where these are wanted.
 struct QuantizeWork {
   int threads = 1;
   std::int64_t elements = 0;
   Narrow to{};
-  bool streaming = false;  ///< of the values
   Source x;
   const float* scale = nullptr;
-  std::uint8_t* values = nullptr;
+  Target values;
   float* inverse = nullptr;
   float* amax = nullptr;
   std::uint32_t* partial = nullptr;  ///< [parts]
@@ -32,15 +209,13 @@ struct QuantizeWork {
   [[nodiscard]] int parts() const { return chunk_count(threads, elements, element_grain); }
 
   void operator()() const {
-    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) partial[part] = run_part(static_cast<int>(part));
-    });
+    parallel_parts(threads, elements, element_grain,
+                   [this](std::int64_t part, const Chunk& chunk) { partial[part] = run_part(chunk); });
     *amax = std::bit_cast<float>(*std::max_element(partial, partial + parts()));
     if (inverse != nullptr) *inverse = 1.0F / *scale;
   }
 
-  [[nodiscard]] std::uint32_t run_part(int part) const {
-    const Chunk chunk = chunk_of(elements, element_grain, parts(), part);
+  [[nodiscard]] std::uint32_t run_part(const Chunk& chunk) const {
     BlockBuffer buffer;
     alignas(64) std::array<std::uint8_t, block_elements> codes;
     std::uint32_t largest = 0;
@@ -48,10 +223,9 @@ struct QuantizeWork {
       const std::int64_t count = std::min(block_elements, chunk.end - first);
       const float* run = x.read(first, count, buffer);
       largest = std::max(largest, encodings().largest(run, count));
-      if (values == nullptr) continue;
+      if (values.data == nullptr) continue;
       encodings().encode(run, *scale, count, to, codes.data());
-      move_bytes(reinterpret_cast<std::byte*>(values + first), reinterpret_cast<const std::byte*>(codes.data()), count,
-                 streaming);
+      values.store(first, codes.data(), count);
     }
     stream_fence();
     return largest;
@@ -82,10 +256,9 @@ struct BlocksWork {
   QuantizeBlocks attributes;
   Narrow to{};
   std::uint32_t of_type = 0;  ///< exponent of the type's largest number
-  bool streaming = false;     ///< of the values
   Source x;
   const float* scale = nullptr;  ///< of the tensor, for nvfp4
-  std::uint8_t* values = nullptr;
+  Target values;
   std::uint8_t* scales = nullptr;
 
   void operator()() const {
@@ -111,9 +284,7 @@ struct BlocksWork {
     std::copy_n(of.codes.begin(), blocks, scales + first / block);
     const bool packed = to.sign == 8U;
     if (packed) encodings().pack_halves(codes.data(), count, halves.data());
-    const std::int64_t at = packed ? first / 2 : first, bytes = packed ? count / 2 : count;
-    const auto* from = reinterpret_cast<const std::byte*>(packed ? halves.data() : codes.data());
-    move_bytes(reinterpret_cast<std::byte*>(values + at), from, bytes, streaming);
+    packed ? values.store(first / 2, halves.data(), count / 2) : values.store(first, codes.data(), count);
   }
 
   void scale_blocks(const float* run, std::int64_t blocks, BlockScales& of, float* scaled) const {
@@ -133,25 +304,18 @@ Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, cons
   QuantizeWork work;
   work.threads = context.threads;
   work.elements = operand["x"].shape.elements();
-  const std::size_t bytes = static_cast<std::size_t>(work.parts()) * sizeof(std::uint32_t);
-  if (call.kind == amax_kind) {
-    return own_plan(call, work,
-                    {{"x", to<&QuantizeWork::x>},
-                     {"amax", to<&QuantizeWork::amax>},
-                     {workspace_operand, to<&QuantizeWork::partial>}},
-                    bytes);
+  if (call.kind == quantize_kind) {
+    const Quantize& attributes = call.attributes.as<Quantize>();
+    work.to = narrow_of(attributes.to, attributes.saturate);
   }
-  const Quantize& attributes = call.attributes.as<Quantize>();
-  work.to = narrow_of(attributes.to, attributes.saturate);
-  work.streaming = worth_streaming(operand["values"].bytes());
   return own_plan(call, work,
                   {{"x", to<&QuantizeWork::x>},
-                   {"scale", to<&QuantizeWork::scale>},
-                   {"values", to<&QuantizeWork::values>},
-                   {"inverse", to<&QuantizeWork::inverse>},
+                   {"scale?", to<&QuantizeWork::scale>},
+                   {"values?", to<&QuantizeWork::values>},
+                   {"inverse?", to<&QuantizeWork::inverse>},
                    {"amax", to<&QuantizeWork::amax>},
                    {workspace_operand, to<&QuantizeWork::partial>}},
-                  bytes);
+                  static_cast<std::size_t>(work.parts()) * sizeof(std::uint32_t));
 }
 
 Plan plan_scale_from_amax(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext&) {
@@ -174,7 +338,6 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
   const DType type = element_of(work.attributes.format);
   work.to = narrow_of(type, true);
   work.of_type = static_cast<std::uint32_t>(std::ilogb(largest_finite(type)));
-  work.streaming = worth_streaming(operand["values"].bytes());
   return own_plan(call, work,
                   {{"x", to<&BlocksWork::x>},
                    {"scale", to<&BlocksWork::scale>},
@@ -183,3 +346,4 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
 }
 
 }  // namespace gpubench::cpu
+#endif

@@ -9,7 +9,6 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/rotary_heads.h"
 #include "reference/cpu/vector_targets.h"
 #include "reference/ops/rotary.h"
 
@@ -18,6 +17,25 @@
 #include <hwy/foreach_target.h>
 
 #include "reference/cpu/vector_loops-inl.h"
+
+#ifndef GPUBENCH_ROTARY_HEADS
+#define GPUBENCH_ROTARY_HEADS
+namespace gpubench::cpu {
+
+/// Heads of one token, whose pairs are turned by the same angles. Strides are in bytes, from one head to the next. x
+/// and y may be the same memory: each pair is read before it is written, and no other touches it.
+struct HeadRun {
+  const std::byte* x = nullptr;
+  std::byte* y = nullptr;
+  std::int64_t x_stride = 0, y_stride = 0;
+  std::int64_t heads = 0;
+  std::int64_t pairs = 0;
+  const float *cos = nullptr, *sin = nullptr;
+  float sign = 1.0F;  ///< -1 for the inverse
+};
+
+}  // namespace gpubench::cpu
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace gpubench::cpu::HWY_NAMESPACE {
@@ -118,14 +136,6 @@ Strides strides_of(const TensorSpec& tensor) {
 }
 
 constexpr std::int64_t scratch_bytes = 8192;
-
-/// The output, and whether it is stored around the caches.
-struct Target {
-  std::byte* data = nullptr;
-  bool streaming = false;
-  Target() = default;
-  Target(const Tensor& tensor, bool around) : data(tensor.data), streaming(around) {}
-};
 
 struct RotaryWork {
   void (*turn)(const HeadRun& run) = nullptr;

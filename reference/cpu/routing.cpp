@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"

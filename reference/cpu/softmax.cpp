@@ -7,7 +7,6 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
@@ -22,18 +21,13 @@ struct SoftmaxRows {
 
   template <class RunRow>
   void over_rows(const RunRow& run_row) const {
-    parallel_chunks(threads, to_view.rows, row_grain(to_view.columns), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) run_row(row);
-      stream_fence();
-    });
-  }
-  [[nodiscard]] std::int64_t step() const {
-    return first.staged() || second.staged() || to.staged() ? block_elements : direct_columns;
+    parallel_rows(threads, to_view.rows, to_view.columns, run_row);
   }
   /// Calls visit(column, count) for each block of a row.
   template <class Visit>
   void over_blocks(const Visit& visit) const {
-    for (std::int64_t i = 0; i < to_view.columns; i += step()) visit(i, std::min(step(), to_view.columns - i));
+    const bool staged = first.staged() || second.staged() || to.staged();
+    in_blocks(to_view.columns, staged ? block_elements : direct_columns, visit);
   }
 };
 
@@ -87,15 +81,22 @@ struct SoftmaxBackwardWork : SoftmaxRows {
   }
 };
 
+template <class Work>
+Work softmax_work(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+  expect_f32_sums(call);
+  Work work;
+  work.threads = context.threads;
+  work.first_view = rows_of(call, tensors[0]);
+  work.second_view = rows_of(call, tensors[1]);
+  work.to_view = rows_of(call, tensors.back());
+  return work;
+}
+
 }  // namespace
 
 Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
-  expect_f32_sums(call);
-  SoftmaxForwardWork work;
-  work.threads = context.threads;
-  work.first_view = rows_of(call, tensors[0]);
-  work.to_view = rows_of(call, tensors[1]);
+  const auto work = softmax_work<SoftmaxForwardWork>(call, tensors, context);
   return own_plan(call, work,
                   {{"x", to<&SoftmaxForwardWork::first>},
                    {"y", to<&SoftmaxForwardWork::to>},
@@ -105,14 +106,7 @@ Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensor
 }
 
 Plan plan_softmax_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
-  expect_f32_sums(call);
-  SoftmaxBackwardWork work;
-  work.threads = context.threads;
-  work.first_view = rows_of(call, tensors[0]);
-  work.second_view = rows_of(call, tensors[1]);
-  work.to_view = rows_of(call, tensors[2]);
-  return own_plan(call, work,
+  return own_plan(call, softmax_work<SoftmaxBackwardWork>(call, tensors, context),
                   {{"y", to<&SoftmaxBackwardWork::first>},
                    {"dy", to<&SoftmaxBackwardWork::second>},
                    {"dx", to<&SoftmaxBackwardWork::to>}});

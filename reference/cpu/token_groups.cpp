@@ -6,7 +6,6 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {
@@ -53,35 +52,24 @@ struct PairRows {
   [[nodiscard]] bool is_row(std::int32_t row) const { return row >= 0 && row < n; }
   template <class RunRow>
   void over_rows(std::int64_t rows, const RunRow& run_row) const {
-    parallel_chunks(threads, rows, row_grain(h), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) run_row(row);
-      stream_fence();
-    });
+    parallel_rows(threads, rows, h, run_row);
   }
   /// Calls visit(column, count) for blocks of a row.
   template <class Visit>
   void over_blocks(const Visit& visit) const {
-    for (std::int64_t i = 0; i < h; i += block_elements) visit(i, std::min(block_elements, h - i));
+    in_blocks(h, block_elements, visit);
   }
 };
 
 struct CopyToExperts : PairRows {
-  std::size_t element_bytes = 0;
-  bool streaming = false;
+  std::int64_t element_bytes = 0;
   const std::byte* from = nullptr;
-  std::byte* to = nullptr;
+  Target to;
 
   void operator()() const {
-    const std::size_t bytes = static_cast<std::size_t>(h) * element_bytes;
-    over_rows(n, [&](std::int64_t row) {
-      std::byte* place = to + static_cast<std::size_t>(row) * bytes;
-      if (!is_row(pairs[row])) {
-        std::memset(place, 0, bytes);
-      } else if (const std::byte* token = from + static_cast<std::size_t>(pairs[row] / k) * bytes; streaming) {
-        stream_store(place, token, bytes);
-      } else {
-        std::memcpy(place, token, bytes);
-      }
+    over_rows(n, [this, bytes = h * element_bytes](std::int64_t row) {
+      if (is_row(pairs[row])) return to.store(row * bytes, from + pairs[row] / k * bytes, bytes);
+      std::memset(to.data + row * bytes, 0, static_cast<std::size_t>(bytes));
     });
   }
 };
@@ -192,8 +180,7 @@ Plan plan_permute_tokens(const OpCall& call, std::span<const TensorSpec> tensors
   }
   using Work = CopyToExperts;
   Work work = moved_rows<Work>(call, operand, context, true);
-  work.element_bytes = size_of(operand["x"].dtype);
-  work.streaming = worth_streaming(operand["y"].bytes());
+  work.element_bytes = static_cast<std::int64_t>(size_of(operand["x"].dtype));
   return own_plan(call, work, {{"x", to<&Work::from>}, {"order", to<&Work::pairs>}, {"y", to<&Work::to>}});
 }
 

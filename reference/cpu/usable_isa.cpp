@@ -77,6 +77,42 @@ bool names_own_kernels(const std::string& isa) {
   return std::any_of(all.begin(), all.end(), [&](const OwnKernels& kernels) { return kernels.isa == isa; });
 }
 
+struct Level {
+  const char* name;
+  dnnl_cpu_isa_t isa;
+};
+
+// From the highest down. Each value is a set of bits, and a level contains those whose bits it has.
+constexpr Level levels[] = {
+#if DNNL_VERSION_MAJOR >= 3
+    {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
+#endif
+    {"avx512_core_amx", dnnl_cpu_isa_avx512_core_amx},
+#if DNNL_VERSION_MAJOR >= 3
+    {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
+#endif
+    {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
+    {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
+    {"avx512_core", dnnl_cpu_isa_avx512_core},
+#if DNNL_VERSION_MAJOR >= 3
+    {"avx2_vnni_2", dnnl_cpu_isa_avx2_vnni_2},
+#endif
+    {"avx2_vnni", dnnl_cpu_isa_avx2_vnni},
+    {"avx2", dnnl_cpu_isa_avx2},
+    {"avx", dnnl_cpu_isa_avx},
+    {"sse41", dnnl_cpu_isa_sse41},
+};
+
+bool contains(dnnl_cpu_isa_t isa, dnnl_cpu_isa_t part) {
+  return (static_cast<unsigned>(part) & ~static_cast<unsigned>(isa)) == 0;
+}
+
+const Level* level_called(const std::string& name) {
+  const auto* found =
+      std::find_if(std::begin(levels), std::end(levels), [&](const Level& level) { return name == level.name; });
+  return found == std::end(levels) ? nullptr : found;
+}
+
 }  // namespace
 
 const UsableIsa& usable_isa() {
@@ -183,46 +219,6 @@ std::optional<UsableIsa> from_text(const std::string& text, std::int64_t process
   const bool known = std::all_of(isa.limit.barred.begin(), isa.limit.barred.end(), names_own_kernels);
   return known ? std::optional(isa) : std::nullopt;
 }
-
-namespace {
-
-struct Level {
-  const char* name;
-  dnnl_cpu_isa_t isa;
-};
-
-// From the highest down. Each value is a set of bits, and a level contains those whose bits it has.
-constexpr Level levels[] = {
-#if DNNL_VERSION_MAJOR >= 3
-    {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
-#endif
-    {"avx512_core_amx", dnnl_cpu_isa_avx512_core_amx},
-#if DNNL_VERSION_MAJOR >= 3
-    {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
-#endif
-    {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
-    {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
-    {"avx512_core", dnnl_cpu_isa_avx512_core},
-#if DNNL_VERSION_MAJOR >= 3
-    {"avx2_vnni_2", dnnl_cpu_isa_avx2_vnni_2},
-#endif
-    {"avx2_vnni", dnnl_cpu_isa_avx2_vnni},
-    {"avx2", dnnl_cpu_isa_avx2},
-    {"avx", dnnl_cpu_isa_avx},
-    {"sse41", dnnl_cpu_isa_sse41},
-};
-
-bool contains(dnnl_cpu_isa_t isa, dnnl_cpu_isa_t part) {
-  return (static_cast<unsigned>(part) & ~static_cast<unsigned>(isa)) == 0;
-}
-
-const Level* level_called(const std::string& name) {
-  const auto* found =
-      std::find_if(std::begin(levels), std::end(levels), [&](const Level& level) { return name == level.name; });
-  return found == std::end(levels) ? nullptr : found;
-}
-
-}  // namespace
 
 std::string onednn_isa() {
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();

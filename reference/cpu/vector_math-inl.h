@@ -40,13 +40,17 @@ inline constexpr float log2_e = 1.44269504088896341F;
 /// Adding it, 1.5 * 2^23, rounds to a whole number and leaves that in the low bits of the sum.
 inline constexpr float exp_shifter = 12582912.0F;
 
+/// A polynomial in x by its coefficients, the highest first.
+template <class... Lower>
+HWY_INLINE V polynomial(V x, float highest, Lower... lower) {
+  V p = all(highest);
+  ((p = hn::MulAdd(p, x, all(lower))), ...);
+  return p;
+}
+
 /// 2^f on [-1/2, 1/2], 1.6.
 HWY_INLINE V exp2_of_fraction(V f) {
-  V p = hn::MulAdd(all(0.00132694084F), f, all(0.00967129413F));
-  p = hn::MulAdd(p, f, all(0.0555071123F));
-  p = hn::MulAdd(p, f, all(0.240222469F));
-  p = hn::MulAdd(p, f, all(0.693147004F));
-  return hn::MulAdd(p, f, all(1.0F));
+  return polynomial(f, 0.00132694084F, 0.00967129413F, 0.0555071123F, 0.240222469F, 0.693147004F, 1.0F);
 }
 
 /// 2^f 2^n, |n| <= 250, where shifted = n + exp_shifter; subnormals and infinity included, NaN for NaN.
@@ -102,19 +106,13 @@ HWY_INLINE V erf(V x) {
   const V a = hn::Abs(x);
   // (erf(x) - x) / x as a polynomial in x^2 on |x| <= 0.875, 0.14
   const V s = hn::Mul(x, x);
-  V p = hn::MulAdd(all(-0.000620324290303F), s, all(0.0050321789648F));
-  p = hn::MulAdd(p, s, all(-0.0267914614443F));
-  p = hn::MulAdd(p, s, all(0.112824552858F));
-  p = hn::MulAdd(p, s, all(-0.3761255046F));
-  p = hn::MulAdd(p, s, all(0.128379157491F));
+  const V p = polynomial(s, -0.000620324290303F, 0.0050321789648F, -0.0267914614443F, 0.112824552858F, -0.3761255046F,
+                         0.128379157491F);
   const V central = hn::MulAdd(x, p, x);
   // -log(erfc(a)) / a on [0.875, 4], 0.05 relative to erf; beyond 4 erf rounds to 1
   const V b = at_most(4.0F, a);
-  V q = hn::MulAdd(all(-0.000214810123349F), b, all(0.00322183731219F));
-  q = hn::MulAdd(q, b, all(-0.0229123098953F));
-  q = hn::MulAdd(q, b, all(0.105297158571F));
-  q = hn::MulAdd(q, b, all(0.635691145562F));
-  q = hn::MulAdd(q, b, all(1.1285225041F));
+  const V q = polynomial(b, -0.000214810123349F, 0.00322183731219F, -0.0229123098953F, 0.105297158571F, 0.635691145562F,
+                         1.1285225041F);
   const V tail = hn::Sub(all(1.0F), exp2_of_product(hn::Mul(b, q), all(-log2_e)));
   return hn::IfThenElse(a > all(0.875F), hn::CopySign(tail, x), central);
 }
@@ -124,10 +122,7 @@ HWY_INLINE V tanh(V x) {
   const V a = hn::Abs(x);
   // (tanh(x) - x) / x^3 as a polynomial in x^2 on |x| <= 0.6, 0.25; interpolated at Chebyshev's nodes
   const V s = hn::Mul(x, x);
-  V p = hn::MulAdd(all(-0.00626911968F), s, all(0.0211109594F));
-  p = hn::MulAdd(p, s, all(-0.0538739488F));
-  p = hn::MulAdd(p, s, all(0.133329153F));
-  p = hn::MulAdd(p, s, all(-0.333333313F));
+  const V p = polynomial(s, -0.00626911968F, 0.0211109594F, -0.0538739488F, 0.133329153F, -0.333333313F);
   const V central = hn::MulAdd(x, hn::Mul(s, p), x);
   // (1 - e^-2|x|) / (1 + e^-2|x|), 1 in f32 from 10 on
   const V e = exp2_of_product(at_most(10.0F, a), all(-2.0F * log2_e));
