@@ -131,6 +131,9 @@ class CommandLine {
       app_.parse(std::move(reversed));
       for (std::size_t i = 0; i < flags_.size(); ++i) values_[i] = given(flags_[i], *options_[i]);
       options.own_words = words_without({"--dry-run", "--tuning-cache", "--turns"});
+      // Where choices are kept is left out, that none are is not.
+      if (was_given("--tuning-cache", "off"))
+        options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
       options.from_environment = apply(variables);
       // A case's rerun line names what chooses it.
       options.rerun_words =
@@ -231,6 +234,13 @@ class CommandLine {
                                        flag.takes == Takes::nothing ? "no value" : flag.type));
       }
     }
+  }
+
+  [[nodiscard]] bool was_given(std::string_view flag, std::string_view value) const {
+    for (std::size_t i = 0; i < flags_.size(); ++i) {
+      if (flags_[i].long_name == flag) return !values_[i].empty() && values_[i].back() == value;
+    }
+    return false;
   }
 
   // The flags that choose cases and say how they are measured, as they were given, but for `others`.

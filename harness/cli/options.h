@@ -1,6 +1,7 @@
 // Verbs and flags: from the words of a command line to checked values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -125,6 +126,9 @@ struct SimulateOptions {
   std::vector<std::pair<int, double>> cuts;        ///< ranks, and when their links are cut: seconds
 };
 
+/// The words that own_words ends with where no choices are kept.
+inline constexpr std::array<std::string_view, 2> no_tuning_cache{"--tuning-cache", "off"};
+
 struct Options {
   Verb verb = Verb::run;
   Selection selection;       ///< its tier is set once the device is known
@@ -167,7 +171,8 @@ struct Options {
   std::optional<std::string> resume{};                    ///< --resume
   bool anonymize = false;                                 ///< --anonymize
   std::optional<std::string> anonymize_key{};             ///< --anonymize-key
-  /// The flags of the command line that say what is run and how it is measured, as they were given.
+  /// The flags of the command line that say what is run and how it is measured, as they were given. Where choices are
+  /// kept does not belong to them, that none are does: no_tuning_cache.
   std::vector<std::string> own_words{};
   /// Those of them, and of variables, that a case's rerun line repeats.
   std::vector<std::string> rerun_words{};

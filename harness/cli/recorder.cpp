@@ -151,7 +151,7 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   } catch (const UsageError& e) {
     throw UsageError(fmt::format("--resume: {}: {}", visible(one.path), e.what()));
   }
-  if (options.own_words.empty()) {
+  if (options.own_words.empty() || std::ranges::equal(options.own_words, no_tuning_cache)) {
     std::vector<std::string> all{"run"};
     all.insert(all.end(), one.journal.start.words.begin(), one.journal.start.words.end());
     const bool has_verb = !words.empty() && words.front() == "run";

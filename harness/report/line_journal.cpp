@@ -35,10 +35,32 @@ std::optional<std::string_view> entry_of(std::string_view line) {
   return entry;
 }
 
+// What a run leaves that was interrupted in its first line, or before.
+bool is_without_lines(std::string_view text) {
+  return text.find('\n') == std::string_view::npos &&
+         (before_checksum.starts_with(text) || text.starts_with(before_checksum));
+}
+
 // Never into what an interrupted run still holds, and never through a link.
 int opened_anew(const std::string& path, const WriteRules& rules) {
+  constexpr int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   if (rules.replace) ::unlink(path.c_str());
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int file = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+  if (file >= 0 || errno != EEXIST) return file;
+  file = ::open(path.c_str(), flags | O_NONBLOCK);  // or a pipe without a reader would hold it up
+  if (file < 0) errno = EEXIST;
+  return file;
+}
+
+bool has_lines(int file, const std::string& path) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return true;
+  if (status.st_size == 0) return false;
+  try {
+    return !is_without_lines(read_text(path, file_limits));
+  } catch (const ReadError&) {
+    return true;
+  }
 }
 
 }  // namespace
@@ -55,7 +77,7 @@ JournalEnd read_lines(const std::string& path, const std::function<void(const No
     const std::optional<std::string_view> entry =
         newline == std::string::npos ? std::nullopt : entry_of(std::string_view(text).substr(at, newline - at));
     if (!entry) {
-      if (last && end.lines > 0) break;  // torn
+      if (last && (end.lines > 0 || is_without_lines(text))) break;  // torn
       throw ReadError(fmt::format("{}: is damaged: its checksum does not hold", visible(place)));
     }
     const Json json = parse_json(*entry, place, line_limits);
@@ -67,15 +89,18 @@ JournalEnd read_lines(const std::string& path, const std::function<void(const No
     at = newline + 1;
     end.bytes = at;
   }
-  if (end.lines == 0) throw ReadError(fmt::format("{}: is empty", visible(path)));
+  if (end.lines == 0)
+    throw ReadError(fmt::format("{}: has no line yet, so nothing is lost: run without --resume", visible(path)));
   return end;
 }
 
 LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there)
     : path_(path), file_(opened_anew(path, rules)) {
-  if (file_.get() < 0 && errno == EEXIST) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
-  if (file_.get() < 0) cannot_write(path_, "create it", errno);
-  lock();
+  const bool there = file_.get() < 0 && errno == EEXIST;
+  if (file_.get() < 0 && !there) cannot_write(path_, "create it", errno);
+  if (!there) lock();
+  if (there || has_lines(file_.get(), path_)) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
+  if (retried([&] { return ::ftruncate(file_.get(), 0); }) != 0) cannot_write(path_, "start it anew", errno);
 }
 
 LineJournal::LineJournal(const std::string& path, const JournalEnd& end)

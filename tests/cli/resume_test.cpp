@@ -118,6 +118,29 @@ TEST_F(Resume, FinishedCasesAreNotRunAgainAndTheReportSaysThatItWasResumed) {
   EXPECT_EQ(report["context"]["gpubench"]["complete"], true);
 }
 
+TEST_F(Resume, ARunWithoutTunedChoicesGoesOnWithoutThem) {
+  const std::string journal = whole_journal();
+  EXPECT_EQ(read_journal("o/journal.jsonl").start.words,
+            (std::vector<std::string>{"--tier", "smoke", "--isolate", "off", "--tuning-cache", "off"}));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--tuning-cache", "off"}}) {
+    killed_after(journal, journal.size());
+    Captured cli;
+    std::vector<std::string> words{"run", "--resume", "o"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(cli.run(words), 0) << cli.err.str();
+    EXPECT_THAT(read_report("o/report.json").cases.front().rerun, HasSubstr("--tuning-cache off"));
+  }
+}
+
+TEST_F(Resume, ARunThatWasInterruptedBeforeItsFirstLineStartsAgain) {
+  killed_after(whole_journal(), 30);
+  Captured cli;
+  EXPECT_EQ(cli.run({"run", "--resume", "o"}), 2);
+  EXPECT_THAT(cli.err.str(), HasSubstr("has no line yet, so nothing is lost: run without --resume"));
+  EXPECT_EQ(Captured().run(words({"--out", "o"})), 0);
+  EXPECT_EQ(told("o/report.json").size(), 6U);
+}
+
 TEST_F(Resume, AnotherRunIsRefusedWithTheFirstDifference) {
   const std::string journal = whole_journal();
   for (const auto& [flags, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{

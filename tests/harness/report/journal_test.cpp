@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -133,6 +134,34 @@ TEST_F(JournalFile, ATornEndIsIgnoredAtEveryByteAndCutOffBeforeTheNextLine) {
   }
 }
 
+TEST_F(JournalFile, OneThatWasInterruptedBeforeItsFirstLineIsStartedAnew) {
+  write_sample();
+  const std::string whole = text();
+  const std::size_t first = whole.find('\n');
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{20}, first / 2, first}) {
+    put(whole.substr(0, bytes));
+    EXPECT_THAT(refusal(), HasSubstr("has no line yet, so nothing is lost: run without --resume"));
+    { const JournalWriter anew(path_, start(), {}); }
+    EXPECT_EQ(text(), whole.substr(0, first + 1));
+  }
+  const auto refused = [this] {
+    try {
+      const JournalWriter anew(path_, start(), {});
+    } catch (const WriteError&) {
+      return true;
+    }
+    return false;
+  };
+  for (const std::string& other : {whole.substr(0, first + 1), std::string("notes"), std::string("\n")}) {
+    put(other);
+    EXPECT_TRUE(refused());
+    EXPECT_EQ(text(), other);
+  }
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_TRUE(refused());
+}
+
 TEST_F(JournalFile, ADamagedMissingOrForeignLineMakesItUnusable) {
   write_sample();
   const std::string whole = text();
@@ -143,9 +172,7 @@ TEST_F(JournalFile, ADamagedMissingOrForeignLineMakesItUnusable) {
   const std::size_t first = whole.find('\n') + 1, second = whole.find('\n', first) + 1;
   put(whole.substr(0, first) + whole.substr(second));
   EXPECT_THAT(refusal(), HasSubstr("a line is missing"));
-  put("");
-  EXPECT_THAT(refusal(), HasSubstr("is empty"));
-  put(whole.substr(0, first / 2));
+  put("notes");
   EXPECT_THAT(refusal(), HasSubstr("is damaged"));
   put("{\"schema\": \"gpubench-report\"}\n");
   EXPECT_THAT(refusal(), HasSubstr("line 1: is damaged"));
@@ -170,13 +197,19 @@ TEST_F(JournalFile, WhatAChecksumDoesNotTellIsCheckedToo) {
 }
 
 TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
+  const auto refused = [this] {
+    try {
+      const JournalWriter second(path_, start(), {});
+    } catch (const WriteError& e) {
+      return std::string(e.what());
+    }
+    return std::string("was replaced");
+  };
+  { const JournalWriter interrupted(path_, start(), {}); }
+  EXPECT_THAT(refused(), HasSubstr("is the journal of a run that was interrupted; --resume continues it"));
+  std::filesystem::remove(path_);
   JournalWriter first(path_, start(), {});
-  try {
-    JournalWriter second(path_, start(), {});
-    FAIL() << "was replaced";
-  } catch (const WriteError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("is the journal of a run that was interrupted; --resume continues it"));
-  }
+  EXPECT_THAT(refused(), HasSubstr("another run is writing to it"));
   const Journal read = read_journal(path_);
   EXPECT_THROW(JournalWriter(path_, read), WriteError);  // the first still writes
   JournalWriter anew(path_, start(), {.replace = true});
