@@ -49,7 +49,7 @@ TEST_F(FakeMachine, IsReadFromTheKernelsFiles) {
   EXPECT_EQ(host.cpu_model, "Made Up CPU @ 2.00GHz");
   EXPECT_EQ(host.distribution, "Made Up Linux 7 (test)");
   EXPECT_EQ(host.instruction_sets,
-            (std::vector<std::string>{"sse4_2", "avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16"}));
+            (std::vector<std::string>{"sse4_2", "fma", "avx2", "avx512f", "avx512_bf16", "amx_bf16"}));
   EXPECT_EQ(host.cpus, 4);
   EXPECT_EQ(host.sockets, 2);
   EXPECT_EQ(host.mhz, 1999);
