@@ -12,9 +12,8 @@ elseif(NOT CMAKE_UNITY_BUILD)
   target_compile_options(gpubench_flags INTERFACE -Wshadow)
 endif()
 # Optimized code of g++ is warned of falsely where it inlines std::string and std::vector (GCC bugs 105651, 105562, 105593).
-# -Wpsabi notes, for arm64, how g++ before 10.1 passed pairs of numbers.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(gpubench_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-psabi)
+  target_compile_options(gpubench_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 else()  # g++ has pragmas of its own
   target_compile_options(gpubench_flags INTERFACE -Wno-unknown-pragmas)
 endif()
