@@ -88,7 +88,7 @@ Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const 
   const std::size_t ways = ways_worth_trying(flop);
   std::vector<Plan> candidates;
   if (const std::optional<Plan> own = plan_block_conv(call, pass, specs, context.threads)) {
-    if (ways == 1) return *own;
+    if (ways == 1 && context.options.pinned.empty()) return *own;
     candidates.push_back(*own);
   }
   const auto add = [&](const OneDnnWork& work, const std::array<std::size_t, 3>& order) {

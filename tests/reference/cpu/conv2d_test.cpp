@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "harness/core/error.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
@@ -167,6 +168,16 @@ TEST(Conv2dBlocks, TakeWideRowsWhereThereIsNoAvx512) {
     run.run();
     const bool by_own = width >= 14 && (hwy::SupportedTargets() & HWY_AVX3) == 0;
     EXPECT_EQ(run.implementation(0).starts_with("gpubench:"), by_own) << run.implementation(0);
+    // The library's way can be asked for.
+    ProgramRun pinned(shared_backend(), program);
+    pinned.pin("another");
+    try {
+      pinned.run();
+      FAIL() << "it was planned as " << pinned.implementation(0);
+    } catch (const Unsupported& e) {
+      EXPECT_NE(std::string(e.what()).find("onednn:"), std::string::npos) << e.what();
+      EXPECT_EQ(std::string(e.what()).find("gpubench:") != std::string::npos, by_own) << e.what();
+    }
   }
 }
 
