@@ -52,9 +52,10 @@ int opened_anew(const std::string& path, const WriteRules& rules) {
   return file;
 }
 
+// Also of what is no file, or another user's.
 bool has_lines(int file, const std::string& path) {
   struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return true;
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return true;
   if (status.st_size == 0) return false;
   try {
     return !is_without_lines(read_text(path, file_limits));
