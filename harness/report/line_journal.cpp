@@ -41,22 +41,23 @@ bool is_without_lines(std::string_view text) {
          (before_checksum.starts_with(text) || text.starts_with(before_checksum));
 }
 
-// Never into what an interrupted run still holds, and never through a link.
-int opened_anew(const std::string& path, const WriteRules& rules) {
+// Never into what an interrupted run still holds, never through a link, and never into another user's file.
+Descriptor opened_anew(const std::string& path, const WriteRules& rules) {
   constexpr int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   if (rules.replace) ::unlink(path.c_str());
-  int file = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
-  if (file >= 0 || errno != EEXIST) return file;
-  file = ::open(path.c_str(), flags | O_NONBLOCK);  // or a pipe without a reader would hold it up
-  if (file < 0) errno = EEXIST;
-  return file;
+  const int made = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+  if (made >= 0 || errno != EEXIST) return Descriptor(made);
+  Descriptor there(::open(path.c_str(), flags | O_NONBLOCK));  // or a pipe without a reader would hold it up
+  struct stat status {};
+  if (there.get() >= 0 && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid())
+    return there;
+  errno = EEXIST;
+  return Descriptor(-1);
 }
 
-// Also of what is no file, or another user's.
-bool has_lines(int file, const std::string& path) {
+bool has_lines(const Descriptor& file, const std::string& path) {
   struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return true;
-  if (status.st_size == 0) return false;
+  if (::fstat(file.get(), &status) == 0 && status.st_size == 0) return false;  // which need not be readable
   try {
     return !is_without_lines(read_text(path, file_limits));
   } catch (const ReadError&) {
@@ -100,7 +101,7 @@ LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::
   const bool there = file_.get() < 0 && errno == EEXIST;
   if (file_.get() < 0 && !there) cannot_write(path_, "create it", errno);
   if (!there) lock();
-  if (there || has_lines(file_.get(), path_)) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
+  if (there || has_lines(file_, path_)) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
   if (retried([&] { return ::ftruncate(file_.get(), 0); }) != 0) cannot_write(path_, "start it anew", errno);
 }
 
