@@ -8,23 +8,6 @@
 namespace gpubench {
 namespace {
 
-// What follows "key<blanks>:" in the first line that has it.
-std::string value_of(std::string_view text, std::string_view key) {
-  constexpr std::string_view blanks = " \t\r";
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) continue;
-    const std::string_view name = line.substr(0, colon);
-    if (name.substr(0, name.find_last_not_of(blanks) + 1) != key) continue;
-    const std::size_t begin = line.find_first_not_of(blanks, colon + 1);
-    if (begin == std::string_view::npos) return {};
-    return std::string(line.substr(begin, line.find_last_not_of(blanks) + 1 - begin));
-  }
-  return {};
-}
-
 struct ArmPart {
   std::string_view implementer, part, name;
 };
@@ -41,9 +24,25 @@ constexpr std::array arm_parts{
 
 }  // namespace
 
+std::string line_value(std::string_view text, std::string_view key, char separator) {
+  constexpr std::string_view blanks = " \t\r\"";
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t at = line.find(separator);
+    if (at == std::string_view::npos) continue;
+    const std::string_view name = line.substr(0, at);
+    if (name.substr(0, name.find_last_not_of(blanks) + 1) != key) continue;
+    const std::size_t begin = line.find_first_not_of(blanks, at + 1);
+    if (begin == std::string_view::npos) return {};
+    return std::string(line.substr(begin, line.find_last_not_of(blanks) + 1 - begin));
+  }
+  return {};
+}
+
 std::string processor_model(std::string_view cpuinfo) {
-  if (std::string name = value_of(cpuinfo, "model name"); !name.empty()) return name;
-  const std::string implementer = value_of(cpuinfo, "CPU implementer"), part = value_of(cpuinfo, "CPU part");
+  if (std::string name = line_value(cpuinfo, "model name"); !name.empty()) return name;
+  const std::string implementer = line_value(cpuinfo, "CPU implementer"), part = line_value(cpuinfo, "CPU part");
   if (implementer.empty() || part.empty()) return {};
   for (const ArmPart& known : arm_parts) {
     if (known.implementer == implementer && known.part == part) return std::string(known.name);
@@ -56,8 +55,8 @@ std::vector<std::string> instruction_sets(std::string_view cpuinfo) {
       "sse4_2",      "avx",         "f16c",        "fma",      "avx2",     "avx512f",  "avx512bw",
       "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "asimd",
       "asimdhp",     "bf16",        "i8mm",        "sve",      "sve2"};
-  std::string flags = value_of(cpuinfo, "flags");
-  if (flags.empty()) flags = value_of(cpuinfo, "Features");  // as Arm's kernel calls them
+  std::string flags = line_value(cpuinfo, "flags");
+  if (flags.empty()) flags = line_value(cpuinfo, "Features");  // as Arm's kernel calls them
   std::istringstream words(flags);
   const std::vector<std::string> all{std::istream_iterator<std::string>(words), {}};
   std::vector<std::string> found;

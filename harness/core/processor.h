@@ -1,4 +1,5 @@
-// What /proc/cpuinfo says of a machine's processors: of the first one, where they differ.
+// What /proc says in lines of "key: value", and what /proc/cpuinfo says so of the processors: of the first one, where
+// they differ.
 #pragma once
 
 #include <string>
@@ -6,6 +7,10 @@
 #include <vector>
 
 namespace gpubench {
+
+/// What follows "key<blanks><separator>" in the first line that has it, without blanks and quotes around it; "" where
+/// none has.
+[[nodiscard]] std::string line_value(std::string_view text, std::string_view key, char separator = ':');
 
 /// "AMD EPYC 9B14"; for Arm's, which the kernel describes by numbers, "Neoverse-V2", or "Arm part 0xd99, implementer
 /// 0x41" where the part has no name here. Empty where the text says nothing.

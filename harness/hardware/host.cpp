@@ -41,17 +41,6 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\n\"") + 1 - first));
 }
 
-// The value after "key<blanks><separator>" of the first line that starts with the key.
-std::string value_of(const std::string& text, std::string_view key, char separator) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const auto at = line.find(separator);
-    if (at != std::string::npos && trimmed(std::string_view(line).substr(0, at)) == key)
-      return trimmed(line.substr(at + 1));
-  }
-  return "";
-}
-
 std::optional<double> number(std::string_view text) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -71,7 +60,7 @@ std::optional<std::int64_t> bytes_of(std::optional<double> count, double unit) {
 }
 
 std::int64_t kilobytes(const std::string& meminfo, std::string_view key) {
-  return bytes_of(number(value_of(meminfo, key, ':')), 1024.0).value_or(0);
+  return bytes_of(number(line_value(meminfo, key)), 1024.0).value_or(0);
 }
 
 // "48K", "2M" as /sys writes cache sizes.
@@ -98,7 +87,7 @@ void read_cpu(const std::string& root, HostInfo& host) {
   const std::string cpuinfo = read_text(root + "/proc/cpuinfo");
   host.cpu_model = processor_model(cpuinfo);
   host.instruction_sets = instruction_sets(cpuinfo);
-  host.mhz = count_in(value_of(cpuinfo, "cpu MHz", ':'), 0, most_mhz, 0);
+  host.mhz = count_in(line_value(cpuinfo, "cpu MHz"), 0, most_mhz, 0);
   host.cpus = count_cpus(trimmed(read_text(root + "/sys/devices/system/cpu/online")));
   std::set<std::string> packages;
   std::istringstream lines(cpuinfo);
@@ -163,7 +152,7 @@ void read_system(const std::string& root, HostInfo& host) {
     host.host_name = names.nodename;
     host.kernel = fmt::format("{} {}", names.sysname, names.release);
   }
-  host.distribution = value_of(read_text(root + "/etc/os-release"), "PRETTY_NAME", '=');
+  host.distribution = line_value(read_text(root + "/etc/os-release"), "PRETTY_NAME", '=');
   std::istringstream load(read_text(root + "/proc/loadavg"));
   for (double value = 0.0; host.load_avg.size() < 3 && load >> value && std::isfinite(value) && value >= 0.0;)
     host.load_avg.push_back(value);

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "harness/core/processor.h"
+
 namespace gpubench::cpu {
 namespace {
 
@@ -38,19 +40,12 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// What follows "key<blanks>:<blanks>" or "key:<blanks>" in a file of such lines.
-std::string value_of(const std::string& path, std::string_view key) {
+// The lines of a file up to the first that is empty.
+std::string first_paragraph(const std::string& path) {
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    std::string_view name = std::string_view(line).substr(0, colon);
-    while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
-    if (name != key) continue;
-    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == std::string::npos ? std::string() : line.substr(begin);
-  }
-  return {};
+  std::string text;
+  for (std::string line; std::getline(file, line) && !line.empty();) text += line + '\n';
+  return text;
 }
 
 // The folders that may limit this process, innermost first: its cgroup and those around it. `controller` is empty for
@@ -142,8 +137,9 @@ int usable_threads() {
 HostMemory host_memory() {
   constexpr std::int64_t kib = 1024;
   HostMemory memory;
-  memory.total_bytes = bytes_of(number_in(value_of("/proc/meminfo", "MemTotal")), kib);
-  memory.available_bytes = bytes_of(number_in(value_of("/proc/meminfo", "MemAvailable")), kib);
+  const std::string meminfo = first_paragraph("/proc/meminfo");
+  memory.total_bytes = bytes_of(number_in(line_value(meminfo, "MemTotal")), kib);
+  memory.available_bytes = bytes_of(number_in(line_value(meminfo, "MemAvailable")), kib);
   struct sysinfo kernel {};
   if (memory.total_bytes == 0 && ::sysinfo(&kernel) == 0) {  // no /proc, which also knows what caches would give back
     memory.total_bytes = bytes_of(static_cast<std::int64_t>(kernel.totalram), kernel.mem_unit);
@@ -170,12 +166,7 @@ std::int64_t cold_cache_bytes() {
   return largest <= 0 ? largest_cold_cache : std::min(largest, largest_cold_cache);
 }
 
-std::string first_processor() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string text;
-  for (std::string line; std::getline(file, line) && !line.empty();) text += line + '\n';
-  return text;
-}
+std::string first_processor() { return first_paragraph("/proc/cpuinfo"); }
 
 PinnedThreads::PinnedThreads(int threads) {
   CPU_ZERO(&before_);
