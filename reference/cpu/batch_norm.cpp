@@ -352,8 +352,7 @@ struct BatchBackward : ChannelWork {
   template <class T>
   void add_slopes(std::int64_t row, bool both, float* plain, float* weighted) const {
     StoredBlock<T> block, next_block;
-    for (std::int64_t c = 0; c < channels; c += block_elements) {
-      const std::int64_t count = std::min(block_elements, channels - c);
+    in_blocks(channels, block_elements, [&](std::int64_t c, std::int64_t count) {
       const std::int64_t at = row * channels + c, next_at = at + channels;
       const auto slopes_at = [&](std::int64_t element, StoredBlock<T>& stored) {
         SlopeRow<T> of{.dy = dy.at<T>(element), .x = x.at<T>(element)};
@@ -366,7 +365,7 @@ struct BatchBackward : ChannelWork {
       batch_norm_passes<T>().add_slopes(slope, first, both ? &next : nullptr, mean + c, count, plain + c, weighted + c);
       if (stores()) block.commit(dr, at, count);
       if (stores() && both) next_block.commit(dr, next_at, count);
-    }
+    });
   }
 
   template <class T>

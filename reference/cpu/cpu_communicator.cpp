@@ -100,8 +100,8 @@ void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, st
 void run_reduction(const ReduceTask& task, bool streaming, int threads) {
   const auto reduce = task.type == DType::f64 ? reduce_block<double> : reduce_block<float>;
   parallel_chunks(threads, task.count, reduce_grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t first = begin; first < end; first += block_elements)
-      reduce(task, streaming, first, std::min<std::int64_t>(block_elements, end - first));
+    in_blocks(end - begin, block_elements,
+              [&](std::int64_t i, std::int64_t count) { reduce(task, streaming, begin + i, count); });
     stream_fence();
   });
 }

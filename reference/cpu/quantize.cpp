@@ -219,14 +219,14 @@ struct QuantizeWork {
     BlockBuffer buffer;
     alignas(64) std::array<std::uint8_t, block_elements> codes;
     std::uint32_t largest = 0;
-    for (std::int64_t first = chunk.begin; first < chunk.end; first += block_elements) {
-      const std::int64_t count = std::min(block_elements, chunk.end - first);
+    in_blocks(chunk.end - chunk.begin, block_elements, [&](std::int64_t i, std::int64_t count) {
+      const std::int64_t first = chunk.begin + i;
       const float* run = x.read(first, count, buffer);
       largest = std::max(largest, encodings().largest(run, count));
-      if (values.data == nullptr) continue;
+      if (values.data == nullptr) return;
       encodings().encode(run, *scale, count, to, codes.data());
       values.store(first, codes.data(), count);
-    }
+    });
     stream_fence();
     return largest;
   }
@@ -263,8 +263,7 @@ struct BlocksWork {
 
   void operator()() const {
     parallel_chunks(threads, elements, element_grain, [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t first = begin; first < end; first += block_elements)
-        run_blocks(first, std::min(block_elements, end - first));
+      in_blocks(end - begin, block_elements, [&](std::int64_t i, std::int64_t count) { run_blocks(begin + i, count); });
       stream_fence();
     });
   }

@@ -33,11 +33,10 @@ struct Router {
     parallel_chunks(threads, tokens, row_grain(experts), [&](std::int64_t begin, std::int64_t end) {
       Row x, s;
       for (std::int64_t token = begin; token < end; ++token) {
-        for (std::int64_t i = 0; i < experts; i += block_elements) {
+        in_blocks(experts, block_elements, [&](std::int64_t i, std::int64_t count) {
           BlockBuffer buffer;
-          const std::int64_t count = std::min(block_elements, experts - i);
           std::copy_n(logits.read(token * experts + i, count, buffer), count, x.data() + i);
-        }
+        });
         score(x, s);
         run_token(token, x, s);
       }
@@ -119,16 +118,15 @@ struct RoutingBackwardWork : Router {
       std::fill_n(h.begin(), experts, all ? -projection : 0.0F);
       if (!all) each([&](std::size_t i, float) { h[i] = -projection; });
       each([&](std::size_t i, float of) { h[i] += of; });
-      for (std::int64_t first = 0; first < experts; first += block_elements) {
+      in_blocks(experts, block_elements, [&](std::int64_t first, std::int64_t count) {
         BlockBuffer buffer;
-        const std::int64_t count = std::min(block_elements, experts - first);
         float* block = dlogits.place(token * experts + first, buffer);
         for (std::int64_t i = 0; i < count; ++i) {
           const auto at = static_cast<std::size_t>(first + i);
           block[i] = scale * (s[at] * share) * (softmax ? 1.0F : 1.0F - s[at]) * h[at];
         }
         dlogits.commit(token * experts + first, count, block);
-      }
+      });
     });
   }
 };
