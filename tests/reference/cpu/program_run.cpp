@@ -10,6 +10,7 @@ namespace gpubench::testing {
 namespace {
 
 constexpr std::int64_t guard_bytes = 256;
+constexpr std::byte poison{0xFF};  // of a workspace: NaN in every floating-point type
 
 Buffer guarded(Backend& backend, int rank, std::int64_t bytes) {
   Buffer buffer = backend.allocate_on(rank, static_cast<std::size_t>(bytes + 2 * guard_bytes));
@@ -87,6 +88,7 @@ void ProgramRun::run() {
     const int rank = rank_of(program_, call).value_or(0);
     workspaces_.push_back(guarded(backend_, rank, static_cast<std::int64_t>(plan->workspace_bytes())));
     const Workspace workspace{workspaces_.back().data() + guard_bytes, plan->workspace_bytes()};
+    backend_.fill(workspace.data, std::span(&poison, 1), plan->workspace_bytes());
     launches_.push_back(backend_.bind(plan, tensors, workspace));
     implementations_.push_back(plan->implementation());
   }
