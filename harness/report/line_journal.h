@@ -30,6 +30,7 @@ JournalEnd read_lines(const std::string& path, const std::function<void(const No
 class LineJournal {
  public:
   /// Starts one. Throws WriteError, and where the file is there and may not be replaced with `if_there` as its text.
+  /// One of the same user that was interrupted before its first line was whole holds nothing, and is replaced.
   LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there);
   /// Goes on after `end`: a torn last line is cut off. Throws WriteError, also where another process writes to it.
   LineJournal(const std::string& path, const JournalEnd& end);
