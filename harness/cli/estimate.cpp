@@ -53,7 +53,7 @@ Work work_of(const PlannedCase& planned, const Protocol& protocol, const Effort&
     const double op_s = std::max(cost.flop / flop_per_s, cost.bytes / (bytes_per_s_of_a_core * cores));
     for (const ValueId output : op.outputs) work.output_bytes += static_cast<double>(program.spec(output).bytes());
     work.run_s += op_s + launch_s;
-    work.alone_s += 2.0 * op_s + 3.0 * rounding_of_batches * protocol.min_sample_s;
+    work.alone_s += op_s + samples_alone(protocol, op_s) * std::max(op_s, rounding_of_batches * protocol.min_sample_s);
     work.textbook_flop += textbook_flop(program, op);
     if (effort.plan_s > 0.0 && cost.flop > cost.bytes) work.products.insert(choice_key(op, specs_of_call(program, op)));
     ++work.ops;
@@ -64,10 +64,15 @@ Work work_of(const PlannedCase& planned, const Protocol& protocol, const Effort&
 double timing_s(const Work& work, const Protocol& protocol, CacheMode cache) {
   const bool step = cache == CacheMode::step;  // runs once per sample, and once to be estimated
   const double sample_s = step ? work.run_s : std::max(work.run_s, rounding_of_batches * protocol.min_sample_s);
-  const double first_s =
+  const bool tries_once = protocol.first_warmup_calls <= 1;
+  const double warmed_up_s =
       std::max(protocol.first_warmup_s, protocol.first_warmup_calls * work.run_s) + (step ? 1 : 3) * work.run_s;
+  const double first_s = !tries_once                                                    ? warmed_up_s
+                         : work.run_s < protocol.first_warmup_s                         ? work.run_s + warmed_up_s
+                         : samples_for(protocol, 1, work.run_s) == protocol.min_samples ? work.run_s
+                                                                                        : 2.0 * work.run_s;
   const double round_s =
-      samples_for(protocol, 1, sample_s) * sample_s + std::max(protocol.warmup_s, protocol.warmup_calls * work.run_s);
+      samples_for(protocol, 1, sample_s) * sample_s + warmup_calls_for(protocol, work.run_s) * work.run_s;
   const double wanted_rounds =
       std::lerp(protocol.min_rounds, protocol.max_rounds, protocol.half_width < rough_half_width ? 0.5 : 0.1);
   const double rounds =

@@ -45,9 +45,23 @@ std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimat
 
 int samples_for(const Protocol& protocol, std::int64_t batch, double estimate_s) {
   const double sample_s = static_cast<double>(batch) * estimate_s;
-  const double affordable = protocol.budget_s / protocol.min_rounds / sample_s;
+  const double affordable = 0.5 * protocol.budget_s / protocol.min_rounds / sample_s;
   if (!(affordable < protocol.samples)) return protocol.samples;  // also for an estimate of 0
   return std::max(static_cast<int>(affordable), protocol.min_samples);
+}
+
+int warmup_calls_for(const Protocol& protocol, double estimate_s) {
+  constexpr double long_run = 20.0;  // in warm-ups
+  constexpr double most = 1e6;
+  if (protocol.warmup_calls <= 1 && estimate_s >= long_run * protocol.warmup_s) return 0;
+  const double calls = estimate_s > 0.0 ? std::ceil(protocol.warmup_s / estimate_s) : 0.0;
+  return static_cast<int>(std::clamp(calls, static_cast<double>(protocol.warmup_calls), most));
+}
+
+int samples_alone(const Protocol& protocol, double estimate_s) {
+  constexpr double long_run = 10.0;  // in samples
+  constexpr int most = 3;
+  return estimate_s >= long_run * protocol.min_sample_s ? 0 : std::min(most, protocol.min_samples);
 }
 
 int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes,

@@ -52,8 +52,17 @@ struct Protocol {
 /// Runs per sample: ceil(T_min / estimate) rounded up to a power of two, 1 to 4096; always 1 for CacheMode::step.
 [[nodiscard]] std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimate_s);
 
-/// Samples per round: as many of `batch` runs as fit in the budget's share of a round, from min_samples to samples.
+/// Samples per round: as many of `batch` runs as fit in half of the budget's share of a round, from min_samples to
+/// samples.
 [[nodiscard]] int samples_for(const Protocol& protocol, std::int64_t batch, double estimate_s);
+
+/// Runs before the samples of a round: those that fill warmup_s, and warmup_calls at least. Where that is one, a run
+/// of 20 times warmup_s needs none.
+[[nodiscard]] int warmup_calls_for(const Protocol& protocol, double estimate_s);
+
+/// Samples of an op that is timed alone, after a first run of this length: as many as a round has at least, at most 3;
+/// none of an op whose first run was as long as ten.
+[[nodiscard]] int samples_alone(const Protocol& protocol, double estimate_s);
 
 /// Cold copies of a working set: 1 + floor(3 cache / bytes), at most 64 and at most a quarter of the free memory; 1 for
 /// other cache modes, and where the working set is at least 3 caches.

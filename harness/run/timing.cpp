@@ -15,14 +15,12 @@
 namespace gpubench {
 namespace {
 
-constexpr int alone_samples = 3;
 // Telemetry needs at least 2 s; runs may be a little faster than their median.
 constexpr double energy_window_s = 2.2;
 constexpr double most_runs = 1e8;
 // Backends combine runs into one host call, in numbers that divide this: an odd number of runs would be launched one by
 // one, and the window would show the power of a device that waits for its host. most_runs is a multiple.
 constexpr double joined_runs = 256;
-constexpr double most_warmup_calls = 1e6;
 
 void restore_all(PreparedCase& prepared) {
   for (int copy = 0; copy < prepared.copies(); ++copy) prepared.restore(copy);
@@ -85,30 +83,32 @@ bool kept_in_spite(const CaseRecord& record, const Protocol& protocol) {
                      [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
 
-// Seconds of one run; also warms up.
+// Seconds of one run; also warms up, for which a first run that is long enough will do.
 double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
   // A step runs once per sample however long it takes, so one sample is enough of an estimate.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
-  const RoundTimes times = prepared.backend().time(
-      launches, {samples, 1, protocol.first_warmup_calls, protocol.first_warmup_s, prepared.planned().c.cadence});
-  restore_all(prepared);
-  return per_run_ns(times, 1) * 1e-9;
-}
-
-// The number of runs that fill the time of the warm-up.
-int warmup_calls_for(const Protocol& protocol, double estimate_s) {
-  const double calls = estimate_s > 0.0 ? std::ceil(protocol.warmup_s / estimate_s) : 0.0;
-  return static_cast<int>(std::clamp(calls, static_cast<double>(protocol.warmup_calls), most_warmup_calls));
+  const auto estimate_s = [&](int of_samples, int warmup_calls, double warmup_s) {
+    const RoundTimes times =
+        prepared.backend().time(launches, {of_samples, 1, warmup_calls, warmup_s, prepared.planned().c.cadence});
+    restore_all(prepared);
+    return per_run_ns(times, 1) * 1e-9;
+  };
+  if (protocol.first_warmup_calls <= 1) {
+    const double first_s = estimate_s(1, 0, 0.0);
+    // A first run may take longer than any other, so where the number of samples depends on it a second one counts.
+    const bool settles = samples_for(protocol, 1, first_s) == protocol.min_samples;
+    if (first_s >= protocol.first_warmup_s) return settles ? first_s : estimate_s(1, 0, 0.0);
+  }
+  return estimate_s(samples, protocol.first_warmup_calls, protocol.first_warmup_s);
 }
 
 }  // namespace
 
 RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record) {
-  RoundPlan plan{prepared.samples(), record.batch, protocol.warmup_calls, protocol.warmup_s,
-                 prepared.planned().c.cadence};
-  if (!prepared.state().empty()) {
-    plan.warmup_calls = prepared.warmup_calls();
-    plan.warmup_s = 0.0;
+  RoundPlan plan{prepared.samples(), record.batch, prepared.warmup_calls(), 0.0, prepared.planned().c.cadence};
+  if (prepared.state().empty() && plan.warmup_calls > 0) {  // by time, whatever it was estimated at
+    plan.warmup_calls = protocol.warmup_calls;
+    plan.warmup_s = protocol.warmup_s;
   }
   return plan;
 }
@@ -160,7 +160,7 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
   if (compute == nullptr) return std::nullopt;
   const std::vector<Launch> launch{compute};
   prepared.restore(0);
-  const int samples = std::max(prepared.samples(), std::min(alone_samples, protocol.samples));
+  const int samples = std::max(prepared.samples(), samples_alone(protocol, 0.0));
   return per_run_ns(prepared.backend().time(launch, {samples, 1, 1, 0.0}), 1);
 }
 
@@ -207,10 +207,11 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};
     const StorageContents kept = kept_inputs_of(prepared, op);
-    double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 1, 0.0}), 1);
-    if (watch.seconds() < protocol.budget_s) {
+    double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 0, 0.0}), 1);
+    const int samples = samples_alone(protocol, ns * 1e-9);
+    if (samples > 0 && watch.seconds() < protocol.budget_s) {
       const std::int64_t batch = batch_for(protocol, CacheMode::warm, ns * 1e-9);
-      ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
+      ns = per_run_ns(prepared.backend().time(launch, {samples, batch, 0, 0.0}), batch);
     }
     prepared.restore_after(op);
     put_back(prepared, kept);

@@ -11,9 +11,13 @@
 
 namespace gpubench::sim {
 
+/// Calls of time() before the first round of a short case, by a preset of few rounds: whether it is short, and how long
+/// it takes.
+inline constexpr std::int64_t estimates = 2;
+
 /// Where in the course of timing a run stands, of those that run the op; all count from 1.
 struct Moment {
-  std::int64_t call = 0;  ///< of time(); the first call is the estimate
+  std::int64_t call = 0;  ///< of time(); the first `estimates` calls are no rounds
   std::int64_t turn = 0;  ///< of this call, those of the warm-up included
   std::int64_t run = 0;   ///< of all calls together
 };

@@ -68,15 +68,33 @@ TEST(Protocol, ABatchFillsTheMinimumTimeAndIsAPowerOfTwo) {
 
 TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Preset::brief), CacheMode::step, 1e-6), 1); }
 
-// 1 s for 3 rounds: 3 samples of 100 ms fit into a third of it, 1 of 200 ms, and none of 2 s.
+// 1 s for 3 rounds: 3 samples of 50 ms fit into a sixth of it, 1 of 100 ms, and none of 2 s.
 TEST(Protocol, ASlowCaseOfTheQuickTierHasFewerSamples) {
   const Protocol& brief = protocol_of(Preset::brief);
   EXPECT_EQ(samples_for(brief, 1, 1e-3), 5);
-  EXPECT_EQ(samples_for(brief, 1, 0.100), 3);
-  EXPECT_EQ(samples_for(brief, 100, 1e-3), 3);
-  EXPECT_EQ(samples_for(brief, 1, 0.200), 1);
+  EXPECT_EQ(samples_for(brief, 1, 0.050), 3);
+  EXPECT_EQ(samples_for(brief, 50, 1e-3), 3);
+  EXPECT_EQ(samples_for(brief, 1, 0.100), 1);
   EXPECT_EQ(samples_for(brief, 1, 2.0), 1);
   EXPECT_EQ(samples_for(brief, 1, 0.0), 5);
+}
+
+// A round warms up for 5 ms, which a run of 100 ms does not need; presets of many rounds run 3 times in any case.
+TEST(Protocol, ALongRunOfTheQuickTierNeedsNoWarmUp) {
+  const Protocol& brief = protocol_of(Preset::brief);
+  EXPECT_EQ(warmup_calls_for(brief, 1e-3), 5);
+  EXPECT_EQ(warmup_calls_for(brief, 0.099), 1);
+  EXPECT_EQ(warmup_calls_for(brief, 0.100), 0);
+  EXPECT_EQ(warmup_calls_for(protocol_of(Preset::normal), 100.0), 3);
+  EXPECT_EQ(warmup_calls_for(protocol_of(Preset::gate), 1e-9), 1'000'000);
+}
+
+// Samples of the quick tier are of 0.5 ms.
+TEST(Protocol, AnOpThatIsTimedAloneIsRunOnceIfItIsLong) {
+  EXPECT_EQ(samples_alone(protocol_of(Preset::brief), 1e-6), 1);
+  EXPECT_EQ(samples_alone(protocol_of(Preset::normal), 1e-6), 3);
+  EXPECT_EQ(samples_alone(protocol_of(Preset::normal), 4.9e-3), 3);
+  EXPECT_EQ(samples_alone(protocol_of(Preset::normal), 5e-3), 0);
 }
 
 // Firm verdicts of a gate rest on rounds of 5 samples at least.

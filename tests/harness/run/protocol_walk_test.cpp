@@ -57,9 +57,9 @@ TEST(Protocol, EveryCaseHasTheRoundsAndSamplesOfThePreset) {
   }
 }
 
-// 20 ms an op: two runs fit into a round's share of 40 ms, and one step of three ops.
+// 10 ms an op: two runs fit into half of a round's share of 40 ms, and one step of three ops.
 TEST(Protocol, SlowCasesOfTheSmokeTierHaveFewerSamples) {
-  const InProcess run("clock=20000000");
+  const InProcess run("clock=10000000");
 
   for (const RoundRecord& round : run.seen.of("first").rounds) EXPECT_EQ(round.times.device_ns.size(), 2U);
   for (const RoundRecord& round : run.seen.of("chain").rounds) EXPECT_EQ(round.times.device_ns.size(), 1U);
@@ -68,7 +68,7 @@ TEST(Protocol, SlowCasesOfTheSmokeTierHaveFewerSamples) {
 TEST(Protocol, ANumberOfRoundsThatTheUserAsksForIsOfWholeRounds) {
   RunOptions options = smoke_options();
   options.rounds = 2;
-  const InProcess run("clock=20000000", options);
+  const InProcess run("clock=10000000", options);
 
   EXPECT_EQ(run.seen.of("chain").rounds.size(), 2U);
   for (const RoundRecord& round : run.seen.of("chain").rounds) EXPECT_EQ(round.times.device_ns.size(), 3U);
@@ -127,7 +127,7 @@ TEST(Protocol, TheTimedLaunchLeavesOutSetUpOps) {
     EXPECT_THAT(event.labels, ElementsAre("packed.gemm"));
     ++seen;
   }
-  EXPECT_EQ(seen, 4);  // an estimate and three rounds
+  EXPECT_EQ(seen, 5);  // two estimates and three rounds
 }
 
 TEST(Protocol, OpsOfACompositeCaseAreTimedAloneToo) {
@@ -151,7 +151,7 @@ TEST(Protocol, StateIsRestoredBeforeEveryRound) {
     if (event.what == SimEvent::What::time && event.labels.front() == "update.gemm")
       c_before.push_back(event.output_before);
   }
-  ASSERT_EQ(c_before.size(), 4U);  // an estimate and three rounds
+  ASSERT_EQ(c_before.size(), 5U);  // two estimates and three rounds
   for (const double c : c_before) EXPECT_EQ(c, c_before.front());
 }
 

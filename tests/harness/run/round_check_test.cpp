@@ -34,7 +34,7 @@ Flaw flaw(std::string label, std::function<bool(const Moment&)> when) {
 }
 
 TEST(RoundCheck, NamesTheRoundTheCopyAndTheElementThatALaterRoundWouldHaveOverwritten) {
-  const Flaky run(flaw("last.add", [](const Moment& now) { return now.call == 3; }));
+  const Flaky run(flaw("last.add", [](const Moment& now) { return now.call == estimates + 2; }));
   const CaseRecord& record = run.seen.of("last");
 
   EXPECT_EQ(record.verdict, Verdict::fail);
@@ -47,7 +47,8 @@ TEST(RoundCheck, NamesTheRoundTheCopyAndTheElementThatALaterRoundWouldHaveOverwr
 
 // 17 copies; 7 turns: the warm-up is copy 0, then six runs are copies 0 to 5. The spoiled one is the fourth of the six.
 TEST(RoundCheck, SeesTheOneCopyInWhichARunWasSpoiled) {
-  const Flaky run(flaw("first.gemm", [](const Moment& now) { return now.call == 2 && now.turn == 5; }), "cache=4096");
+  const Flaky run(flaw("first.gemm", [](const Moment& now) { return now.call == estimates + 1 && now.turn == 5; }),
+                  "cache=4096");
   const CaseRecord& record = run.seen.of("first");
 
   EXPECT_EQ(record.copies, 17);
@@ -56,12 +57,13 @@ TEST(RoundCheck, SeesTheOneCopyInWhichARunWasSpoiled) {
 
 // The wrong element of chain.up makes its whole row of chain.down wrong, and that of chain.add; who began is told.
 TEST(RoundCheck, BlamesTheOpWhoseResultIsWrongForWhatItWasGiven) {
-  const Flaky run(flaw("chain.up", [](const Moment& now) { return now.call == 4; }));
+  const Flaky run(flaw("chain.up", [](const Moment& now) { return now.call == estimates + 3; }));
 
   EXPECT_THAT(run.seen.of("chain").reason, StartsWith("op 'chain.up' (gemm) failed in timed: round 3 left 1 element"));
 }
 
-// The estimate and three rounds are calls 1 to 4 of time(), recheck n is call 4 + n, of one run.
+// After the estimates and three rounds each recheck is a call of time(), of one run.
+constexpr std::int64_t calls_before = estimates + 3;
 struct Rechecked {
   Rechecked(int rechecks, Flaw flaw) : inner(parse_script("")) {
     RunOptions options = smoke_options();
@@ -74,7 +76,7 @@ struct Rechecked {
 };
 
 TEST(Recheck, FindsAFaultThatComesAfterAllRounds) {
-  const Rechecked run(20, flaw("last.add", [](const Moment& now) { return now.call == 4 + 13; }));
+  const Rechecked run(20, flaw("last.add", [](const Moment& now) { return now.call == calls_before + 13; }));
   const CaseRecord& record = run.seen.of("last");
 
   EXPECT_EQ(record.verdict, Verdict::fail);
@@ -86,7 +88,7 @@ TEST(Recheck, FindsAFaultThatComesAfterAllRounds) {
 
 // The state is restored before each, so that all must leave the same.
 TEST(Recheck, OfAProgramWithStateComparesItsLaunchesWithEachOther) {
-  const Rechecked run(20, flaw("update.gemm", [](const Moment& now) { return now.call == 4 + 6; }));
+  const Rechecked run(20, flaw("update.gemm", [](const Moment& now) { return now.call == calls_before + 6; }));
   const CaseRecord& record = run.seen.of("update");
 
   EXPECT_EQ(record.verdict, Verdict::fail);
@@ -112,7 +114,7 @@ TEST(Recheck, TellsTheChanceToSeeARareFault) {
 
 // A sum by atomics, say: its last bits differ from run to run, and it is right all the same.
 TEST(Recheck, JudgesByTheBoundsWhereBitsVary) {
-  Flaw last_bit = flaw("first.gemm", [](const Moment& now) { return now.call > 4 && now.call % 2 == 0; });
+  Flaw last_bit = flaw("first.gemm", [](const Moment& now) { return now.call > calls_before && now.call % 2 == 0; });
   last_bit.spoil = [](const TensorSpec&, std::byte* c) { c[4 * middle] ^= std::byte{1}; };
   const Rechecked run(20, last_bit);
   const CaseRecord& record = run.seen.of("first");
@@ -125,7 +127,7 @@ TEST(Recheck, JudgesByTheBoundsWhereBitsVary) {
 
 // clip.dw's result is clipped in place, so that what it was is gone by the end of the run.
 TEST(RoundCheck, FindsAFaultWhoseOwnTraceWasOverwrittenWithinTheRun) {
-  const Flaky run(flaw("clip.dw", [](const Moment& now) { return now.call == 3; }));
+  const Flaky run(flaw("clip.dw", [](const Moment& now) { return now.call == estimates + 2; }));
   const CaseRecord& record = run.seen.of("clip");
 
   EXPECT_EQ(record.verdict, Verdict::fail);
@@ -136,22 +138,23 @@ TEST(RoundCheck, FindsAFaultWhoseOwnTraceWasOverwrittenWithinTheRun) {
 // 'update' adds to its state with every run: a wrong one is carried on, whatever came after it. Where there is state
 // the warm-up is of as many runs each time: 1 ms of them are 10, and 6 follow.
 TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
-  for (const std::int64_t call : {2, 3}) {
-    const Flaky run(flaw("update.gemm", [=](const Moment& now) { return now.call == call && now.turn == 3; }));
+  for (const std::int64_t round : {1, 2}) {
+    const Flaky run(
+        flaw("update.gemm", [=](const Moment& now) { return now.call == estimates + round && now.turn == 3; }));
     const CaseRecord& record = run.seen.of("update");
 
     EXPECT_EQ(record.verdict, Verdict::fail) << record.reason;
     // The first round is what the second is compared with; who is right only the repetitions tell.
     EXPECT_THAT(
         record.reason,
-        StartsWith(call == 2 ? "op 'update.gemm' (gemm) failed in timed: an earlier round left other bits of 'c'"
-                             : "op 'update.gemm' (gemm) failed in timed: round 2 left other bits of 'c'"));
+        StartsWith(round == 1 ? "op 'update.gemm' (gemm) failed in timed: an earlier round left other bits of 'c'"
+                              : "op 'update.gemm' (gemm) failed in timed: round 2 left other bits of 'c'"));
     EXPECT_THAT(record.reason, HasSubstr("16 runs from the same state"));
   }
 }
 
 TEST(RoundCheck, AWrongRunThatALaterOneOfTheSameRoundOverwritesLeavesNoTrace) {
-  const Flaky run(flaw("packed.gemm", [](const Moment& now) { return now.call == 3 && now.turn == 1; }));
+  const Flaky run(flaw("packed.gemm", [](const Moment& now) { return now.call == estimates + 2 && now.turn == 1; }));
 
   EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known: harness/run/README.md, "Who examines memory"
 }

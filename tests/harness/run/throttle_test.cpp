@@ -157,7 +157,7 @@ TEST(Throttling, ARoundWithoutTimesIsRunAgainThreeTimesAndFlagged) {
                           [](const SimEvent& event) {
                             return event.what == SimEvent::What::time && event.labels.front() == "first.gemm";
                           }),
-            1 + 4 + 5);
+            2 + 4 + 5);
 }
 
 TEST(Throttling, ANewMemoryErrorIsRunAgainToo) {

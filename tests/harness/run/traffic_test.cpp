@@ -94,11 +94,11 @@ TEST(Traffic, AnUncheckedStepMovesItsSourcesOnceAndNothingPerRound) {
 
 /// Bytes that were read between the first two rounds of timing: what looking at a round costs.
 std::int64_t read_after_a_round(const Step& step) {
-  std::vector<std::int64_t> read;  // the estimate, then a round each
+  std::vector<std::int64_t> read;  // two estimates, then a round each
   for (const SimEvent& event : step.backend.events()) {
     if (event.what == SimEvent::What::time && event.sequence) read.push_back(event.before.read_bytes);
   }
-  return read.at(2) - read.at(1);
+  return read.at(3) - read.at(2);
 }
 
 // c, d and s are looked at after every round.
