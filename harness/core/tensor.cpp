@@ -264,6 +264,16 @@ void TensorView::read_bits(std::int64_t linear, std::int64_t count, std::byte* o
            });
 }
 
+void write_bits(const TensorSpec& spec, std::int64_t linear, std::int64_t count, const std::byte* packed,
+                std::byte* to) {
+  each_run(spec, spec.layout.is_row_major(spec.shape), linear, count,
+           [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t done) {
+             const std::int64_t together = stride == 1 ? run : 1;
+             for (std::int64_t i = 0; i < run; i += together)
+               copy_elements(spec.dtype, packed, done + i, 1, together, to, offset + i * stride);
+           });
+}
+
 std::vector<ChunkScan> TensorView::scan() const {
   const std::int64_t elements = spec_->shape.elements();
   std::vector<ChunkScan> chunks(static_cast<std::size_t>(scan_chunks(elements)));

@@ -201,4 +201,8 @@ class TensorView {
   bool row_major_ = false;
 };
 
+/// The reverse of TensorView::read_bits, into a tensor of this spec in the host's memory.
+void write_bits(const TensorSpec& spec, std::int64_t linear, std::int64_t count, const std::byte* packed,
+                std::byte* to);
+
 }  // namespace gpubench

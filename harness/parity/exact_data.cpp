@@ -8,6 +8,7 @@
 
 #include "harness/core/hash.h"
 #include "harness/parity/fill.h"
+#include "harness/parity/on_threads.h"
 
 namespace gpubench {
 namespace {
@@ -205,14 +206,15 @@ class Maker {
   void draw_products(const TensorSpec& spec, int axis, std::uint64_t key, bool has_marks, const Write& write) const {
     const AxisView along(spec.shape, axis);
     const std::vector<Place> places = this->places();
-    std::vector<Column> columns(static_cast<std::size_t>(along.inner), Column{-1, false});
-    Draw draw(key, plan_.amplitude);
-    for (std::int64_t o = 0; o < along.outer; ++o) {
-      for (std::int64_t at = 0; at < along.extent; ++at) {
+    in_parts(along.outer * along.extent, along.inner, bits_of(spec.dtype), [&](std::int64_t first, std::int64_t end) {
+      std::vector<Column> columns(static_cast<std::size_t>(along.inner), Column{-1, false});
+      Draw draw(key, plan_.amplitude);
+      for (std::int64_t line = first; line < end; ++line) {
+        const std::int64_t o = line / along.extent, at = line % along.extent;
         const Place& place = places[static_cast<std::size_t>(at % sums_.extent)];
-        if (has_marks && at % sums_.extent == 0) {
-          const std::int64_t first = (o * along.extent + at / sums_.extent) * along.inner;
-          for (std::int64_t i = 0; i < along.inner; ++i) columns[static_cast<std::size_t>(i)] = column(first + i);
+        if (has_marks && (at % sums_.extent == 0 || line == first)) {
+          const std::int64_t of_marks = (o * along.extent + at / sums_.extent) * along.inner;
+          for (std::int64_t i = 0; i < along.inner; ++i) columns[static_cast<std::size_t>(i)] = column(of_marks + i);
         }
         const std::int64_t to = along.element(o, at, 0), from = along.element(o, at - place.back_to_first, 0);
         for (std::int64_t i = 0; i < along.inner; ++i) {
@@ -224,7 +226,7 @@ class Maker {
           write(to + i, place.is_opposite ? negative(index) : index);
         }
       }
-    }
+    });
   }
 
   /// d - b: 2 more or less than -b, and among the numbers that b may be.

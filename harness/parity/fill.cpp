@@ -7,18 +7,17 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
+#include "harness/parity/on_threads.h"
 #include "harness/parity/rounding.h"
 
 namespace gpubench {
 namespace {
 
 constexpr std::int64_t block_elements = 1024;
-constexpr std::int64_t elements_per_thread = std::int64_t{1} << 20;
 
 // Four uniform 16-bit numbers, summed and centred: whole numbers in [-131070, 131070], standard deviation 37837 (= 1.15
 // times 2^15), which stand for one standard deviation of `scale`.
@@ -224,8 +223,7 @@ void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, 
     const std::int64_t count = std::min(block_elements, end - first);
     generator.generate(first, count, values.data());
     convert(spec.dtype, values.data(), count, dense ? out + bytes_of(spec.dtype, first) : stored.data());
-    for (std::int64_t i = 0; !dense && i < count; ++i)
-      copy_elements(spec.dtype, stored.data(), i, 1, 1, out, spec.layout.offset(spec.shape, first + i));
+    if (!dense) write_bits(spec, first, count, stored.data(), out);
   }
 }
 
@@ -241,18 +239,8 @@ void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed,
   const bool dense = spec.layout.is_row_major(spec.shape);
   if (!dense) std::fill(out.begin(), out.end(), std::byte{0});  // padding is the same everywhere too
 
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  // Two threads must not share a byte.
-  const std::int64_t parts =
-      bits_of(spec.dtype) < 8 ? 1 : std::clamp<std::int64_t>(elements / elements_per_thread, 1, cores);
-  std::vector<std::thread> threads;
-  for (std::int64_t part = 1; part < parts; ++part) {
-    threads.emplace_back([&, part] {
-      fill_range(spec, generator, dense, elements * part / parts, elements * (part + 1) / parts, out.data());
-    });
-  }
-  fill_range(spec, generator, dense, 0, elements / parts, out.data());
-  for (std::thread& thread : threads) thread.join();
+  in_parts(elements, 1, bits_of(spec.dtype),
+           [&](std::int64_t first, std::int64_t end) { fill_range(spec, generator, dense, first, end, out.data()); });
 }
 
 }  // namespace gpubench

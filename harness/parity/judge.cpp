@@ -6,19 +6,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <iterator>
 #include <limits>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
 #include "harness/parity/lower_precision.h"
+#include "harness/parity/on_threads.h"
 #include "harness/parity/projection.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/wrong_places.h"
@@ -35,26 +33,6 @@ constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 std::string place(const TensorSpec& spec, std::int64_t linear) {
   return fmt::format("{}[{}]", spec.name, fmt::join(multi_index(spec.shape, linear), ", "));
-}
-
-// Calls work(0) ... work(count - 1) on up to `threads` threads; the first exception is thrown again here.
-template <class Work>
-void on_threads(int threads, std::int64_t count, const Work& work) {
-  std::atomic<std::int64_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr failure;
-  const auto drain = [&] {
-    try {
-      for (std::int64_t i = next++; i < count && !failed; i = next++) work(i);
-    } catch (...) {
-      if (!failed.exchange(true)) failure = std::current_exception();
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (std::int64_t i = 1; i < std::min<std::int64_t>(threads, count); ++i) helpers.emplace_back(drain);
-  drain();
-  for (std::thread& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
 }
 
 // One output of the op, and what was found there.

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "harness/core/hash.h"
+#include "harness/parity/on_threads.h"
 
 namespace gpubench {
 namespace {
@@ -25,7 +26,9 @@ HostTensor::HostTensor(const TensorView& other) : HostTensor(other.spec()) {
 }
 
 void fill(HostTensor& tensor, const std::function<double(std::int64_t element)>& value) {
-  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(e));
+  in_parts(tensor.elements(), 1, bits_of(tensor.spec.dtype), [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t e = first; e < end; ++e) tensor.set(e, value(e));
+  });
 }
 
 std::vector<std::size_t> some_operands(std::size_t count) {

@@ -329,14 +329,8 @@ void PreparedCase::write(ValueId id, const std::function<void(const TensorSpec& 
 }
 
 void PreparedCase::give(ValueId id, const HostTensor& data) {
-  write(id, [&](const TensorSpec& spec, std::byte* to) {
-    if (spec.layout.is_row_major(spec.shape)) {
-      std::ranges::copy(data.bytes, to);
-      return;
-    }
-    for (std::int64_t e = 0; e < data.elements(); ++e)
-      store_bits(spec.dtype, to, spec.layout.offset(spec.shape, e), load_bits(spec.dtype, data.bytes.data(), e));
-  });
+  write(id,
+        [&](const TensorSpec& spec, std::byte* to) { write_bits(spec, 0, data.elements(), data.bytes.data(), to); });
 }
 
 void PreparedCase::give(ValueId id, const SparseTensor& data) {
