@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/recipe.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
@@ -101,6 +102,28 @@ class CaseConsistency {
             fmt::format("is {}, although the op passed", op.error_over_bound));
     require(op.mutations > 0 && op.mutations_rejected == op.mutations, node.at("mutations_rejected"),
             fmt::format("is {} of {}: a check that rejects less proves nothing", op.mutations_rejected, op.mutations));
+    if (op.worst) worst(op, node.at("worst"));
+  }
+
+  // The narrowest type that an op of the case may store; of unknown recipes, and for casts and quantizing ops, the
+  // narrowest of all types.
+  [[nodiscard]] DType narrowest(const OpParity& op) const {
+    const auto all = recipes();
+    const auto known = std::ranges::find(all, record_.c.recipe, &Recipe::name);
+    if (known == all.end() || op.kind.starts_with("quantize") || op.kind == "cast") return DType::f4_e2m1;
+    return std::ranges::max({known->tensor, known->operand, known->gradient_operand}, {}, unit_roundoff);
+  }
+
+  // The element of a passing op that was furthest off: within its bound, but for the rounding to its type.
+  void worst(const OpParity& op, const Node& node) {
+    const Worst& w = *op.worst;
+    if (std::isnan(w.want) || std::isinf(w.want) || std::isinf(w.got) || !std::isfinite(w.bound)) return;
+    const DType type = narrowest(op);
+    if (std::isnan(w.got) && bits_of(type) <= 8) return;  // an overflow of e4m3
+    const double rounding =
+        2.0 * unit_roundoff(type) * std::max({std::fabs(w.got), std::fabs(w.want), smallest_normal(type)});
+    require(std::fabs(w.got - w.want) <= w.bound + rounding, node.at("got"),
+            fmt::format("is {}, which is not within {} of {}, although the op passed", w.got, w.bound, w.want));
   }
 
   void parity() {

@@ -119,6 +119,19 @@ std::vector<MalformedFile> contradictory_reports() {
          first(j)["parity"]["ops"][0]["nonfinite"] = {{"error_over_bound", "nan"}};
        },
        "gpubench.cases[0].parity.ops[0].error_over_bound", "although the op passed"},
+      {"an element far from its value in a pass",
+       [](Json& j) {
+         first(j)["parity"]["ops"][0]["worst"] = {
+             {"tensor", "c"}, {"index", {0, 0}}, {"got", 1e6}, {"want", 4.78}, {"bound", 4.6e-6}};
+       },
+       "gpubench.cases[0].parity.ops[0].worst.got", "although the op passed"},
+      {"an element that is NaN in a pass",
+       [](Json& j) {
+         first(j)["parity"]["ops"][0]["worst"] = {{"tensor", "c"},  {"index", {0, 0}},
+                                                  {"got", nullptr}, {"nonfinite", {{"got", "nan"}}},
+                                                  {"want", 4.78},   {"bound", 4.6e-6}};
+       },
+       "gpubench.cases[0].parity.ops[0].worst.got", "although the op passed"},
       {"a mutation that was accepted", [](Json& j) { first(j)["parity"]["ops"][0]["mutations_rejected"] = 3; },
        "gpubench.cases[0].parity.ops[0].mutations_rejected", "proves nothing"},
       {"no mutations",
