@@ -19,6 +19,7 @@
 #include "harness/parity/sample.h"
 #include "harness/parity/special_data.h"
 #include "harness/parity/textbook_outputs.h"
+#include "harness/parity/unstable_forms.h"
 
 namespace gpubench {
 namespace {
@@ -53,6 +54,7 @@ enum Family : std::size_t {
   wrong_epsilon,
   wrong_switch,
   wrong_geometry,
+  unstable_form,
   nan_lost,  ///< from here on in the order of SpecialKind
   infinity_lost,
   zeros_ignored,
@@ -90,6 +92,7 @@ constexpr std::array families{
     FaultFamily{"epsilon tenfold", "constant"},
     FaultFamily{"switch the other way", "constant"},
     FaultFamily{"padding, stride or window off by one", "constant"},
+    FaultFamily{"formula that cancels, overflows or saturates", "formula", true},
     FaultFamily{"NaN of an operand lost", "special data", true},
     FaultFamily{"infinity of an operand lost", "special data", true},
     FaultFamily{"zeros, and the result of other data", "special data"},
@@ -154,6 +157,8 @@ class Injector {
     for (const std::size_t i : some_operands(inputs_.size())) tamper(i);
     split_sums();
     change_attributes();
+    for (UnstableForm& form : unstable_forms(call_, inputs_, outputs_))
+      add(unstable_form, std::string(form.name), [left = std::move(form.left)] { return left; });
     return try_all();
   }
 
@@ -528,7 +533,7 @@ std::vector<OtherLaunch> other_launches(const CallSpecs& op, std::span<const Hos
     all.push_back({"exact data", std::move(data->inputs), {true, data->multiple_of}});
   for (const RevealingData& data : definition(op.call.kind).revealing_data(op)) {
     OtherLaunch launch{data.name, {usual.begin(), usual.end()}, sums_of(data)};
-    for (const RevealingData::Input& input : data.inputs) fill(launch.inputs[input.index], input.value);
+    for (const RevealingData::Input& input : data.inputs) fill(launch.inputs[input.index], input);
     all.push_back(std::move(launch));
   }
   return all;

@@ -1,9 +1,9 @@
 // Faults that kernels, libraries and hardware really have, put into ops on purpose: what the check must reject.
 //
 // A wrong constant, a lost slice of an operand or an operand cut to fewer bits is put before the textbook, and what it
-// computes, rounded once, is what a backend with that fault leaves that is perfect otherwise. Faults of stores and of
-// memory change what a correct backend left. Special data (special_data.h) are given to the textbook instead. The check
-// sees the outputs and what the op should have read, as in a run.
+// computes, rounded once, is what a backend with that fault leaves that is perfect otherwise. Faults of stores, of
+// memory and of formulas (unstable_forms.h) change what a correct backend left. Special data (special_data.h) are given
+// to the textbook instead. The check sees the outputs and what the op should have read, as in a run.
 //
 // Each fault is also tried on the data of the launches that every run has beside the case's own (exact_data.h,
 // OpDefinition::revealing_data): seen on any is seen.
@@ -35,8 +35,9 @@ template <>
 inline constexpr auto enum_names<CheckRule> = std::to_array<std::string_view>({"none", "poison", "bound", "same bits"});
 
 struct FaultFamily {
-  std::string_view name;   ///< "last of an axis left out"
-  std::string_view where;  ///< what was tampered with: "operand", "constant", "store", "memory", "special data"
+  std::string_view name;  ///< "last of an axis left out"
+  /// The tampered part: "operand", "constant", "formula", "store", "memory", "special data".
+  std::string_view where;
   /// Every fault of the family that changes a number at all must be rejected, in every op and type.
   bool certain = false;
   CheckRule rule = CheckRule::bound;

@@ -1,6 +1,8 @@
 #include "harness/parity/textbook_outputs.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "harness/core/hash.h"
@@ -25,10 +27,20 @@ HostTensor::HostTensor(const TensorView& other) : HostTensor(other.spec()) {
   other.read_bits(0, elements(), bytes.data());
 }
 
-void fill(HostTensor& tensor, const std::function<double(std::int64_t element)>& value) {
-  in_parts(tensor.elements(), 1, bits_of(tensor.spec.dtype), [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t e = first; e < end; ++e) tensor.set(e, value(e));
+void fill(HostTensor& tensor, const RevealingData::Input& input) {
+  const DType type = tensor.spec.dtype;
+  const std::int64_t elements = tensor.elements();
+  const bool repeats = input.period > 0 && input.period * bits_of(type) % 8 == 0;
+  const std::int64_t drawn = repeats ? std::min(input.period, elements) : elements;
+  in_parts(drawn, 1, bits_of(type), [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t e = first; e < end; ++e) tensor.set(e, input.value(e));
   });
+  // What is there is doubled, and so stays whole periods.
+  for (auto done = static_cast<std::size_t>(bytes_of(type, drawn)); done < tensor.bytes.size();) {
+    const std::size_t next = std::min(done, tensor.bytes.size() - done);
+    std::memcpy(tensor.bytes.data() + done, tensor.bytes.data(), next);
+    done += next;
+  }
 }
 
 std::vector<std::size_t> some_operands(std::size_t count) {

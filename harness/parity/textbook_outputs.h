@@ -34,8 +34,8 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
-/// Sets each element to what the function says of its logical linear index.
-void fill(HostTensor& tensor, const std::function<double(std::int64_t element)>& value);
+/// Sets each element to input.value of its logical linear index.
+void fill(HostTensor& tensor, const RevealingData::Input& input);
 
 /// Elements of a tensor along one axis: `outer` blocks of `extent` slices of `inner` elements.
 struct AxisView {

@@ -194,7 +194,7 @@ void CaseCheck::on_revealing_data(int op) {
     if (!is_there && data.inputs.size() < inputs.size()) continue;
     for (const RevealingData::Input& input : data.inputs) {
       HostTensor tensor(inputs[input.index]);
-      fill(tensor, input.value);
+      fill(tensor, input);
       prepared_.give(call.inputs[input.index], tensor);
     }
     prepared_.begin_outputs(op);

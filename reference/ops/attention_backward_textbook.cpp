@@ -319,7 +319,11 @@ class AttentionBackwardDefinition : public OpDefinition {
     if (operands.sparse) allow_for_what_is_left_out(judged, queries ? e.t : e.s * (e.hq / e.hkv));
   }
 
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return one_key_data(op); }
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    std::vector<RevealingData> all = one_key_data(op);
+    std::ranges::move(scores_far_from_zero(op), std::back_inserter(all));
+    return all;
+  }
 };
 
 }  // namespace

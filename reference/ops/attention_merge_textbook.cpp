@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/attention_textbook.h"
 #include "reference/ops/definition.h"
+#include "reference/ops/range_data.h"
 
 namespace gpubench {
 namespace {
@@ -66,14 +68,19 @@ class AttentionMerge final : public OpDefinition {
     const TensorView &first = operands.input("lse1"), &second = operands.input("lse2");
     const Shape& o = operands.input("o1").shape();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      std::int64_t row = wanted[i];
-      if (output == 0) {  // element (b, s, h, d) belongs to row (b, h, s)
-        const std::int64_t head = wanted[i] / o[3] % o[2], query = wanted[i] / (o[3] * o[2]) % o[1];
-        row = (wanted[i] / (o[3] * o[2] * o[1]) * o[2] + head) * o[1] + query;
-      }
+      const std::int64_t row = output == 0 ? lse_row(o, wanted[i]) : wanted[i];
       const Joined all = joined(first[row], second[row], u, rounding);
       judged[i] = output == 1 ? all.lse : mean(operands, wanted[i], all, u);
     }
+  }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    const auto lse = [&](std::string_view name, std::int64_t kinds) {
+      return RevealingData::Input{
+          *position_of(op.call.kind.inputs, op.call.attributes, name),
+          [kinds](std::int64_t row) { return far_from_zero(row) + static_cast<double>(row % kinds); }};
+    };
+    return {{"log-sum-exps far from 0", {lse("lse1", 5), lse("lse2", 7)}}};
   }
 
  private:

@@ -96,6 +96,47 @@ std::vector<RevealingData> one_key_data(const CallSpecs& op) {
   return {data};
 }
 
+std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
+  constexpr double wanted = 200.0;  // by choice: exp overflows in f32, and exp(-200) is 0
+  const Attention attention = op.call.attributes.as<Attention>();
+  const AttentionExtents e = extents_of(op.input("q").shape, op.input("k").shape, op.input("v").shape);
+  const bool backward = op.call.kind == attention_backward_kind;
+  if (attention.scale == 0.0 || (backward && attention.documents)) return {};
+  const double size =
+      std::exp2(std::round(std::log2(wanted / (std::fabs(attention.scale) * static_cast<double>(e.d)))));
+  if (!(size <= largest_finite(op.input("q").dtype))) return {};
+  // The sum over a head of an element of q and one of k, which is about 1.
+  const auto product = [=](std::int64_t row) {
+    // With a sink, lse of scores below 0 is the sink's: the given one would be wrong.
+    const bool below = row % 2 != 0 && !(backward && attention.sinks);
+    return std::copysign(size, below ? -attention.scale : attention.scale);
+  };
+  RevealingData data{"scores far from 0", {}};
+  const auto give = [&](std::string_view name, std::function<double(std::int64_t)> value) {
+    data.inputs.push_back({*position_of(op.call.kind.inputs, op.call.attributes, name), std::move(value)});
+  };
+  give("q", [=](std::int64_t element) { return product(place_of(element, e.s, e.hq, e.d).row); });
+  give("k", [=](std::int64_t element) {
+    // Neighbours have the same odd number, with either sign, where the elements of each key must add up to d.
+    const bool alone = backward && element % e.d == e.d - 1 && e.d % 2 != 0;
+    const double odd = odd_number(mix(static_cast<std::uint64_t>(backward ? element - element % e.d % 2 : element)));
+    return alone ? 1.0 : 1.0 + (backward && element % e.d % 2 != 0 ? -odd : odd) / 32.0;
+  });
+  give("v", [](std::int64_t element) { return odd_element(of_v, element); });
+  if (backward) {
+    give("do", [](std::int64_t element) { return odd_element(of_do, element); });
+    give("o", [](std::int64_t element) { return odd_element(of_o, element); });
+    give("lse", [=](std::int64_t element) {
+      const std::int64_t row = element % e.s;
+      double score = attention.scale * product(row) * static_cast<double>(e.d);
+      if (attention.softcap != 0.0) score = attention.softcap * std::tanh(score / attention.softcap);
+      const KeyRange keys = keys_before(attention, e, row);
+      return score + std::log(static_cast<double>(keys.end - keys.first));
+    });
+  }
+  return {data};
+}
+
 void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms) {
   // FLT_MIN, where an exponential may stop, times what it is multiplied with: do (v - o) q, of small whole numbers.
   for (Expected& one : judged) one.bound += static_cast<double>(terms) * 0x1p-126 * 0x1p20;

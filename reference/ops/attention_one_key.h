@@ -34,6 +34,12 @@ struct KeyRange {
 /// apart by so much: with softcap, scale 0, or heads too narrow for so many keys.
 [[nodiscard]] std::vector<RevealingData> one_key_data(const CallSpecs& op);
 
+/// Data for a forward or a backward on which scores are 140 to 280 above 0 for every other query and below it for the
+/// rest, where softcap lets them: a key past the end, read as zeros, has a score of 0 and with it all the weight; a
+/// running maximum that does not start at minus infinity, or is missing, leaves sums of 0 or infinity. In a backward,
+/// which is given the log-sum-exp, the keys of a query have equal scores. None with documents in a backward.
+[[nodiscard]] std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op);
+
 /// -3, -1, 1 or 3, as a hash says.
 [[nodiscard]] inline double odd_number(std::uint64_t hash) { return 2.0 * static_cast<double>(hash % 4) - 3.0; }
 

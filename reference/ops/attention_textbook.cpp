@@ -103,7 +103,8 @@ class WeightedMean {
       const double norm = std::sqrt(o_[e].squares);
       double bound = std::min(worst_[e], 6.0 * std::sqrt(variance_[e]));
       bound += products.bound(o_[e]);
-      bound += u * std::fabs(o) * (2.0 + 2.0 * root) + 4.0 * u * norm;
+      // Also of probabilities as exp(x - lse): lse is rounded once for all keys.
+      bound += u * std::fabs(o) * (2.0 + 2.0 * root + 2.0 * std::fabs(row.lse.value)) + 4.0 * u * norm;
       judged[e] = {o, bound};
     }
   }
@@ -156,7 +157,8 @@ class AttentionForwardDefinition : public OpDefinition {
     const std::string cast = power_text(probability_roundoff(op.call.math, op.input("v").dtype));
     const std::string least = power_text(smallest_normal(op.input("v").dtype));
     const std::string worst = "sum p |v - o| delta + " + cast + " max(p, " + least + ") |v|";
-    const std::string mean = " + Rule G: " + products.formula("K") + " + u (2 + 2 sqrt(K)) |C| + 4 u Q, C = o, ";
+    const std::string mean =
+        " + Rule G: " + products.formula("K") + " + u (2 + 2 sqrt(K) + 2|lse|) |C| + 4 u Q, C = o, ";
     return bound_text("min(" + worst + ", 6 sigma of it)" + mean + keys + ", delta = " + delta, op.call.math);
   }
 
@@ -181,6 +183,7 @@ class AttentionForwardDefinition : public OpDefinition {
           {input("v"), [](std::int64_t e) { return odd_number(mix(static_cast<std::uint64_t>(e))); }}},
          true}};
     std::ranges::move(one_key_data(op), std::back_inserter(all));
+    std::ranges::move(scores_far_from_zero(op), std::back_inserter(all));
     return all;
   }
 

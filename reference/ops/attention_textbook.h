@@ -29,6 +29,12 @@ struct AttentionRow {
   std::int64_t batch = 0, head = 0, row = 0;
 };
 
+/// The row of lse, [b, heads, s], that an element of o, [b, s, heads, d], belongs to.
+[[nodiscard]] inline std::int64_t lse_row(const Shape& o, std::int64_t element) {
+  const std::int64_t row = element / o[3], head = row % o[2], query = row / o[2] % o[1];
+  return (row / (o[2] * o[1]) * o[2] + head) * o[1] + query;
+}
+
 /// One wanted unit: its row, and its place among the wanted ones.
 struct WantedRow {
   AttentionRow at;

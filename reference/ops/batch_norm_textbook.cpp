@@ -9,6 +9,7 @@
 
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -235,6 +236,11 @@ class BatchNormForwardDefinition : public OpDefinition {
     }
   }
 
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    if (!has_line_ranges(op.inputs[0].dtype, rows_of(op.inputs[0].shape))) return {};
+    return {{"channels of large means, tiny and huge", {channels_to_normalize(0, op.inputs[0])}}};
+  }
+
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
     auto dy = incoming_gradient(call, tape, call.output("y"));
@@ -360,6 +366,16 @@ class BatchNormBackwardDefinition : public OpDefinition {
   }
 
   bool reads_written(const OpCall& call) const override { return call.attributes.has("dy2"); }
+
+  // dgamma as rstd (sum dy x - mean sum dy) cancels there.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    const auto at = [&](std::string_view name) { return *position_of(op.call.kind.inputs, op.call.attributes, name); };
+    const TensorSpec& x = op.inputs[at("x")];
+    if (!has_line_ranges(x.dtype, rows_of(x.shape))) return {};
+    return {{"channels of large means",
+             {channels_with_large_means(at("x"), x), large_means(at("mean"), x.dtype),
+              rstd_of_large_means(at("rstd"), x.dtype)}}};
+  }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

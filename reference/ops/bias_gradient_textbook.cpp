@@ -12,6 +12,7 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/pointwise_textbook.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -56,7 +57,9 @@ class ColumnSumDefinition : public OpDefinition {
 
 constexpr std::int64_t rows_at_once = 64;  // of products that the textbook computes where none are stored
 
+// Throws ProgramError for attributes that ask for operands which the call does not have.
 OpCall gemm_of(const OpCall& call, const Gemm& gemm) {
+  expect_operands(gemm_kind, gemm_kind.inputs, gemm, call.inputs.size(), "inputs", call.label);
   return {gemm_kind, gemm, call.math, call.inputs, {call.outputs[0]}, call.label, call.phase};
 }
 
@@ -118,6 +121,11 @@ class GemmGeluBiasGradient : public OpDefinition {
     std::transform(sums.begin(), sums.end(), judged.begin(), [u](const StoredSum& of) {
       return Expected{of.sum().value, sum_error_bound(of.sum(), u) + of.moved()};
     });
+  }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    const std::size_t pre = *position_of(op.call.kind.inputs, op.call.attributes, "pre");
+    return {{"GELU of a wide range", {up_to_100(pre)}}};
   }
 
  private:

@@ -10,6 +10,7 @@
 
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -43,11 +44,11 @@ bool is_plain(const CrossEntropy& attributes) {
 
 // m: the largest logit of the row; p: its probabilities.
 std::string log_sum_exp_rule(std::int64_t classes) {
-  return "u (2 sum p (m - x) + 2 sqrt(" + std::to_string(classes) + ") + 6 + 2|lse - m| + 2|lse|)";
+  return "u (2 sum p (m - x) + 2 sqrt(" + std::to_string(classes) + ") + 6 + 2|lse - m| + 3|lse|)";
 }
 
 // Output 1, the log-sum-exp of one row. With D = m - x >= 0 and w = sum p 2uD,
-// T = w + u (2 sqrt(N) + 6 + 2|ln sum| + 2|lse|).
+// T = w + u (2 sqrt(N) + 6 + 2|ln sum| + 3|lse|); the last for a maximum and a sum in base 2.
 Expected judge_log_sum_exp(std::span<const double> x, double u) {
   const double largest = *std::max_element(x.begin(), x.end());
   double sum = 0.0;
@@ -61,7 +62,7 @@ Expected judge_log_sum_exp(std::span<const double> x, double u) {
   const double lse = largest + log_sum;
   const double terms = static_cast<double>(x.size());
   const double bound =
-      2.0 * u * weighted / sum + u * (2.0 * std::sqrt(terms) + 6.0 + 2.0 * std::fabs(log_sum) + 2.0 * std::fabs(lse));
+      2.0 * u * weighted / sum + u * (2.0 * std::sqrt(terms) + 6.0 + 2.0 * std::fabs(log_sum) + 3.0 * std::fabs(lse));
   return {lse, bound};
 }
 
@@ -227,22 +228,25 @@ void judge_loss(const Operands& operands, int output, std::span<const std::int64
 
 // One logit of each row, of the last class in the first row, is so much larger than all others that these add nothing
 // to the sum of exponentials: lse is that logit, and losses are whole numbers. Their sum is exact, and so is the mean,
-// whether it is taken before or after, of a power of two of rows.
-constexpr double largest_of_row = 8.0, others_of_row = -128.0;  // exp(-136) is 0 in f32
+// whether it is taken before or after, of a power of two of rows. Every other row is far below 0, and the rest far
+// above: an exponential needs their maximum.
+constexpr double far = 112.0, less_by = 136.0;  // exp(112) overflows in f32, exp(-112) and exp(-136) are 0
 constexpr std::int64_t kinds_of_others = 8;
+double largest_of_row(std::int64_t row) { return row % 2 == 0 ? far : -far; }
+double another_of_row(std::int64_t row, std::int64_t which) {
+  return largest_of_row(row) - less_by - static_cast<double>(which % kinds_of_others);
+}
 
 std::vector<RevealingData> far_apart(const CallSpecs& op) {
   const std::int64_t rows = op.inputs[0].shape[0], classes = op.inputs[0].shape[1];
   const auto logit = [classes](std::int64_t element) {
     const std::int64_t row = element / classes, from_the_end = row % classes;
     const std::int64_t column = element % classes;
-    return column == classes - 1 - from_the_end ? largest_of_row
-                                                : others_of_row - static_cast<double>(column % kinds_of_others);
+    return column == classes - 1 - from_the_end ? largest_of_row(row) : another_of_row(row, column);
   };
   const bool exact = attributes_of(op.call) == CrossEntropy{} &&
                      std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
-                     static_cast<double>(rows) * (largest_of_row - others_of_row + kinds_of_others) <
-                         1.0 / accumulator_roundoff(op.call.math);
+                     static_cast<double>(rows) * (less_by + kinds_of_others) < 1.0 / accumulator_roundoff(op.call.math);
   return {{"one class far above the others", {{0, logit}}, exact}};
 }
 
@@ -438,6 +442,11 @@ class CrossEntropyPartialDefinition : public OpDefinition {
     }
   }
 
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    if (!has_ranges(op.inputs[0].dtype)) return {};
+    return {{"rows far from 0", {rows_far_from_zero(0, op.inputs[0])}}};
+  }
+
  private:
   static Expected judge_score(const CrossEntropy& attributes, std::span<const double> x, std::int64_t label, double u) {
     const auto here = static_cast<std::int64_t>(x.size());
@@ -492,13 +501,12 @@ class CrossEntropyCombineDefinition : public OpDefinition {
     const std::int64_t parts = op.inputs[0].shape[0], rows = op.inputs[0].shape[1];
     const auto lse = [parts, rows](std::int64_t element) {
       const std::int64_t part = element / rows, row = element % rows;
-      return part == parts - 1 - row % parts ? largest_of_row
-                                             : others_of_row - static_cast<double>(part % kinds_of_others);
+      return part == parts - 1 - row % parts ? largest_of_row(row) : another_of_row(row, part);
     };
     const auto score = [](std::int64_t element) { return -static_cast<double>(element % kinds_of_others); };
     const bool exact = attributes_of(op.call).z_loss == 0.0 && !attributes_of(op.call).ignores &&
                        std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
-                       static_cast<double>(rows) * (largest_of_row + static_cast<double>(kinds_of_others * parts)) <
+                       static_cast<double>(rows) * (far + static_cast<double>(kinds_of_others * parts)) <
                            1.0 / accumulator_roundoff(op.call.math);
     return {{"one part far above the others", {{0, lse}, {1, score}}, exact}};
   }

@@ -125,6 +125,7 @@ struct RevealingData {
   struct Input {
     std::size_t index = 0;
     std::function<double(std::int64_t element)> value;  ///< by logical linear index
+    std::int64_t period = 0;                            ///< elements after which values repeat; 0: they don't
   };
   std::string_view name;      ///< "an infinite gradient"
   std::vector<Input> inputs;  ///< the others stay as they are

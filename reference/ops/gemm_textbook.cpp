@@ -10,6 +10,7 @@
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise_textbook.h"
 #include "reference/ops/quantize.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -188,6 +189,18 @@ class GemmDefinition : public OpDefinition {
                        .extent = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape).k,
                        .factor = gemm.alpha,
                        .c_in_factor = gemm.beta};
+  }
+
+  // Products don't reach far into GELU; a bias, or a pre-activation, does. A sum may begin with the bias, which would
+  // round all that follows: there the products are 0.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    if (op.call.attributes.as<Gemm>().epilogue == Gemm::Epilogue::none) return {};
+    const Named<TensorSpec> operand(op.call, op.inputs);
+    constexpr std::string_view name = "GELU of a wide range";
+    if (const auto pre = operand.position("pre")) return {{name, {up_to_100(*pre)}}};
+    if (const auto bias = operand.position("bias"))
+      return {{name, {{0, [](std::int64_t) { return 0.0; }, 2}, up_to_100(*bias)}}};
+    return {};
   }
 
   // Of the first of several batches.

@@ -4,6 +4,7 @@
 
 #include "reference/ops/definition.h"
 #include "reference/ops/norm.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -58,6 +59,16 @@ class NormBackwardDefinition : public OpDefinition {
     } else {
       evaluate_columns(operands, output == 1, wanted, judged);
     }
+  }
+
+  // dgamma as rstd (sum dy x - mean sum dy) cancels there.
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    const TensorSpec& x = op.inputs[1];
+    if (!centered || !has_line_ranges(x.dtype, x.shape[-1])) return {};
+    const auto at = [&](std::string_view name) { return *position_of(op.call.kind.inputs, op.call.attributes, name); };
+    return {{"rows of large means",
+             {rows_with_large_means(at("x"), x), large_means(at("mean"), x.dtype),
+              rstd_of_large_means(at("rstd"), x.dtype)}}};
   }
 
  private:

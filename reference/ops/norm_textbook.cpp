@@ -7,6 +7,7 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -24,9 +25,10 @@ struct NormalizedRow {
 };
 
 // Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
-// rstd by the relative error theta of a two-pass variance (squared deviations, and the mean's error squared). Summed in
-// long double, whose 64 bits (x86) leave an error far below the bound where what is judged was itself summed in f64: a
-// row of equal numbers is all rounding errors, and epsilon magnifies them.
+// rstd by the relative error theta of the variance: squared deviations, and what they are taken from. Where that is one
+// mean, its error squared; where it moves along, 4 u |mean| sqrt(variance), as for ChannelStatistics of batch norm.
+// Summed in long double, whose 64 bits (x86) leave an error far below the bound where what is judged was itself summed
+// in f64: a row of equal numbers is all rounding errors, and epsilon magnifies them.
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
   double rstd = 0.0, theta = 0.0;
@@ -49,7 +51,8 @@ struct RowStatistics {
     const double summing = 2.0 * std::sqrt(n) * u;
     mean_bound = row.centered() ? summing * size / n + 2.0 * u * std::fabs(mean) : 0.0;
     rstd = 1.0 / std::sqrt(variance + row.epsilon);
-    const double variance_bound = summing * variance + mean_bound * mean_bound;
+    const double variance_bound =
+        summing * variance + 4.0 * u * std::fabs(mean) * std::sqrt(variance) + mean_bound * mean_bound;
     // An infinite variance is that in any arithmetic, and rstd 0.
     theta = (std::isinf(variance) ? 0.0 : 0.5 * variance_bound * rstd * rstd) + 3.0 * u;
   }
@@ -77,6 +80,13 @@ void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::sp
   }
 }
 
+std::vector<RevealingData> ranges_of_rows(const CallSpecs& op, bool centered) {
+  const TensorSpec& x = op.inputs[0];
+  if (!has_line_ranges(x.dtype, x.shape[-1])) return {};
+  return {
+      {centered ? "rows of large means, tiny and huge" : "rows tiny and huge", {rows_to_normalize(0, x, centered)}}};
+}
+
 /// The rule that judge_normalized() computes, for rows of n elements.
 std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math, bool centered = true) {
   const std::string count = std::to_string(n);
@@ -87,7 +97,8 @@ std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math
   }
   const std::string mean = "2 u sqrt(" + count + ") mean|x| + 2 u |mean|";
   if (output == NormalizedOutput::mean) return bound_text(mean, math);
-  const std::string theta = ", r = 3 u + (2 u sqrt(" + count + ") var + T^2) rstd^2 / 2, T = " + mean;
+  const std::string var = "2 u sqrt(" + count + ") var + 4 u |mean| sqrt(var) + T^2";
+  const std::string theta = ", r = 3 u + (" + var + ") rstd^2 / 2, T = " + mean;
   if (output == NormalizedOutput::rstd) return bound_text("rstd (r + u)" + theta, math);
   return bound_text("|gamma| rstd (T + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + theta, math);
 }
@@ -128,6 +139,8 @@ class NormForwardDefinition : public OpDefinition {
       judge_normalized(meaning(output), {x, gamma, beta, epsilon, u}, judged.subspan(i * size, size));
     }
   }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return ranges_of_rows(op, centered); }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
@@ -207,6 +220,8 @@ class ResidualNormForwardDefinition : public OpDefinition {
       judge_normalized(normalized(output), {sum, gamma, beta, epsilon, u}, judged.subspan(i * size, size));
     }
   }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return ranges_of_rows(op, true); }
 
   // What add and layer_norm_forward have: the norm's gradient joins the one that comes along the residual.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {

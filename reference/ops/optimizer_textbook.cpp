@@ -68,11 +68,13 @@ double clip_factor(const TensorView& norm, double limit) {
   return wanted >= 1.0 ? 1.0 : wanted;
 }
 
-// A norm just above the limit: the factor is no power of two nearly, so that the 1e-6 moves it by 16 u.
-std::vector<RevealingData> just_above(const CallSpecs& op, double limit) {
+// A norm just above the limit: the factor is no power of two nearly, so that the 1e-6 moves it by 16 u. One below it,
+// which must change nothing.
+std::vector<RevealingData> near_the_limit(const CallSpecs& op, double limit) {
   const std::optional<std::size_t> norm = position_of(op.call.kind.inputs, op.call.attributes, "norm");
   if (!norm) return {};
-  return {{"a norm just above the limit", {{*norm, [limit](std::int64_t) { return 1.0625 * limit; }}}}};
+  return {{"a norm just above the limit", {{*norm, [limit](std::int64_t) { return 1.0625 * limit; }}}},
+          {"a norm below the limit", {{*norm, [limit](std::int64_t) { return 0.75 * limit; }}}}};
 }
 
 class ClipDefinition : public OpDefinition {
@@ -99,7 +101,7 @@ class ClipDefinition : public OpDefinition {
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    return just_above(op, op.call.attributes.as<Clip>().limit);
+    return near_the_limit(op, op.call.attributes.as<Clip>().limit);
   }
 };
 
@@ -309,7 +311,13 @@ class UpdateDefinition : public OpDefinition {
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     std::vector<RevealingData> all;
     if constexpr (requires { Rule(op.call).limit; }) {
-      if (const std::optional<double> limit = Rule(op.call).limit) all = just_above(op, *limit);
+      if (const std::optional<double> limit = Rule(op.call).limit) all = near_the_limit(op, *limit);
+    }
+    if (std::vector<RevealingData::Input> zeros = zero_moments(op); !zeros.empty()) {
+      if (all.empty()) all.push_back({"", {}});
+      all.back().name = all.back().inputs.empty() ? "gradients and moments of 0"
+                                                  : "a norm below the limit, gradients and moments of 0";
+      std::ranges::move(zeros, std::back_inserter(all.back().inputs));
     }
     if (const auto found = position_of(op.call.kind.inputs, op.call.attributes, "found_inf"))
       all.push_back({"a step to be skipped", {{*found, [](std::int64_t) { return 1.0; }}}});
@@ -345,6 +353,23 @@ class UpdateDefinition : public OpDefinition {
   }
 
  private:
+  // Where v' is 0, nothing but epsilon keeps the update finite. Of the smallest parameter, which costs little to make.
+  static std::vector<RevealingData::Input> zero_moments(const CallSpecs& op) {
+    const auto at = [&](std::string_view name, std::size_t item) {
+      return position_of(op.call.kind.inputs, op.call.attributes, name, item);
+    };
+    if (!at("v", 0)) return {};
+    std::size_t smallest = 0;
+    const Named<TensorSpec> in(op.call, op.inputs);
+    for (std::size_t item = 1; const TensorSpec* w = in.find("w", item); ++item) {
+      if (w->shape.elements() < in.at("w", smallest).shape.elements()) smallest = item;
+    }
+    std::vector<RevealingData::Input> zeros;
+    for (const std::string_view name : {"g", "m", "v"})
+      zeros.push_back({*at(name, smallest), [](std::int64_t e) { return e % 2 == 0 ? 0.0 : 1.0; }, 2});
+    return zeros;
+  }
+
   static OperandName name_of(const OpCall& call, int output) {
     const auto index = static_cast<std::size_t>(output);
     const std::vector<OperandName> of_one = operand_names(call.kind.outputs, call.attributes, 1);  // they alternate

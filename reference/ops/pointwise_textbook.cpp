@@ -13,6 +13,7 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -30,9 +31,20 @@ std::int64_t place_in(const TensorView& input, std::int64_t element, const Shape
   return count == 1 ? element : element / (y[-1] * count) * y[-1] + element % y[-1];
 }
 
+struct Range {
+  std::string_view input;
+  RevealingData::Input (*data)(std::size_t index, const TensorSpec& x);
+};
+
+RevealingData::Input to_the_ends(std::size_t index, const TensorSpec& x) { return wide_range(index, x); }
+constexpr Range full_range{"x", to_the_ends};
+// Other operands multiply the gate.
+constexpr Range gate_range{"gate", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x, 8); }};
+
 /// Op: `kind`; `textbook_flop`, of fp64 per element; `flop(call)` per element; `bound(call, output)`; a constructor
-/// from a call and operator()(elements of the inputs), which gives one Expected, or one for each output; and, for an op
-/// that has a derivative, `gradient(program, call, tape, dy)`, called where one flows in.
+/// from a call and operator()(elements of the inputs), which gives one Expected, or one for each output; for an op that
+/// has a derivative, `gradient(program, call, tape, dy)`, called where one flows in; for one that may overflow or
+/// saturate, `range`: revealing data, and the input that takes them.
 template <class Op>
 class Pointwise final : public OpDefinition {
  public:
@@ -71,6 +83,13 @@ class Pointwise final : public OpDefinition {
         in[k] = views[k][place_in(views[k], wanted[i], operands.outputs[0].shape)];
       judged[i] = judge(wanted[i], in);
     }
+  }
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    if constexpr (requires { Op::range; }) {
+      const std::size_t index = *position_of(Op::kind.inputs, op.call.attributes, Op::range.input);
+      if (has_ranges(op.inputs[index].dtype)) return {{"a wide range", {Op::range.data(index, op.inputs[index])}}};
+    }
+    return {};
   }
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     if constexpr (requires(ValueId dy) { Op::gradient(program, call, tape, dy); }) {
@@ -233,6 +252,7 @@ GeluForm form_of(const OpCall& call) { return call.attributes.as<Gelu>().form; }
 // Operations per element, a transcendental counted as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
 struct GeluForwardOp {
   static constexpr OpKind kind = gelu_forward_kind;
+  static constexpr Range range = full_range;
   static constexpr double textbook_flop = 20.0;
   GeluForm form;
   double u, tanh_error;
@@ -257,6 +277,7 @@ Expected times(double factor, const Expected& of, double roundings) {
 
 struct GeluBackwardOp {
   static constexpr OpKind kind = gelu_backward_kind;
+  static constexpr Range range{"x", [](std::size_t index, const TensorSpec&) { return up_to_100(index); }};
   static constexpr double textbook_flop = 30.0;
   GeluForm form;
   double u, tanh_error;
@@ -273,10 +294,12 @@ struct GeluBackwardOp {
 
 // silu(x) = x s and its slope s (1 + x (1 - s)), s = 1 / (1 + e^-x). Five roundings each way of the quotient, and an
 // e^-x whose argument is brought to base 2 by a rounded factor and a rounded product: 2 u |x| of it, of which 1 - s
-// reaches s.
+// reaches s. An exponential, a quotient or a store may flush
+// what is below the smallest normal number: s where e^-x overflows.
 struct Silu {
   Expected value, slope;
-  Silu(double x, double u) {
+  Silu(double x, const Math& math) {
+    const double u = accumulator_roundoff(math), tiny = smallest_normal(math.accumulate);
     const double s = 1.0 / (1.0 + std::exp(-x));
     const double rest = 1.0 / (1.0 + std::exp(x));
     const double size = std::fabs(x);
@@ -284,21 +307,33 @@ struct Silu {
     value = {x * s, std::fabs(x * s) * (10.0 * u + exponent)};
     slope = {s * (1.0 + x * rest),
              u * s * (8.0 + 12.0 * rest * size + 2.0 * size) + exponent * s * std::fabs(1.0 + x * (rest - s))};
+    value.bound += (1.0 + size) * tiny;
+    slope.bound += (1.0 + size) * tiny;
   }
 };
-std::string silu_text(const std::string& x) { return "T_silu = |silu| (10 u + 2 u |" + x + "| (1 - s))"; }
-std::string silu_slope_text(const std::string& x) {
-  return "(u s (8 + 12 (1 - s) |" + x + "| + 2 |" + x + "|) + 2 u |" + x + "| s (1 - s) |1 + " + x + " (1 - 2 s)|)";
+std::string flushed_text(const Math& math) { return power_text(smallest_normal(math.accumulate)); }
+std::string silu_text(const std::string& x, const Math& math) {
+  return "T_silu = |silu| (10 u + 2 u |" + x + "| (1 - s)) + (1 + |" + x + "|) " + flushed_text(math);
+}
+std::string silu_slope_text(const std::string& x, const Math& math) {
+  return "(u s (8 + 12 (1 - s) |" + x + "| + 2 |" + x + "|) + 2 u |" + x + "| s (1 - s) |1 + " + x +
+         " (1 - 2 s)| + (1 + |" + x + "|) " + flushed_text(math) + ")";
+}
+
+/// A product that is not normal may become 0.
+Expected flushed(const Expected& of, const Math& math) {
+  return {of.value, of.bound + smallest_normal(math.accumulate)};
 }
 
 struct SiluForwardOp {
   static constexpr OpKind kind = silu_forward_kind;
+  static constexpr Range range = full_range;
   static constexpr double textbook_flop = 30.0;
-  double u;
+  Math math;
   static double flop(const OpCall&) { return 4.0; }
-  static std::string bound(const OpCall&, int) { return silu_text("x"); }
-  explicit SiluForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
-  Expected operator()(const std::array<double, 1>& in) const { return Silu(in[0], u).value; }
+  static std::string bound(const OpCall& call, int) { return silu_text("x", call.math); }
+  explicit SiluForwardOp(const OpCall& call) : math(call.math) {}
+  Expected operator()(const std::array<double, 1>& in) const { return Silu(in[0], math).value; }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId x = call.inputs[0];
     if (tape.wanted(x)) tape.contribute(x, silu_backward(program, call.math, tape.label(call, "backward"), x, dy));
@@ -307,12 +342,14 @@ struct SiluForwardOp {
 
 struct SiluBackwardOp {
   static constexpr OpKind kind = silu_backward_kind;
+  static constexpr Range range = full_range;
   static constexpr double textbook_flop = 30.0;
+  Math math;
   double u;
   static double flop(const OpCall&) { return 8.0; }
-  static std::string bound(const OpCall&, int) { return "|dy| " + silu_slope_text("x") + " + u |dx|"; }
-  explicit SiluBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
-  Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).slope, u); }
+  static std::string bound(const OpCall& call, int) { return "|dy| " + silu_slope_text("x", call.math) + " + u |dx|"; }
+  explicit SiluBackwardOp(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], math).slope, u); }
 };
 
 // Both select: what they give is one of their inputs, or zero.
@@ -341,12 +378,18 @@ struct ReluBackwardOp {
 
 struct SwigluForwardOp {
   static constexpr OpKind kind = swiglu_forward_kind;
+  static constexpr Range range = gate_range;
   static constexpr double textbook_flop = 30.0;
+  Math math;
   double u;
   static double flop(const OpCall&) { return 5.0; }
-  static std::string bound(const OpCall&, int) { return "|up| T_silu + u |y|, " + silu_text("gate"); }
-  explicit SwigluForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
-  Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).value, u); }
+  static std::string bound(const OpCall& call, int) {
+    return "|up| T_silu + u |y| + " + flushed_text(call.math) + ", " + silu_text("gate", call.math);
+  }
+  explicit SwigluForwardOp(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 2>& in) const {
+    return flushed(times(in[1], Silu(in[0], math).value, u), math);
+  }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId gate = call.inputs[0];
     const ValueId up = call.inputs[1];
@@ -364,17 +407,20 @@ struct SwigluForwardOp {
 
 struct SwigluBackwardOp {
   static constexpr OpKind kind = swiglu_backward_kind;
+  static constexpr Range range = gate_range;
   static constexpr double textbook_flop = 40.0;
+  Math math;
   double u;
   static double flop(const OpCall&) { return 11.0; }
-  static std::string bound(const OpCall&, int output) {
-    if (output == 1) return "|dy| T_silu + u |dup|, " + silu_text("gate");
-    return "|dy up| " + silu_slope_text("gate") + " + 2 u |dgate|";
+  static std::string bound(const OpCall& call, int output) {
+    const std::string rest = " + " + flushed_text(call.math);
+    if (output == 1) return "|dy| T_silu + u |dup|" + rest + ", " + silu_text("gate", call.math);
+    return "|dy up| " + silu_slope_text("gate", call.math) + " + 2 u |dgate|" + rest;
   }
-  explicit SwigluBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  explicit SwigluBackwardOp(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
   std::array<Expected, 2> operator()(const std::array<double, 3>& in) const {
-    const Silu silu(in[0], u);
-    return {times(in[2] * in[1], silu.slope, 2.0 * u), times(in[2], silu.value, u)};
+    const Silu silu(in[0], math);
+    return {flushed(times(in[2] * in[1], silu.slope, 2.0 * u), math), flushed(times(in[2], silu.value, u), math)};
   }
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
+#include "reference/ops/range_data.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/softmax_textbook.h"
 #include "reference/ops/sum_error_bound.h"
@@ -19,9 +20,12 @@ namespace gpubench {
 namespace {
 
 constexpr double no_answer = std::numeric_limits<double>::quiet_NaN();
-// Of 1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)): exp three ulps, which count for 1 - s of the result, a sum, a
-// quotient.
-constexpr double sigmoid_error = 10.0;
+// In u, of 1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)): exp three ulps and the product of its argument with log2(e),
+// 2 |x|, which count for 1 - s of the result, a sum, a quotient.
+double sigmoid_error(double x) {
+  const double rest = 1.0 / (1.0 + std::exp(x));
+  return 10.0 + (rest > 0.0 && std::isfinite(x) ? 2.0 * std::fabs(x) * rest : 0.0);
+}
 
 /// The scores of one token, by expert.
 struct Scores {
@@ -42,7 +46,7 @@ struct Scores {
     if (softmax()) return judge_softmax(x, u, tiny, s);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double value = 1.0 / (1.0 + std::exp(-x[i]));
-      s[i] = {value, sigmoid_error * u * value + tiny};
+      s[i] = {value, sigmoid_error(x[i]) * u * value + tiny};
     }
   }
   [[nodiscard]] bool softmax() const { return routing.scores == Routing::Scores::softmax; }
@@ -54,7 +58,7 @@ struct Scores {
     std::vector<Expected> share(chosen.size());
     double sum = 0.0, weighted = 0.0;
     const double largest = *std::max_element(x.begin(), x.end());
-    const auto term = [&](std::size_t i) { return softmax() ? exp_error(largest - x[i], u) : sigmoid_error * u; };
+    const auto term = [&](std::size_t i) { return softmax() ? exp_error(largest - x[i], u) : sigmoid_error(x[i]) * u; };
     for (std::size_t j = 0; j < chosen.size(); ++j) {
       if (!in_range(chosen[j])) continue;
       const auto i = static_cast<std::size_t>(chosen[j]);
@@ -137,8 +141,9 @@ class ExpertChoice {
 std::string shares_rule(const Routing& routing, std::int64_t experts, const Math& math) {
   const bool softmax = routing.scores == Routing::Scores::softmax;
   if (!routing.normalize)
-    return softmax ? softmax_rule(experts, math) : "10 u s + " + power_text(smallest_normal(math.accumulate));
-  const std::string term = softmax ? "2 (m - x) + 6" : "10";
+    return softmax ? softmax_rule(experts, math)
+                   : "u s (10 + 2 |x| (1 - s)) + " + power_text(smallest_normal(math.accumulate));
+  const std::string term = softmax ? "2 (m - x) + 6" : "10 + 2 |x| (1 - s)";
   return "u q (r + sum q r + 2 sqrt(" + std::to_string(routing.k) + ") + 6) + " +
          power_text(2.0 * smallest_normal(math.accumulate)) + " / sum s, r = " + term;
 }
@@ -175,6 +180,16 @@ class RoutingForwardDefinition final : public OpDefinition {
   }
 
   [[nodiscard]] bool reads_written(const OpCall&) const override { return true; }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    if (!has_ranges(op.inputs[0].dtype)) return {};
+    if (op.call.attributes.as<Routing>().scores == Routing::Scores::softmax)
+      return {{"logits far from 0", {rows_far_from_zero(0, op.inputs[0])}}};
+    // Chosen ones that are all below -100 would have a sum of 0.
+    const RevealingData::Input wide = up_to_100(0);
+    const auto logit = [value = wide.value](std::int64_t e) { return value(e) < 0.0 ? 0.25 * value(e) : value(e); };
+    return {{"logits of a wide range", {{0, logit, wide.period}}}};
+  }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/ops/range_data.h"
 #include "reference/ops/softmax.h"
 #include "reference/ops/sum_error_bound.h"
 
@@ -56,6 +57,11 @@ class SoftmaxForward final : public OpDefinition {
       judge_softmax(x, accumulator_roundoff(operands.call.math), smallest_normal(operands.call.math.accumulate),
                     judged.subspan(i * x.size(), x.size()));
     }
+  }
+
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    if (!has_ranges(op.inputs[0].dtype)) return {};
+    return {{"rows far from 0", {rows_far_from_zero(0, op.inputs[0])}}};
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {

@@ -1,11 +1,13 @@
 // Data of launches beside the case's own: each shows the fault that it is made for, and accepts what is right.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,15 +26,17 @@ namespace revealing_data_test {
 /// One op that was given one of its revealing data, and what is right for it.
 class Revealed {
  public:
-  explicit Revealed(Program program, std::size_t which = 0) : program_(std::move(program)) {
+  /// `name`: of the data; empty for the first. Throws std::out_of_range where the op has none of that name.
+  explicit Revealed(Program program, std::string_view name = {}) : program_(std::move(program)) {
     for (const ValueId id : call().inputs) {
       specs_.push_back(program_.spec(id));
       fill(specs_.back(), "test/case", 42, inputs.emplace_back(specs_.back()).bytes);
     }
     for (const ValueId id : call().outputs) outputs_.push_back(program_.spec(id));
     const std::vector<RevealingData> all = definition(call().kind).revealing_data({call(), specs_, outputs_});
-    const RevealingData& data = all.at(which);
-    for (const RevealingData::Input& input : data.inputs) fill(inputs[input.index], input.value);
+    const auto named = [name](const RevealingData& one) { return name.empty() || one.name == name; };
+    const RevealingData& data = all.at(static_cast<std::size_t>(std::ranges::find_if(all, named) - all.begin()));
+    for (const RevealingData::Input& input : data.inputs) fill(inputs[input.index], input);
     sums_ = sums_of(data);
     left = textbook_outputs({call(), views_of(inputs), outputs_});
   }
@@ -144,7 +148,7 @@ TEST(RevealingData, ShowsTheTinyNumberLeftOutOfAClippedGradient) {
 }
 
 TEST(RevealingData, ShowsAnOverflowThatWasNotNoticed) {
-  for (const std::size_t which : {0, 1}) {
+  for (const std::string_view which : {"an infinite gradient", "a gradient that is NaN"}) {
     Program p;
     const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(1024.0)));
     const std::vector<ValueId> gradients{p.add(tensor("g", DType::f16, {100}, Role::gradient, Fill::normal(1.0))),
@@ -175,7 +179,7 @@ TEST(RevealingData, ShowsAStepThatIsTakenThoughItIsToBeSkipped) {
                      {}};
   const std::vector<AdamWTensor> tensors{weight};
   adamw(p, {}, Math{}, "adamw", lr, step, tensors, found);
-  const Revealed op(std::move(p));
+  const Revealed op(std::move(p), "a step to be skipped");
   EXPECT_EQ(op.judged(op.left), Verdict::pass);
   std::vector<HostTensor> as_usual = op.inputs;
   for (HostTensor& input : as_usual) {
@@ -278,9 +282,8 @@ Program one_key_program(const OneKey& c, bool backward) {
 
 class AttentionToOneKey : public testing::TestWithParam<OneKey> {
  protected:
-  // Equal scores come first in a forward.
   [[nodiscard]] static Revealed revealed(bool backward) {
-    return Revealed(one_key_program(GetParam(), backward), backward ? 0 : 1);
+    return Revealed(one_key_program(GetParam(), backward), "one key");
   }
 };
 
@@ -335,13 +338,49 @@ TEST_P(AttentionToOneKey, ShowsAKeyLeftOutWhereAQueryAttendsToIt) {
 INSTANTIATE_TEST_SUITE_P(RevealingData, AttentionToOneKey, testing::ValuesIn(one_key_cases()),
                          [](const auto& one) { return one.param.name; });
 
+// A tile of 16 keys that reads one past the 77th finds zeros there: a score of 0.
+TEST(RevealingData, ShowsAttentionThatReadsAKeyPastTheEnd) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const auto forward = [type](std::int64_t keys) {
+      return one_key_program({"", {false, 0.125}, 40, keys, 2, 2, 64, 64, type}, false);
+    };
+    const Revealed op(forward(77), "scores far from 0");
+    EXPECT_EQ(op.judged(op.left), Verdict::pass);
+    const Program longer = forward(78);
+    std::vector<HostTensor> inputs;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      HostTensor& padded = inputs.emplace_back(longer.spec(longer.op(0).inputs[i]));
+      const std::int64_t batches = 2, of_batch = op.inputs[i].elements() / batches;
+      for (std::int64_t e = 0; e < op.inputs[i].elements(); ++e)
+        padded.set(e / of_batch * (padded.elements() / batches) + e % of_batch, op.inputs[i].get(e));
+    }
+    std::vector<TensorSpec> outputs;
+    for (const ValueId id : longer.op(0).outputs) outputs.push_back(longer.spec(id));
+    EXPECT_EQ(op.judged(textbook_outputs({longer.op(0), views_of(inputs), outputs})), Verdict::fail) << name(type);
+  }
+}
+
+// The log-sum-exp that is given is that of the scores: probabilities of the keys of a query add up to 1, so that the
+// gradients of v add up to those of o.
+TEST(RevealingData, GiveAttentionBackwardTheLogSumExpOfScoresFarFromZero) {
+  for (const Attention& attributes :
+       {Attention{false, 0.125}, Attention{true, 0.125}, Attention{true, -0.125, 7}, Attention{true, 0.125, 0, 50.0}}) {
+    const Revealed op(one_key_program({"", attributes, 48, 48, 2, 2, 64, 64}, true), "scores far from 0");
+    EXPECT_EQ(op.judged(op.left), Verdict::pass);
+    double of_o = 0.0, of_v = 0.0;
+    for (std::int64_t e = 0; e < op.inputs[0].elements(); ++e) of_o += op.inputs[0].get(e);
+    for (std::int64_t e = 0; e < op.left[2].elements(); ++e) of_v += op.left[2].get(e);
+    EXPECT_NEAR(of_v, of_o, 1e-3 * std::fabs(of_o));
+  }
+}
+
 // Scores then are less than 110 apart, or not at all.
 TEST(RevealingData, HaveNoOneKeyWhereScoresCantBeToldApart) {
   for (const Attention& attributes : {Attention{true, 0.125, 0, 50.0}, Attention{true, 0.0}}) {
     const OneKey c{"", attributes, 48, 48, 2, 2, 64, 64};
-    EXPECT_THROW(Revealed(one_key_program(c, true)), std::out_of_range);
+    EXPECT_THROW(Revealed(one_key_program(c, true), "one key"), std::out_of_range);
   }
-  EXPECT_THROW(Revealed(one_key_program({"", {true, 0.125}, 48, 48, 2, 2, 4, 4}, true)), std::out_of_range);
+  EXPECT_THROW(Revealed(one_key_program({"", {true, 0.125}, 48, 48, 2, 2, 4, 4}, true), "one key"), std::out_of_range);
 }
 
 }  // namespace revealing_data_test

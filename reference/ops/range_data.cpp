@@ -1,0 +1,152 @@
+#include "reference/ops/range_data.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "harness/core/hash.h"
+
+namespace gpubench {
+namespace {
+
+// Patterns repeat after this many lines, so that making them costs little. Of channels a line goes through all rows of
+// a pattern: where it is short, sums of the same numbers again and again are rounded alike.
+constexpr std::int64_t rows_of_a_pattern = 32, rows_of_a_channel_pattern = 4096;
+constexpr std::int64_t elements_of_a_pattern = 4096;
+constexpr std::int64_t most_terms = 65'536;
+// Squares of few different deviations from a mean that is no whole number are rounded alike in long sums; in short ones
+// of bf16 those from a whole number are all exact, and show nothing.
+constexpr std::int64_t most_unpaired_terms = 1024;
+
+/// A whole number from -most to most.
+double whole_number(std::int64_t element, int most) {
+  return static_cast<double>(mix(static_cast<std::uint64_t>(element)) % static_cast<std::uint64_t>(2 * most + 1)) -
+         most;
+}
+
+// Whole numbers of steps, up to `most` each way, from a mean that sums of any size hold to the last bit.
+struct Around {
+  double mean, step;
+  int most;
+  [[nodiscard]] double deviation() const { return step * std::sqrt(most * (most + 1) / 3.0); }
+};
+Around around(DType type) {
+  if (type == DType::bf16) return {160.0, 1.0, 2};
+  if (type == DType::f16) return {512.0, 0.5, 12};
+  constexpr double fine = 0x1p-6;  // by choice: a deviation of 0.58
+  return {512.0, fine, 64};
+}
+
+double to_normalize(DType type, std::int64_t line, std::int64_t at, std::int64_t terms, bool centered) {
+  if (line % 4 < 2 && centered) return LargeMeans{type}.element(line, at, terms);
+  // Squares of 2^-12 (f16) and 2^-40 are less than any epsilon; those of 2^14 are more than f16 holds.
+  const int exponent = type == DType::f16 ? (line % 2 == 0 ? -12 : 14) : (line % 2 == 0 ? -40 : 40);
+  const int bits = bits_of(type) < 32 ? 7 : 13;
+  return std::ldexp(whole_number(line * terms + at, (1 << bits) - 1), exponent - bits);
+}
+
+using LineElement = std::function<double(std::int64_t line, std::int64_t at, std::int64_t terms)>;
+
+RevealingData::Input by_row(std::size_t index, const TensorSpec& x, LineElement value) {
+  const std::int64_t width = x.shape[-1];
+  return {index, [=, value = std::move(value)](std::int64_t e) { return value(e / width, e % width, width); },
+          rows_of_a_pattern * width};
+}
+
+RevealingData::Input by_channel(std::size_t index, const TensorSpec& x, LineElement value) {
+  const std::int64_t channels = x.shape[-1], terms = x.shape.elements() / channels;
+  return {index, [=, value = std::move(value)](std::int64_t e) { return value(e % channels, e / channels, terms); },
+          rows_of_a_channel_pattern * channels};
+}
+
+}  // namespace
+
+double LargeMeans::mean(std::int64_t line) const { return line % 2 == 0 ? around(type).mean : -around(type).mean; }
+
+double LargeMeans::element(std::int64_t line, std::int64_t at, std::int64_t terms) const {
+  const bool is_second = terms > most_unpaired_terms && at % 2 != 0;
+  if (terms > most_unpaired_terms && !is_second && at + 1 == terms) return mean(line);
+  const double deviation = around(type).step * whole_number(line * terms + at - (is_second ? 1 : 0), around(type).most);
+  return mean(line) + (is_second ? -deviation : deviation);
+}
+
+double LargeMeans::rstd() const { return 1.0 / around(type).deviation(); }
+
+bool has_ranges(DType type) { return is_float(type) && bits_of(type) >= 16; }
+
+bool has_line_ranges(DType type, std::int64_t terms) { return has_ranges(type) && terms <= most_terms; }
+
+bool show_cancellation(DType type, std::int64_t terms) {
+  constexpr std::int64_t least_terms = 32;
+  return has_line_ranges(type, terms) && terms >= least_terms && (type != DType::bf16 || terms <= most_unpaired_terms);
+}
+
+RevealingData::Input rows_to_normalize(std::size_t index, const TensorSpec& x, bool centered) {
+  return by_row(index, x, [type = x.dtype, centered](std::int64_t row, std::int64_t at, std::int64_t width) {
+    return to_normalize(type, row, at, width, centered);
+  });
+}
+
+RevealingData::Input channels_to_normalize(std::size_t index, const TensorSpec& x) {
+  return by_channel(index, x, [type = x.dtype](std::int64_t channel, std::int64_t at, std::int64_t terms) {
+    return to_normalize(type, channel, at, terms, true);
+  });
+}
+
+RevealingData::Input rows_with_large_means(std::size_t index, const TensorSpec& x) {
+  return by_row(index, x, [of = LargeMeans{x.dtype}](std::int64_t row, std::int64_t at, std::int64_t width) {
+    return of.element(row, at, width);
+  });
+}
+
+RevealingData::Input channels_with_large_means(std::size_t index, const TensorSpec& x) {
+  return by_channel(index, x, [of = LargeMeans{x.dtype}](std::int64_t channel, std::int64_t at, std::int64_t terms) {
+    return of.element(channel, at, terms);
+  });
+}
+
+RevealingData::Input large_means(std::size_t index, DType of) {
+  return {index, [means = LargeMeans{of}](std::int64_t line) { return means.mean(line); }};
+}
+
+RevealingData::Input rstd_of_large_means(std::size_t index, DType of) {
+  return {index, [rstd = LargeMeans{of}.rstd()](std::int64_t) { return rstd; }};
+}
+
+// 49152 is 3 x 2^14: sums of any length hold its multiples.
+double far_from_zero(std::int64_t row) {
+  constexpr std::array places{200.0, -200.0, 49'152.0, -49'152.0};
+  return places[static_cast<std::size_t>(row % 4)];
+}
+
+RevealingData::Input rows_far_from_zero(std::size_t index, const TensorSpec& x) {
+  constexpr std::int64_t most_near = 512;  // longer sums of nine different exponentials are rounded alike
+  constexpr double lower = -96.0;          // by choice: exp(-96) is less than f32's smallest normal number
+  return by_row(index, x, [=](std::int64_t row, std::int64_t at, std::int64_t width) {
+    const std::int64_t every = (width + most_near - 1) / most_near;
+    return far_from_zero(row) + (at % every == 0 ? whole_number(row * width + at, 4) : lower);
+  });
+}
+
+RevealingData::Input up_to_100(std::size_t index) {
+  return {index, [](std::int64_t e) { return 0.25 * whole_number(e, 400); }, elements_of_a_pattern};
+}
+
+// Libraries flush subnormal results of bf16 and f32.
+RevealingData::Input wide_range(std::size_t index, const TensorSpec& x, int factors) {
+  constexpr int room = 24;  // of f32 and bf16
+  const RevealingData::Input moderate = up_to_100(index);
+  const int lowest =
+      x.dtype == DType::f16 ? std::ilogb(smallest_normal(DType::f16)) : std::ilogb(smallest_normal(DType::bf16)) + room;
+  const int highest = std::min(std::ilogb(largest_finite(x.dtype)), 127) - factors;
+  const auto value = [=](std::int64_t e) {
+    if (e % 8 < 6) return moderate.value(e);
+    const auto drawn = static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(e)) >> 1U);
+    const double size = std::ldexp(1.0, lowest + static_cast<int>(drawn % (highest - lowest + 1)));
+    return e % 8 == 6 ? size : -size;
+  };
+  return {index, value, moderate.period};
+}
+
+}  // namespace gpubench
