@@ -111,7 +111,8 @@ class CaseConsistency {
     const auto all = recipes();
     const auto known = std::ranges::find(all, record_.c.recipe, &Recipe::name);
     if (known == all.end() || op.kind.starts_with("quantize") || op.kind == "cast") return DType::f4_e2m1;
-    return std::ranges::max({known->tensor, known->operand, known->gradient_operand}, {}, unit_roundoff);
+    return std::max({known->tensor, known->operand, known->gradient_operand},
+                    [](DType a, DType b) { return unit_roundoff(a) < unit_roundoff(b); });
   }
 
   // The element of a passing op that was furthest off: within its bound, but for the rounding to its type.
