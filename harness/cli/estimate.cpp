@@ -61,23 +61,26 @@ Work work_of(const PlannedCase& planned, const Protocol& protocol, const Effort&
   return work;
 }
 
+// Of the runs that a case is estimated from, as harness/run/timing.cpp has them.
+double first_estimate_s(const Work& work, const Protocol& protocol, CacheMode cache) {
+  const double warmed_up_s = std::max(protocol.first_warmup_s, protocol.first_warmup_calls * work.run_s) +
+                             (cache == CacheMode::step ? 1 : 3) * work.run_s;
+  if (protocol.first_warmup_calls > 1) return warmed_up_s;
+  if (work.run_s < protocol.first_warmup_s) return work.run_s + warmed_up_s;
+  return samples_for(protocol, 1, work.run_s) == protocol.min_samples ? work.run_s : 2.0 * work.run_s;
+}
+
 double timing_s(const Work& work, const Protocol& protocol, CacheMode cache) {
-  const bool step = cache == CacheMode::step;  // runs once per sample, and once to be estimated
+  const bool step = cache == CacheMode::step;  // runs once per sample
   const double sample_s = step ? work.run_s : std::max(work.run_s, rounding_of_batches * protocol.min_sample_s);
-  const bool tries_once = protocol.first_warmup_calls <= 1;
-  const double warmed_up_s =
-      std::max(protocol.first_warmup_s, protocol.first_warmup_calls * work.run_s) + (step ? 1 : 3) * work.run_s;
-  const double first_s = !tries_once                                                    ? warmed_up_s
-                         : work.run_s < protocol.first_warmup_s                         ? work.run_s + warmed_up_s
-                         : samples_for(protocol, 1, work.run_s) == protocol.min_samples ? work.run_s
-                                                                                        : 2.0 * work.run_s;
   const double round_s =
       samples_for(protocol, 1, sample_s) * sample_s + warmup_calls_for(protocol, work.run_s) * work.run_s;
   const double wanted_rounds =
       std::lerp(protocol.min_rounds, protocol.max_rounds, protocol.half_width < rough_half_width ? 0.5 : 0.1);
   const double rounds =
       std::clamp(protocol.budget_s / round_s, static_cast<double>(protocol.min_rounds), wanted_rounds);
-  return first_s + rounds * round_s + (work.ops > 1 ? std::min(work.alone_s, protocol.budget_s + work.run_s) : 0.0);
+  return first_estimate_s(work, protocol, cache) + rounds * round_s +
+         (work.ops > 1 ? std::min(work.alone_s, protocol.budget_s + work.run_s) : 0.0);
 }
 
 double checking_s(const PlannedCase& planned, const Work& work, const Effort& effort) {

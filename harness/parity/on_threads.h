@@ -35,8 +35,8 @@ void on_threads(int threads, std::int64_t count, const Work& work) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Calls work(first, end) for parts of `lines` lines of `elements` each, of `bits` bits an element: one for each
-/// processor, as far as it is worth a thread and two parts share no byte.
+/// Calls work(first, end) for parts of `lines` lines of `elements` each: one part per processor, fewer where a part
+/// would not be worth a thread. One part where elements have less than 8 `bits`: two would share a byte.
 template <class Work>
 void in_parts(std::int64_t lines, std::int64_t elements, int bits, const Work& work) {
   constexpr std::int64_t worth_a_thread = std::int64_t{1} << 16;

@@ -35,7 +35,7 @@ void fill(HostTensor& tensor, const RevealingData::Input& input) {
   in_parts(drawn, 1, bits_of(type), [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t e = first; e < end; ++e) tensor.set(e, input.value(e));
   });
-  // What is there is doubled, and so stays whole periods.
+  // Each copy doubles the filled part, which stays a multiple of the period.
   for (auto done = static_cast<std::size_t>(bytes_of(type, drawn)); done < tensor.bytes.size();) {
     const std::size_t next = std::min(done, tensor.bytes.size() - done);
     std::memcpy(tensor.bytes.data() + done, tensor.bytes.data(), next);

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 #include <numbers>
-#include <optional>
+#include <vector>
 
 #include "reference/ops/attention.h"
 #include "reference/ops/attention_textbook.h"
@@ -83,10 +83,10 @@ class Forms {
   void variance_of_two_sums() {
     const bool residual = call_.kind == residual_norm_forward_kind;
     const HostTensor& x = residual ? right_[output_at("sum")] : input("x");
-    if (!show_cancellation(x.spec.dtype, x.elements() / lines(x))) return;
+    const std::int64_t n = x.elements() / lines(x);
+    if (!show_cancellation(x.spec.dtype, n)) return;
     const double epsilon = std::get<double>(attribute("epsilon"));
     add("variance as E[x^2] - E[x]^2", output_at("rstd"), [&](std::int64_t line, double) {
-      const std::int64_t n = x.elements() / lines(x);
       double sum = 0.0, squares = 0.0;
       for (std::int64_t i = 0; i < n; ++i) {
         const double value = x.get(element(x, line, i));
@@ -117,20 +117,23 @@ class Forms {
     });
   }
 
-  /// `x`: its rows are what exponentials are taken of; empty: of what `lse` is the logarithm of the sum.
+  /// Exponentials of the rows of `x`; empty: of rows of which `lse` is known, which is close to their largest.
   void exponentials(std::string_view x, std::initializer_list<std::string_view> weighted, std::string_view lse) {
+    const HostTensor& rows = x.empty() ? right_[output_at(lse)] : input(x);
+    const std::int64_t width = x.empty() ? 1 : rows.spec.shape[-1];
+    std::vector<double> largest;
+    for (std::int64_t first = 0; first < rows.elements(); first += width) {
+      double most = rows.get(first);
+      for (std::int64_t i = 1; i < width; ++i) most = std::max(most, rows.get(first + i));
+      largest.push_back(most);
+    }
     for (const bool from_zero : {true, false}) {
       const std::string_view name = from_zero ? "maximum that starts at 0" : "exponentials without a maximum";
-      const HostTensor& rows = x.empty() ? right_[output_at(lse)] : input(x);
-      const std::int64_t width = x.empty() ? 1 : rows.spec.shape[-1];
-      // Of each row, as far as it is 0, infinite, or neither.
-      std::vector<double> sums;
-      for (std::int64_t first = 0; first < rows.elements(); first += width) {
-        double most = rows.get(first);
-        for (std::int64_t i = 1; i < width; ++i) most = std::max(most, rows.get(first + i));
-        sums.push_back(exp(from_zero ? std::min(most, 0.0) : most));
-      }
-      const auto sum = [&](std::int64_t row) { return sums[static_cast<std::size_t>(row)]; };
+      // The sum of a row is 0 or infinite where that of its largest number alone is.
+      const auto sum = [&](std::int64_t row) {
+        const double most = largest[static_cast<std::size_t>(row)];
+        return exp(from_zero ? std::min(most, 0.0) : most);
+      };
       const auto is_lost = [&](std::int64_t row) { return !(sum(row) > 0.0) || std::isinf(sum(row)); };
       for (const std::string_view output : weighted) {
         const Shape& shape = right_[output_at(output)].spec.shape;

@@ -16,9 +16,9 @@ struct UnstableForm {
   std::vector<HostTensor> left;
 };
 
-/// The forms of an op, each with the outputs that it leaves of these inputs; `right`: those that are right. Computed in
-/// the call's arithmetic. Where an exponential overflows, or a sum of them is 0, outputs that depend on it are NaN; of
-/// a variance that cancels, the reciprocal deviation shows it.
+/// The forms of an op, each with its outputs for these inputs; `right`: the correct ones. Computed in the call's
+/// arithmetic. Outputs that depend on an exponential that overflows, or on a sum of 0, are NaN; a variance that cancels
+/// changes the reciprocal deviation alone.
 [[nodiscard]] std::vector<UnstableForm> unstable_forms(const OpCall& call, std::span<const HostTensor> inputs,
                                                        std::span<const HostTensor> right);
 

@@ -83,7 +83,7 @@ bool kept_in_spite(const CaseRecord& record, const Protocol& protocol) {
                      [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
 
-// Seconds of one run; also warms up, for which a first run that is long enough will do.
+// Seconds of one run; also warms up. With short presets a first run that is long enough does both.
 double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
   // A step runs once per sample however long it takes, so one sample is enough of an estimate.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;

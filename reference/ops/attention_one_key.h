@@ -1,7 +1,9 @@
-// Data on which each query of attention attends to one key that is known beforehand: its row of o is that key's row of
-// v, and the gradients have few terms, so that every element of a large output is judged at the cost of making the
-// data. A key that is left out, taken twice or not allowed to be seen, another head's, a tile in the wrong place: all
-// show.
+// Data for attention that reveal its faults: one key, and scores far from 0.
+//
+// One key. Data on which each query of attention attends to one key that is known beforehand: its row of o is that
+// key's row of v, and the gradients have few terms, so that every element of a large output is judged at the cost of
+// making the data. A key that is left out, taken twice or not allowed to be seen, another head's, a tile in the wrong
+// place: all show.
 //
 // Keys are named by signs: with n bits that tell t keys apart, element x of key j is k or -k as bit x mod n of j says,
 // turned by signs of its head's own. A query has the signs of its key, so that scores of others are less by at least

@@ -53,14 +53,8 @@ void for_each_row(const std::array<TensorView, views>& data, const Channels& cha
   }
 }
 
-/// 2 u sqrt(n), the relative error of a sum of n squares.
-double summing(double n, double u) { return 2.0 * u * std::sqrt(n); }
-
-// Exact statistics of a channel, and how far arithmetic of unit roundoff u may be off: the mean by Rule G; the variance
-// by its sum of squared deviations, and by the error of what they are taken from. Where that is one mean, squared;
-// where it moves along, as in Welford's method and in Chan's of merging parts (Chan, Golub, LeVeque 1983), its
-// roundings, u |mean| each, meet deviations of either sign: 4 u |mean| sqrt(variance) leaves room for them at any n. In
-// long double as in norm_textbook.cpp.
+// Exact statistics of a channel, and how far arithmetic of unit roundoff u may be off: the mean by Rule G, the variance
+// by variance_error_bound(). In long double as in norm_textbook.cpp.
 struct ChannelStatistics {
   ProductSum sum;
   long double exact_sum = 0.0L, squares = 0.0L;
@@ -84,8 +78,7 @@ struct ChannelStatistics {
   void take_variance(double epsilon, double u) {
     const double n = sum.terms;
     variance = static_cast<double>(squares / static_cast<long double>(n));
-    variance_bound =
-        summing(n, u) * variance + 4.0 * u * std::fabs(mean) * std::sqrt(variance) + mean_bound * mean_bound;
+    variance_bound = variance_error_bound(n, mean, mean_bound, variance, u);
     rstd = 1.0 / std::sqrt(variance + epsilon);
     theta = 0.5 * variance_bound * rstd * rstd + 3.0 * u;
   }
@@ -237,8 +230,7 @@ class BatchNormForwardDefinition : public OpDefinition {
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    if (!has_line_ranges(op.inputs[0].dtype, rows_of(op.inputs[0].shape))) return {};
-    return {{"channels of large means, tiny and huge", {channels_to_normalize(0, op.inputs[0])}}};
+    return lines_to_normalize(op.inputs[0], StatisticsOf::channels);
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
@@ -367,14 +359,8 @@ class BatchNormBackwardDefinition : public OpDefinition {
 
   bool reads_written(const OpCall& call) const override { return call.attributes.has("dy2"); }
 
-  // dgamma as rstd (sum dy x - mean sum dy) cancels there.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    const auto at = [&](std::string_view name) { return *position_of(op.call.kind.inputs, op.call.attributes, name); };
-    const TensorSpec& x = op.inputs[at("x")];
-    if (!has_line_ranges(x.dtype, rows_of(x.shape))) return {};
-    return {{"channels of large means",
-             {channels_with_large_means(at("x"), x), large_means(at("mean"), x.dtype),
-              rstd_of_large_means(at("rstd"), x.dtype)}}};
+    return normalized_lines(op, StatisticsOf::channels);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -305,7 +305,7 @@ class CrossEntropyForwardDefinition : public OpDefinition {
 std::string gradient_rule(const OpCall& call, const Shape& logits, const std::string& of_p) {
   const CrossEntropy& attributes = attributes_of(call);
   const std::string s = number_text(attributes.label_smoothing), z = number_text(attributes.z_loss);
-  const std::string tiny = power_text(smallest_normal(call.math.accumulate));
+  const std::string tiny = flushed_text(call.math);
   const std::string count = counted_text(call, logits);
   if (is_plain(attributes)) {
     return bound_text("(p " + of_p + " + 2 u max(p, 1 if label)) / " + count + " + u |dx| + " + tiny, call.math);
@@ -443,8 +443,7 @@ class CrossEntropyPartialDefinition : public OpDefinition {
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    if (!has_ranges(op.inputs[0].dtype)) return {};
-    return {{"rows far from 0", {rows_far_from_zero(0, op.inputs[0])}}};
+    return rows_far_from_zero(op.inputs[0]);
   }
 
  private:

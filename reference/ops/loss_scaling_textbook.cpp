@@ -65,10 +65,6 @@ class UnscaleDefinition : public OpDefinition {
       all.push_back({name, {{last, [end, value = value](std::int64_t e) { return e == end ? value : 1.0; }}}});
     return all;
   }
-
- private:
-  /// A product that is not normal may become 0.
-  static std::string flushed_text(const Math& math) { return power_text(smallest_normal(math.accumulate)); }
 };
 
 class UpdateScaleDefinition : public OpDefinition {

@@ -61,14 +61,8 @@ class NormBackwardDefinition : public OpDefinition {
     }
   }
 
-  // dgamma as rstd (sum dy x - mean sum dy) cancels there.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    const TensorSpec& x = op.inputs[1];
-    if (!centered || !has_line_ranges(x.dtype, x.shape[-1])) return {};
-    const auto at = [&](std::string_view name) { return *position_of(op.call.kind.inputs, op.call.attributes, name); };
-    return {{"rows of large means",
-             {rows_with_large_means(at("x"), x), large_means(at("mean"), x.dtype),
-              rstd_of_large_means(at("rstd"), x.dtype)}}};
+    return centered ? normalized_lines(op, StatisticsOf::rows) : std::vector<RevealingData>{};
   }
 
  private:

@@ -25,10 +25,9 @@ struct NormalizedRow {
 };
 
 // Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
-// rstd by the relative error theta of the variance: squared deviations, and what they are taken from. Where that is one
-// mean, its error squared; where it moves along, 4 u |mean| sqrt(variance), as for ChannelStatistics of batch norm.
-// Summed in long double, whose 64 bits (x86) leave an error far below the bound where what is judged was itself summed
-// in f64: a row of equal numbers is all rounding errors, and epsilon magnifies them.
+// rstd by the relative error theta of the variance, by variance_error_bound(). Summed in long double, whose 64 bits
+// (x86) leave an error far below the bound where what is judged was itself summed in f64: a row of equal numbers is all
+// rounding errors, and epsilon magnifies them.
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
   double rstd = 0.0, theta = 0.0;
@@ -48,11 +47,9 @@ struct RowStatistics {
     long double squares = 0.0L;
     for (const double value : x) squares += (value - exact_mean) * (value - exact_mean);
     const double variance = static_cast<double>(squares / static_cast<long double>(n));
-    const double summing = 2.0 * std::sqrt(n) * u;
-    mean_bound = row.centered() ? summing * size / n + 2.0 * u * std::fabs(mean) : 0.0;
+    mean_bound = row.centered() ? 2.0 * std::sqrt(n) * u * size / n + 2.0 * u * std::fabs(mean) : 0.0;
     rstd = 1.0 / std::sqrt(variance + row.epsilon);
-    const double variance_bound =
-        summing * variance + 4.0 * u * std::fabs(mean) * std::sqrt(variance) + mean_bound * mean_bound;
+    const double variance_bound = variance_error_bound(n, mean, mean_bound, variance, u);
     // An infinite variance is that in any arithmetic, and rstd 0.
     theta = (std::isinf(variance) ? 0.0 : 0.5 * variance_bound * rstd * rstd) + 3.0 * u;
   }
@@ -78,13 +75,6 @@ void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::sp
     case NormalizedOutput::mean: judged[0] = {statistics.mean, statistics.mean_bound}; break;
     case NormalizedOutput::rstd: judged[0] = {statistics.rstd, statistics.rstd * (statistics.theta + row.u)}; break;
   }
-}
-
-std::vector<RevealingData> ranges_of_rows(const CallSpecs& op, bool centered) {
-  const TensorSpec& x = op.inputs[0];
-  if (!has_line_ranges(x.dtype, x.shape[-1])) return {};
-  return {
-      {centered ? "rows of large means, tiny and huge" : "rows tiny and huge", {rows_to_normalize(0, x, centered)}}};
 }
 
 /// The rule that judge_normalized() computes, for rows of n elements.
@@ -140,7 +130,9 @@ class NormForwardDefinition : public OpDefinition {
     }
   }
 
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return ranges_of_rows(op, centered); }
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    return lines_to_normalize(op.inputs[0], StatisticsOf::rows, centered);
+  }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
@@ -221,7 +213,9 @@ class ResidualNormForwardDefinition : public OpDefinition {
     }
   }
 
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return ranges_of_rows(op, true); }
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
+    return lines_to_normalize(op.inputs[0], StatisticsOf::rows);
+  }
 
   // What add and layer_norm_forward have: the norm's gradient joins the one that comes along the residual.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {

@@ -313,11 +313,12 @@ class UpdateDefinition : public OpDefinition {
     if constexpr (requires { Rule(op.call).limit; }) {
       if (const std::optional<double> limit = Rule(op.call).limit) all = near_the_limit(op, *limit);
     }
-    if (std::vector<RevealingData::Input> zeros = zero_moments(op); !zeros.empty()) {
-      if (all.empty()) all.push_back({"", {}});
-      all.back().name = all.back().inputs.empty() ? "gradients and moments of 0"
-                                                  : "a norm below the limit, gradients and moments of 0";
+    std::vector<RevealingData::Input> zeros = zero_moments(op);
+    if (!all.empty()) {  // in one launch with the last, which leaves gradients as they are
+      all.back().name = "a norm below the limit, gradients and moments of 0";
       std::ranges::move(zeros, std::back_inserter(all.back().inputs));
+    } else if (!zeros.empty()) {
+      all.push_back({"gradients and moments of 0", std::move(zeros)});
     }
     if (const auto found = position_of(op.call.kind.inputs, op.call.attributes, "found_inf"))
       all.push_back({"a step to be skipped", {{*found, [](std::int64_t) { return 1.0; }}}});

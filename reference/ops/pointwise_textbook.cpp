@@ -36,8 +36,7 @@ struct Range {
   RevealingData::Input (*data)(std::size_t index, const TensorSpec& x);
 };
 
-RevealingData::Input to_the_ends(std::size_t index, const TensorSpec& x) { return wide_range(index, x); }
-constexpr Range full_range{"x", to_the_ends};
+constexpr Range full_range{"x", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x); }};
 // Other operands multiply the gate.
 constexpr Range gate_range{"gate", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x, 8); }};
 
@@ -311,7 +310,6 @@ struct Silu {
     slope.bound += (1.0 + size) * tiny;
   }
 };
-std::string flushed_text(const Math& math) { return power_text(smallest_normal(math.accumulate)); }
 std::string silu_text(const std::string& x, const Math& math) {
   return "T_silu = |silu| (10 u + 2 u |" + x + "| (1 - s)) + (1 + |" + x + "|) " + flushed_text(math);
 }

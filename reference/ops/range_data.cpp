@@ -48,16 +48,20 @@ double to_normalize(DType type, std::int64_t line, std::int64_t at, std::int64_t
 
 using LineElement = std::function<double(std::int64_t line, std::int64_t at, std::int64_t terms)>;
 
-RevealingData::Input by_row(std::size_t index, const TensorSpec& x, LineElement value) {
-  const std::int64_t width = x.shape[-1];
-  return {index, [=, value = std::move(value)](std::int64_t e) { return value(e / width, e % width, width); },
-          rows_of_a_pattern * width};
+std::int64_t terms_of(const TensorSpec& x, StatisticsOf lines) {
+  return lines == StatisticsOf::rows ? x.shape[-1] : x.shape.elements() / x.shape[-1];
 }
 
-RevealingData::Input by_channel(std::size_t index, const TensorSpec& x, LineElement value) {
-  const std::int64_t channels = x.shape[-1], terms = x.shape.elements() / channels;
-  return {index, [=, value = std::move(value)](std::int64_t e) { return value(e % channels, e / channels, terms); },
-          rows_of_a_channel_pattern * channels};
+bool has_line_ranges(DType type, std::int64_t terms) { return has_ranges(type) && terms <= most_terms; }
+
+RevealingData::Input by_line(std::size_t index, const TensorSpec& x, StatisticsOf lines, LineElement value) {
+  const std::int64_t width = x.shape[-1], terms = terms_of(x, lines);
+  if (lines == StatisticsOf::rows) {
+    return {index, [=, value = std::move(value)](std::int64_t e) { return value(e / width, e % width, terms); },
+            rows_of_a_pattern * width};
+  }
+  return {index, [=, value = std::move(value)](std::int64_t e) { return value(e % width, e / width, terms); },
+          rows_of_a_channel_pattern * width};
 }
 
 }  // namespace
@@ -75,43 +79,31 @@ double LargeMeans::rstd() const { return 1.0 / around(type).deviation(); }
 
 bool has_ranges(DType type) { return is_float(type) && bits_of(type) >= 16; }
 
-bool has_line_ranges(DType type, std::int64_t terms) { return has_ranges(type) && terms <= most_terms; }
-
 bool show_cancellation(DType type, std::int64_t terms) {
   constexpr std::int64_t least_terms = 32;
   return has_line_ranges(type, terms) && terms >= least_terms && (type != DType::bf16 || terms <= most_unpaired_terms);
 }
 
-RevealingData::Input rows_to_normalize(std::size_t index, const TensorSpec& x, bool centered) {
-  return by_row(index, x, [type = x.dtype, centered](std::int64_t row, std::int64_t at, std::int64_t width) {
-    return to_normalize(type, row, at, width, centered);
-  });
+std::vector<RevealingData> lines_to_normalize(const TensorSpec& x, StatisticsOf lines, bool centered) {
+  if (!has_line_ranges(x.dtype, terms_of(x, lines))) return {};
+  const auto element = [type = x.dtype, centered](std::int64_t line, std::int64_t at, std::int64_t terms) {
+    return to_normalize(type, line, at, terms, centered);
+  };
+  return {{centered ? "large means, tiny and huge numbers" : "tiny and huge numbers", {by_line(0, x, lines, element)}}};
 }
 
-RevealingData::Input channels_to_normalize(std::size_t index, const TensorSpec& x) {
-  return by_channel(index, x, [type = x.dtype](std::int64_t channel, std::int64_t at, std::int64_t terms) {
-    return to_normalize(type, channel, at, terms, true);
-  });
-}
-
-RevealingData::Input rows_with_large_means(std::size_t index, const TensorSpec& x) {
-  return by_row(index, x, [of = LargeMeans{x.dtype}](std::int64_t row, std::int64_t at, std::int64_t width) {
-    return of.element(row, at, width);
-  });
-}
-
-RevealingData::Input channels_with_large_means(std::size_t index, const TensorSpec& x) {
-  return by_channel(index, x, [of = LargeMeans{x.dtype}](std::int64_t channel, std::int64_t at, std::int64_t terms) {
-    return of.element(channel, at, terms);
-  });
-}
-
-RevealingData::Input large_means(std::size_t index, DType of) {
-  return {index, [means = LargeMeans{of}](std::int64_t line) { return means.mean(line); }};
-}
-
-RevealingData::Input rstd_of_large_means(std::size_t index, DType of) {
-  return {index, [rstd = LargeMeans{of}.rstd()](std::int64_t) { return rstd; }};
+std::vector<RevealingData> normalized_lines(const CallSpecs& op, StatisticsOf lines) {
+  const auto at = [&](std::string_view name) { return *position_of(op.call.kind.inputs, op.call.attributes, name); };
+  const TensorSpec& x = op.input("x");
+  if (!has_line_ranges(x.dtype, terms_of(x, lines))) return {};
+  const LargeMeans means{x.dtype};
+  const auto element = [means](std::int64_t line, std::int64_t place, std::int64_t terms) {
+    return means.element(line, place, terms);
+  };
+  return {{"large means",
+           {by_line(at("x"), x, lines, element),
+            {at("mean"), [means](std::int64_t line) { return means.mean(line); }},
+            {at("rstd"), [rstd = means.rstd()](std::int64_t) { return rstd; }}}}};
 }
 
 // 49152 is 3 x 2^14: sums of any length hold its multiples.
@@ -120,13 +112,15 @@ double far_from_zero(std::int64_t row) {
   return places[static_cast<std::size_t>(row % 4)];
 }
 
-RevealingData::Input rows_far_from_zero(std::size_t index, const TensorSpec& x) {
+std::vector<RevealingData> rows_far_from_zero(const TensorSpec& x) {
   constexpr std::int64_t most_near = 512;  // longer sums of nine different exponentials are rounded alike
   constexpr double lower = -96.0;          // by choice: exp(-96) is less than f32's smallest normal number
-  return by_row(index, x, [=](std::int64_t row, std::int64_t at, std::int64_t width) {
+  if (!has_ranges(x.dtype)) return {};
+  const auto element = [=](std::int64_t row, std::int64_t at, std::int64_t width) {
     const std::int64_t every = (width + most_near - 1) / most_near;
     return far_from_zero(row) + (at % every == 0 ? whole_number(row * width + at, 4) : lower);
-  });
+  };
+  return {{"rows far from 0", {by_line(0, x, StatisticsOf::rows, element)}}};
 }
 
 RevealingData::Input up_to_100(std::size_t index) {

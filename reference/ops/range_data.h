@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "reference/ops/definition.h"
 
@@ -22,30 +23,28 @@ struct LargeMeans {
 
 /// Whether range data can be made of a type: of 16 bits or more.
 [[nodiscard]] bool has_ranges(DType type);
-/// The same for lines whose sums have this many terms: at most 65,536, since in longer ones roundings of the few
-/// numbers of a 16-bit type add up.
-[[nodiscard]] bool has_line_ranges(DType type, std::int64_t terms);
+
+/// What statistics are taken of: rows (last axis) or channels (the other axes).
+enum class StatisticsOf { rows, channels };
+
+/// Data for input 0 of an op that takes statistics of it. Lines take turns: two with large means (where `centered`),
+/// squares below any epsilon, squares above the range of f16. None for lines of more than 65,536, since roundings of
+/// the few numbers of a 16-bit type add up there.
+[[nodiscard]] std::vector<RevealingData> lines_to_normalize(const TensorSpec& x, StatisticsOf lines,
+                                                            bool centered = true);
 /// Whether these show a variance as E[x^2] - E[x]^2: not below 32 terms, nor in bf16 beyond 1024, where its sums may be
 /// exact.
 [[nodiscard]] bool show_cancellation(DType type, std::int64_t terms);
-
-/// Rows, or channels (last axis), for statistics. In turn: two with large means (where `centered`), squares below any
-/// epsilon, squares above the range of f16.
-[[nodiscard]] RevealingData::Input rows_to_normalize(std::size_t index, const TensorSpec& x, bool centered);
-[[nodiscard]] RevealingData::Input channels_to_normalize(std::size_t index, const TensorSpec& x);
-
-/// Elements around a large mean, by row or by channel.
-[[nodiscard]] RevealingData::Input rows_with_large_means(std::size_t index, const TensorSpec& x);
-[[nodiscard]] RevealingData::Input channels_with_large_means(std::size_t index, const TensorSpec& x);
-/// The means of these, as a statistic per row or per channel, and the same reciprocal deviation of all.
-[[nodiscard]] RevealingData::Input large_means(std::size_t index, DType of);
-[[nodiscard]] RevealingData::Input rstd_of_large_means(std::size_t index, DType of);
+/// Data for the backward of such an op: lines of large means, with the mean and rstd that the forward saved. dgamma as
+/// sum(dy x) - mean sum(dy) cancels there.
+[[nodiscard]] std::vector<RevealingData> normalized_lines(const CallSpecs& op, StatisticsOf lines);
 
 /// How far the rows of rows_far_from_zero() are from 0: 200, -200, 49152, -49152, by row. In f32 exp overflows from 89
 /// on, and is 0 from -104 on.
 [[nodiscard]] double far_from_zero(std::int64_t row);
-/// Rows (last axis) far from 0, in which at most 512 numbers are near the largest: an exponential needs that.
-[[nodiscard]] RevealingData::Input rows_far_from_zero(std::size_t index, const TensorSpec& x);
+/// Data for input 0: rows (last axis) far from 0, in which at most 512 numbers are near the largest, which an
+/// exponential needs.
+[[nodiscard]] std::vector<RevealingData> rows_far_from_zero(const TensorSpec& x);
 
 /// Numbers from -100 to 100.
 [[nodiscard]] RevealingData::Input up_to_100(std::size_t index);

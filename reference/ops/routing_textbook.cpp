@@ -141,8 +141,7 @@ class ExpertChoice {
 std::string shares_rule(const Routing& routing, std::int64_t experts, const Math& math) {
   const bool softmax = routing.scores == Routing::Scores::softmax;
   if (!routing.normalize)
-    return softmax ? softmax_rule(experts, math)
-                   : "u s (10 + 2 |x| (1 - s)) + " + power_text(smallest_normal(math.accumulate));
+    return softmax ? softmax_rule(experts, math) : "u s (10 + 2 |x| (1 - s)) + " + flushed_text(math);
   const std::string term = softmax ? "2 (m - x) + 6" : "10 + 2 |x| (1 - s)";
   return "u q (r + sum q r + 2 sqrt(" + std::to_string(routing.k) + ") + 6) + " +
          power_text(2.0 * smallest_normal(math.accumulate)) + " / sum s, r = " + term;
@@ -182,9 +181,7 @@ class RoutingForwardDefinition final : public OpDefinition {
   [[nodiscard]] bool reads_written(const OpCall&) const override { return true; }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    if (!has_ranges(op.inputs[0].dtype)) return {};
-    if (op.call.attributes.as<Routing>().scores == Routing::Scores::softmax)
-      return {{"logits far from 0", {rows_far_from_zero(0, op.inputs[0])}}};
+    if (op.call.attributes.as<Routing>().scores == Routing::Scores::softmax) return rows_far_from_zero(op.inputs[0]);
     // Chosen ones that are all below -100 would have a sum of 0.
     const RevealingData::Input wide = up_to_100(0);
     const auto logit = [value = wide.value](std::int64_t e) { return value(e) < 0.0 ? 0.25 * value(e) : value(e); };

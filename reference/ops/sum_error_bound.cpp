@@ -24,6 +24,8 @@ std::string power_text(double power_of_two) {
   return power_of_two == 0.0 ? "0" : "2^" + std::to_string(std::ilogb(power_of_two));
 }
 
+std::string flushed_text(const Math& math) { return power_text(smallest_normal(math.accumulate)); }
+
 std::string bound_text(std::string rule, const Math& math) {
   return std::move(rule) + ", u = " + power_text(accumulator_roundoff(math));
 }

@@ -78,6 +78,14 @@ struct ProductSum {
   return 2.0 * u * std::sqrt(sum.terms) * partial_sum_size(sum);
 }
 
+/// How far a variance, the mean of n squared deviations, may be off where the mean may be off by `mean_error`: its sum
+/// by 2 u sqrt(n), and by the error of what deviations are taken from. Where that is one mean, squared; where it moves
+/// along, as in Welford's method and in Chan's of merging parts (Chan, Golub, LeVeque 1983), its roundings, u |mean|
+/// each, meet deviations of either sign: 4 u |mean| sqrt(variance) leaves room for them at any n.
+[[nodiscard]] inline double variance_error_bound(double n, double mean, double mean_error, double variance, double u) {
+  return 2.0 * u * std::sqrt(n) * variance + 4.0 * u * std::fabs(mean) * std::sqrt(variance) + mean_error * mean_error;
+}
+
 /// A sum of numbers as stored, which may have been added up before they were rounded to their type. What rounding moved
 /// a number r by is at most e = u |r|, u being its type's unit roundoff, and as good as uniform: its standard deviation
 /// is e / sqrt(3). The sum may have moved by six standard deviations, and never by more than the sum of e.
@@ -165,6 +173,8 @@ inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
 [[nodiscard]] std::string number_text(double value);
 /// "2^-24"; "0" for 0.
 [[nodiscard]] std::string power_text(double power_of_two);
+/// The smallest normal number of the arithmetic, which results below it may lose to a flush: "2^-126".
+[[nodiscard]] std::string flushed_text(const Math& math);
 /// `rule`, and the number that its u stands for: "u |y|, u = 2^-24".
 [[nodiscard]] std::string bound_text(std::string rule, const Math& math);
 /// "2 u sqrt(768) max(|C| + Q, 2 S)" for a sum of 768 terms.

@@ -11,13 +11,12 @@
 #include <thread>
 
 #include "harness/core/error.h"
-#include "harness/parity/end_to_end.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/routing.h"
-#include "tests/harness/parity/judged_program.h"
+#include "tests/harness/parity/faults_of_op.h"
 
 namespace gpubench {
 namespace fault_catalogue_test {
@@ -39,13 +38,7 @@ Program product(DType type, const Math& math = {}) {
 }
 
 std::vector<FaultTrial> faults_in(const Program& program, const std::function<void()>& alive = {}) {
-  TextbookMachine machine(program);
-  machine.fill_sources("test/case", 42, program);
-  std::vector<TensorView> inputs, outputs;
-  for (const ValueId id : program.op(0).inputs) inputs.push_back(machine.view(id));
-  machine.run();
-  for (const ValueId id : program.op(0).outputs) outputs.push_back(machine.view(id));
-  const FaultReport report = inject_faults(program, 0, {inputs, outputs}, {CheckMode::full, 1e6, 7, 2}, alive);
+  const FaultReport report = faults_of_op(program, alive);
   EXPECT_THAT(report.alarms, IsEmpty());
   return report.trials;
 }

@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "harness/parity/end_to_end.h"
-#include "harness/parity/fault_catalogue.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
@@ -24,6 +22,7 @@
 #include "reference/ops/range_data.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/softmax.h"
+#include "tests/harness/parity/faults_of_op.h"
 
 namespace gpubench {
 namespace unstable_forms_test {
@@ -199,13 +198,7 @@ class UnstableForms : public testing::TestWithParam<std::pair<std::size_t, DType
     const DType type = GetParam().second;
     Program program;
     op().append(program, {.accumulate = type == DType::f64 ? DType::f64 : DType::f32}, {program, type});
-    TextbookMachine machine(program);
-    machine.fill_sources("test/case", 42, program);
-    std::vector<TensorView> inputs, outputs;
-    for (const ValueId id : program.op(0).inputs) inputs.push_back(machine.view(id));
-    machine.run();
-    for (const ValueId id : program.op(0).outputs) outputs.push_back(machine.view(id));
-    return inject_faults(program, 0, {inputs, outputs}, {CheckMode::full, 1e6, 7, 2});
+    return faults_of_op(program);
   }
 };
 
