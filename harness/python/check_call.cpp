@@ -11,6 +11,7 @@
 #include "harness/core/call_view.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
+#include "reference/ops/builders.h"
 #include "reference/ops/collective.h"
 
 namespace gpubench {
@@ -64,11 +65,20 @@ TensorSpec spec_of(const gpubench_tensor& given) {
   if (dl.device.device_type != cpu) throw UsageError(fmt::format("{} is on a device; copy it to the host", name));
   Shape shape(std::vector<std::int64_t>(dl.shape, dl.shape + dl.ndim));
   if (shape.elements() == 0) throw UsageError(fmt::format("{} {} has no elements", name, shape.to_string()));
+  if (dl.data == nullptr) throw UsageError(fmt::format("{} {} has no memory", name, shape.to_string()));
   TensorSpec spec = tensor(name, value_named(given.type, DType::f32, "type"), std::move(shape), Role::activation);
   if (dl.strides != nullptr) spec.layout.strides.assign(dl.strides, dl.strides + dl.ndim);
   if (std::ranges::any_of(spec.layout.strides, [](std::int64_t stride) { return stride < 0; }))
     throw UsageError(fmt::format("{} has a negative stride", name));
   return spec;
+}
+
+// Throws ProgramError unless the op's builder makes such a call: textbooks read as many elements as shapes promise.
+void expect_call(const OpCall& call, const Program& program) {
+  Program plain;
+  OpCall made = call;
+  for (ValueId& id : made.inputs) id = plain.add(program.spec(id));
+  append_call(plain, made, specs_of(program, call.outputs));
 }
 
 // The given tensors in the order in which calls of the op have them.
@@ -156,6 +166,7 @@ CheckedCall check_call(const gpubench_call& call, const JudgePolicy& policy) {
   const std::span<const gpubench_tensor> all(call.tensors, call.input_count + call.output_count);
   take(all.first(call.input_count), kind.inputs, "inputs", made.inputs, false);
   take(all.subspan(call.input_count), kind.outputs, "outputs", made.outputs, true);
+  expect_call(made, program);
   program.append(std::move(made));
 
   const OpCall& op = program.op(0);

@@ -22,8 +22,8 @@ struct CheckedCall {
   std::string rule;  ///< the bound of the output with the worst element, with its numbers; empty where there is none
 };
 /// Judges the call's outputs. Switches that ask for an input are on where it is given. Throws UsageError for what
-/// cannot be a call of its op (an unknown name, a missing operand, a type, a tensor without elements or elsewhere than
-/// on the host), ProgramError where the textbook finds that shapes do not fit each other.
+/// cannot be a call of its op (an unknown name, a missing operand, a type, a tensor without elements or memory, or not
+/// on the host), ProgramError for shapes and types that the op's builder refuses.
 [[nodiscard]] CheckedCall check_call(const gpubench_call& call, const JudgePolicy& policy);
 
 }  // namespace gpubench

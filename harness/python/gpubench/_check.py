@@ -107,8 +107,8 @@ def check(
     products: how products read their inputs: "exact", "tf32" (rounded to it) or "emulated".
     sample: judge a sample of the elements (tile edges and others always in it) where judging them all takes long.
 
-    Raises ValueError where the call cannot be judged: no such op or attribute, a missing operand, shapes that do not
-    fit each other.
+    Raises ValueError where the call cannot be judged: no such op or attribute, a missing operand, shapes or types that
+    the op does not have, a tensor without memory.
     """
     ins, outs = _listed(inputs), _listed(outputs)
     if accumulate is None:

@@ -98,6 +98,8 @@ def _of_dlpack(tensor: Any) -> HostTensor:
     if type is None or dl.dtype.lanes != 1:
         raise TypeError(f"DLPack type {dl.dtype.code} of {dl.dtype.bits} bits; expected {', '.join(_BYTES)}")
     shape = tuple(dl.shape[i] for i in range(dl.ndim))
+    if not dl.data and 0 not in shape:
+        raise ValueError("a tensor without memory")
     strides = tuple(dl.strides[i] for i in range(dl.ndim)) if dl.strides else _row_major(shape)
     # A capsule that nobody takes from deletes its tensor with itself.
     return HostTensor((dl.data or 0) + dl.byte_offset, type, shape, strides, (tensor, capsule))
@@ -121,6 +123,27 @@ def _is_torch(tensor: Any) -> bool:
     return torch is not None and isinstance(tensor, torch.Tensor)
 
 
+def _of_torch(tensor: Any) -> HostTensor:
+    torch = sys.modules["torch"]
+    if tensor.layout != torch.strided:
+        raise TypeError(f"a tensor of layout {tensor.layout}; expected a dense one")
+    try:
+        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()  # PyTorch 1
+        has_memory = tensor.device.type != "meta" and (storage.data_ptr() != 0 or tensor.numel() == 0)
+    except (NotImplementedError, RuntimeError):
+        has_memory = False
+    if not has_memory:
+        raise ValueError("a tensor without memory (FakeTensor, meta device, or storage that was freed)")
+    last = tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
+    if tensor.numel() and (last + 1) * tensor.element_size() > storage.nbytes():
+        raise ValueError(f"a tensor that reaches beyond its storage of {storage.nbytes()} bytes")
+    tensor = tensor.detach().cpu()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    # DLPack has no bool in older versions.
+    return _of_dlpack(tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor)
+
+
 def _narrowed(tensor: Any) -> Any:
     """64-bit whole numbers, as frameworks have labels and tokens, in the 32 bits that gpubench's ops have."""
     narrow = tensor.int() if _is_torch(tensor) else tensor.astype("int32")
@@ -132,11 +155,7 @@ def _narrowed(tensor: Any) -> Any:
 def host_tensor(tensor: Any) -> HostTensor:
     """Of PyTorch (copied from a GPU), NumPy, JAX, and whatever else has __array_interface__, __dlpack__ or a buffer."""
     if _is_torch(tensor):
-        tensor = tensor.detach().cpu()
-        if tensor.is_conj() or tensor.is_neg():
-            tensor = tensor.resolve_conj().resolve_neg()
-        # DLPack has no bool in older versions.
-        taken = _of_dlpack(tensor.view(sys.modules["torch"].uint8) if str(tensor.dtype) == "torch.bool" else tensor)
+        taken = _of_torch(tensor)
     elif hasattr(tensor, "__array_interface__"):
         taken = _of_array(tensor)
     elif hasattr(tensor, "__dlpack__"):

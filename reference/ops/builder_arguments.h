@@ -1,0 +1,145 @@
+// How a call that comes as data becomes the parameters of its op's builder.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "harness/core/program.h"
+#include "reference/ops/attention.h"
+#include "reference/ops/batch_norm.h"
+#include "reference/ops/dropout.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/rotary.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+
+/// The arguments of a builder.
+struct BuilderArguments {
+  Program& program;
+  const OpCall& call;
+  std::span<const TensorSpec> outputs;
+
+  template <class T>
+  [[nodiscard]] const T& attributes() const {
+    return call.attributes.as<T>();
+  }
+  [[nodiscard]] ValueId in(std::string_view name, std::size_t i = 0) const { return call.input(name, i); }
+  /// None where the call lacks it.
+  [[nodiscard]] std::optional<ValueId> optional(std::string_view name, std::size_t i = 0) const {
+    const auto at = position_of(call.kind.inputs, call.attributes, name, i);
+    return at && *at < call.inputs.size() ? std::optional(call.inputs[*at]) : std::nullopt;
+  }
+  [[nodiscard]] const TensorSpec& out(std::size_t index) const {
+    if (index < outputs.size()) return outputs[index];
+    throw ProgramError(std::string(call.kind.name) + ": " + std::to_string(outputs.size()) +
+                       " outputs; expected at least " + std::to_string(index + 1));
+  }
+  /// The output to write, as its spec has it.
+  [[nodiscard]] ValueId into(std::size_t index) const {
+    TensorSpec spec = out(index);
+    spec.name = program.unique_name(spec.name);
+    return program.reserve(std::move(spec));
+  }
+  /// The shape of the first output, which must have this many axes.
+  [[nodiscard]] const Shape& shape_of_output(int rank, std::string_view expected) const {
+    expect_axes(call.kind, out(0), rank, expected);
+    return out(0).shape;
+  }
+};
+
+template <class T>
+std::vector<T> parameters_of(const BuilderArguments& a) {
+  std::vector<T> parameters;
+  for (std::size_t i = 0; a.optional("w", i); ++i) {
+    if constexpr (std::is_same_v<T, AdamWTensor>) {
+      parameters.push_back({a.in("w", i), a.in("g", i), a.in("m", i), a.in("v", i), a.optional("copy", i)});
+    } else {
+      parameters.push_back({a.in("w", i), a.in("g", i), a.in("m", i), a.optional("copy", i)});
+    }
+  }
+  return parameters;
+}
+
+/// The parameters of a builder in turn: an operand takes the next input, an optional one only where that input is
+/// optional; a list takes all that are left; a type is the first output's, and extents are the height and width of
+/// that.
+class NextParameter {
+ public:
+  explicit NextParameter(const BuilderArguments& arguments) : arguments_(arguments) {}
+
+  template <class Parameter>
+  [[nodiscard]] auto next() {
+    using Type = std::remove_cvref_t<Parameter>;
+    const std::vector<ValueId>& inputs = arguments_.call.inputs;
+    if constexpr (std::is_same_v<Type, Math>) {
+      return arguments_.call.math;
+    } else if constexpr (std::is_same_v<Type, std::string>) {
+      return arguments_.call.label;
+    } else if constexpr (std::is_same_v<Type, ValueId>) {
+      return take();
+    } else if constexpr (std::is_same_v<Type, AttentionForward> || std::is_same_v<Type, RotaryTables> ||
+                         std::is_same_v<Type, MaskSource>) {
+      return Type{take(), take()};
+    } else if constexpr (std::is_same_v<Type, BatchNormChannels>) {
+      return Type{take(), take(), take(), take()};
+    } else if constexpr (std::is_same_v<Type, AttentionOptions>) {
+      return Type{arguments_.optional("sinks"), arguments_.optional("documents")};
+    } else if constexpr (std::is_same_v<Type, DType>) {
+      return arguments_.out(0).dtype;
+    } else if constexpr (std::is_same_v<Type, Memory>) {
+      return arguments_.out(0).placement.memory;
+    } else if constexpr (std::is_same_v<Type, std::int64_t>) {
+      return arguments_.shape_of_output(4, "[n, h, w, c]")[++extents_];
+    } else if constexpr (std::is_same_v<Type, std::optional<ValueId>>) {
+      return next_ < inputs.size() && is_optional(next_) ? Type(take()) : Type();
+    } else if constexpr (std::is_same_v<Type, std::span<const ValueId>>) {
+      return Type(inputs).subspan(std::exchange(next_, inputs.size()));
+    } else if constexpr (std::is_same_v<Type, std::span<const AdamWTensor>>) {
+      return parameters_of<AdamWTensor>(arguments_);
+    } else if constexpr (std::is_same_v<Type, std::span<const SgdTensor>>) {
+      return parameters_of<SgdTensor>(arguments_);
+    } else if constexpr (AttributeStruct<Type>) {
+      return arguments_.attributes<Type>();
+    } else {
+      return Type();  // not in place, no output to write
+    }
+  }
+
+ private:
+  ValueId take() {
+    const std::vector<ValueId>& inputs = arguments_.call.inputs;
+    if (next_ < inputs.size()) return inputs[next_++];
+    throw ProgramError(std::string(arguments_.call.kind.name) + ": " + std::to_string(inputs.size()) +
+                       " inputs; expected more");
+  }
+
+  [[nodiscard]] bool is_optional(std::size_t input) const {
+    const OpCall& call = arguments_.call;
+    const std::string name = operand_names(call.kind.inputs, call.attributes, call.inputs.size())[input].name;
+    const std::vector<DeclaredOperand> declared = declared_operands(call.kind.inputs);
+    return std::ranges::find(declared, name, &DeclaredOperand::name)->optional;
+  }
+
+  const BuilderArguments& arguments_;
+  std::size_t next_ = 0;
+  int extents_ = 0;
+};
+
+template <class Result, class... Parameters>
+void call_in_turn(Result (*builder)(Program&, Parameters...), const BuilderArguments& arguments) {
+  NextParameter parameter(arguments);
+  std::apply([&](auto&&... given) { builder(arguments.program, std::forward<decltype(given)>(given)...); },
+             std::tuple<decltype(parameter.template next<Parameters>())...>{parameter.template next<Parameters>()...});
+}
+
+}  // namespace gpubench
