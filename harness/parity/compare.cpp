@@ -37,13 +37,13 @@ class Mutants {
  public:
   Mutants(std::span<const CheckedElement> panel, DType type) : panel_(panel), type_(type) {}
 
-  // One element corrupted at a time; every single one must be rejected.
+  // One element corrupted at a time, of those whose reference is NaN, or is not; every single one must be rejected.
   template <class Corrupt>
-  void each(const char* what, Corrupt corrupt) {
+  void each(const char* what, Corrupt corrupt, bool where_nan = false) {
     int possible = 0;
     int rejected = 0;
     for (const CheckedElement& s : panel_) {
-      if (std::isnan(s.judged.value)) continue;
+      if (std::isnan(s.judged.value) != where_nan) continue;
       ++possible;
       rejected += rejects(s, corrupt(s)) ? 1 : 0;
     }
@@ -200,6 +200,8 @@ MutationReport mutate(std::span<const CheckedElement> panel, DType type) {
   if (is_float(type))
     mutants.each("NaN", [](const CheckedElement&) { return std::numeric_limits<double>::quiet_NaN(); });
   mutants.each("a step beyond the bound", [type](const CheckedElement& s) { return beyond(s.judged, type); });
+  mutants.each(
+      "a number for NaN", [](const CheckedElement&) { return 0.0; }, true);
   const bool something = std::any_of(panel.begin(), panel.end(), [type](const CheckedElement& s) {
     return !std::isnan(s.judged.value) && rounded(type, s.judged.value) != 0.0;
   });

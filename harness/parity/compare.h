@@ -52,7 +52,7 @@ struct MutationReport {
 
 /// Corrupts copies of the elements in `panel`, the most sensitive of which is its last, and compares again: NaN, zeros,
 /// flipped signs, a step beyond the bound, three bits of every 32nd element. Each must be rejected. Zeros, signs and
-/// bits are tried where some reference does not itself round to zero.
+/// bits are tried where some reference does not itself round to zero. Where a reference is NaN, a number is tried.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
 /// The elements in which two tensors differ: suspects, where their fingerprints do.

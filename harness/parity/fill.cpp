@@ -171,11 +171,16 @@ class Generator {
     }
   }
 
-  // BERT predicts 15% of its tokens (Devlin et al., arXiv 1810.04805).
+  // BERT predicts 15% of its tokens (Devlin et al., arXiv 1810.04805). The first is never masked: a mean over no labels
+  // is NaN.
   void masked(std::int64_t first, std::int64_t count, double* out) const {
     integers(first, count, out);
     for (std::int64_t i = 0; i < count; ++i) {
-      if (mix(at(first + i)) % 20 >= 3) out[i] = fill_.scale;
+      if (first + i == 0) {
+        if (out[i] == fill_.scale) out[i] += out[i] < static_cast<double>(fill_.high) ? 1.0 : -1.0;
+      } else if (mix(at(first + i)) % 20 >= 3) {
+        out[i] = fill_.scale;
+      }
     }
   }
 

@@ -47,6 +47,12 @@ void add(Digest& digest, const Placement& placement) {
   }
 }
 
+// Of a fill: its place among the kinds, and another where what a kind fills has changed.
+int number_of(Fill::Kind kind) {
+  constexpr int masked = 1009;  // was 9 while all labels of a small batch could be masked
+  return kind == Fill::Kind::masked ? masked : static_cast<int>(kind);
+}
+
 void add(Digest& digest, const Value& value) {
   const TensorSpec& spec = value.spec;
   digest.text(name(spec.dtype));
@@ -58,7 +64,7 @@ void add(Digest& digest, const Value& value) {
   digest.whole(value.offset_bytes);
   if (!value.source) return;
   digest.text(spec.name);  // names of sources are part of what fills them
-  digest.whole(static_cast<int>(spec.fill.kind));
+  digest.whole(number_of(spec.fill.kind));
   digest.count(spec.fill.scale);
   digest.whole(spec.fill.low);
   digest.whole(spec.fill.high);

@@ -1,5 +1,5 @@
 // Bounds: positive terms, so relative errors do not grow; exp within three ulps (OpenCL's table); the exponent x - m is
-// rounded relative to |x - m|. A label outside the classes has no right answer: its loss is NaN, which nothing passes.
+// rounded relative to |x - m|. A label outside the classes has no right answer: its loss is NaN.
 // What smoothing and the z-loss add to a bound counts their operations to first order.
 #include <algorithm>
 #include <bit>
@@ -35,6 +35,11 @@ double counted_rows(const Operands& operands) {
     for (const double label : chunk) count += attributes.counts(static_cast<std::int64_t>(label)) ? 1 : 0;
   });
   return static_cast<double>(count);
+}
+
+// Whether the loss is a mean over no rows, 0 / 0.
+bool is_mean_of_nothing(const Operands& operands) {
+  return !attributes_of(operands.call).given_count && counted_rows(operands) == 0.0;
 }
 
 // Whether the gradient is (p - 1[label]) / n and no more.
@@ -266,6 +271,9 @@ double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smo
 class CrossEntropyForwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return cross_entropy_forward_kind; }
+  bool nan_is_right(const Operands& operands, int output) const override {
+    return output == 0 && is_mean_of_nothing(operands);
+  }
 
   // Per logit: maximum, difference, exp, sum; to smooth labels, a sum of the logits.
   Cost cost(const CallSpecs& op) const override {
@@ -354,6 +362,9 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
 class CrossEntropyForwardBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return cross_entropy_forward_backward_kind; }
+  bool nan_is_right(const Operands& operands, int output) const override {
+    return output == 0 && is_mean_of_nothing(operands);
+  }
 
   // The work of the two ops; the bytes of both, but for one reading of logits, labels and lse.
   Cost cost(const CallSpecs& op) const override {
@@ -467,6 +478,9 @@ class CrossEntropyPartialDefinition : public OpDefinition {
 class CrossEntropyCombineDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return cross_entropy_combine_kind; }
+  bool nan_is_right(const Operands& operands, int output) const override {
+    return output == 0 && is_mean_of_nothing(operands);
+  }
 
   // Per part of a row: maximum, difference, exp, two sums.
   Cost cost(const CallSpecs& op) const override { return {5.0 * elements_of(op.inputs[0]), op.bytes()}; }

@@ -148,6 +148,9 @@ class OpDefinition {
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                         std::span<Expected> judged) const = 0;
+  /// Whether NaN throughout an output is the right answer though no input is NaN: a mean over no labels. Where inputs
+  /// make no sense (a label outside the classes), no answer is right, and the textbook's NaN proves nothing.
+  [[nodiscard]] virtual bool nan_is_right(const Operands& /*operands*/, int /*output*/) const { return false; }
   /// Whether evaluate() uses Operands::written, which must then be the host's.
   [[nodiscard]] virtual bool reads_written(const OpCall& /*call*/) const { return false; }
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.

@@ -1,6 +1,6 @@
 // Looking up rows is exact. Scattering is Rule G with as many terms as the token occurs; rows that do not occur are
 // exactly zero, and so is what a token looks up in a part of a table that lacks its row. A token outside the vocabulary
-// has no right answer: its value is NaN, which nothing passes.
+// has no right answer: its value is NaN.
 #include <algorithm>
 #include <limits>
 #include <utility>

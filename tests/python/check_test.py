@@ -70,6 +70,14 @@ class Buffers(unittest.TestCase):
         self.assertTrue(gpubench.check("gemm", {"a": a, "b": b, "bias": bias}, {"c": c}))
         self.assertFalse(gpubench.check("gemm", {"a": a, "b": b}, {"c": c}))
 
+    def test_a_loss_over_no_labels_must_be_nan(self):
+        labels = memoryview(array.array("i", [-100, -100]))
+        inputs = {"logits": floats([0.0] * 8, 2, 4), "labels": labels}
+        lse = floats([math.log(4)] * 2)
+        for loss, passes in [(math.nan, True), (0.0, False)]:
+            found = gpubench.check("cross_entropy_forward", inputs, {"loss": floats([loss]), "lse": lse}, ignores=True)
+            self.assertEqual(found.passed, passes, str(found))
+
     def test_lists_are_judged_item_by_item(self):
         # gradient_norm of (3), (4): 5.
         grads = [floats([3.0]), floats([4.0])]

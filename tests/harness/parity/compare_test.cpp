@@ -271,8 +271,10 @@ TEST(Mutations, AStepAtTheEndOfTheRangeGoesTheOtherWay) {
   EXPECT_THAT(mutate(panel_of({{448.0, 1.0}}, DType::f8_e4m3), DType::f8_e4m3).accepted, IsEmpty());
 }
 
-TEST(Mutations, ReferencesThatAreAllNaNLetNothingBeTried) {
-  EXPECT_EQ(mutate(panel_of({{not_a_number, 0.0}}, DType::f32), DType::f32).tried, 0);
+TEST(Mutations, WhereTheReferenceIsNaNANumberIsRejected) {
+  const MutationReport report = mutate(panel_of({{not_a_number, 0.0}}, DType::f32), DType::f32);
+  EXPECT_EQ(report.tried, 1);
+  EXPECT_EQ(report.rejected, 1);
 }
 
 }  // namespace compare_test

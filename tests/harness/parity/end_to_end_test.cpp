@@ -11,6 +11,7 @@
 #include "harness/core/program.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/fuse.h"
 #include "tests/reference/cpu/program_run.h"
@@ -149,6 +150,23 @@ TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
     }
     EXPECT_GE(parameters, 16 * ranks);
   }
+}
+
+TEST(EndToEndOfOneOp, ALossOverNoLabelsMustBeNaN) {
+  Program p;
+  const ValueId logits = p.add(tensor("logits", DType::f32, {3, 5}, Role::input, Fill::normal(1.0)));
+  const ValueId labels = p.add(tensor("labels", DType::i32, {3}, Role::input, Fill::constant(-100)));
+  const ValueId loss = cross_entropy_forward(p, {}, "loss", logits, labels, {.ignores = true}).loss;
+  TextbookMachine memory(p);
+  memory.fill_sources("loss", seed, p);
+  run_on(*open_cpu_backend(), p, memory);
+  const auto passed = [&] {
+    const auto results = end_to_end(p, "loss", seed, [&](ValueId id) { return memory.view(id); });
+    return std::ranges::all_of(results, [](const EndToEndResult& result) { return result.passed(); });
+  };
+  EXPECT_TRUE(passed());
+  store(DType::f32, memory.data(p.value(loss).storage), 0.0);
+  EXPECT_FALSE(passed());
 }
 
 // z = x + 0, y = relu(z), and what flows back: dx = dy where y is positive. A backend's z may have another sign than

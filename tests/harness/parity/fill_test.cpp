@@ -246,7 +246,15 @@ TEST(Fill, MaskedHasThreeInTwentyLabelsAndTheMaskElsewhere) {
   EXPECT_NEAR(static_cast<double>(labels) / (1 << 16), 0.15, 0.01);
   EXPECT_EQ(labels + std::count(values.begin(), values.end(), -100.0), 1 << 16);
   EXPECT_EQ(std::vector<double>(values.begin(), values.begin() + 12),
-            (std::vector<double>{-100, -100, 9804, 9500, -100, -100, -100, -100, -100, -100, -100, -100}));
+            (std::vector<double>{18965, -100, 9804, 9500, -100, -100, -100, -100, -100, -100, -100, -100}));
+}
+
+TEST(Fill, TheFirstLabelIsNotMaskedThoughTheMaskIsALabel) {
+  for (const int mask : {0, 1}) {
+    TensorSpec spec = spec_of({1}, Fill::masked(0, 1, mask));
+    spec.dtype = DType::i32;
+    EXPECT_EQ(Filled(spec).values(), std::vector<double>{1.0 - mask});
+  }
 }
 
 TEST(Fill, ScalesThatMakeNoSenseAreRefused) {

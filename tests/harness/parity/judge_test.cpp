@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -463,7 +464,37 @@ TEST(Judge, AnOpThatReadNaNMustSayNaN) {
   EXPECT_EQ(memory.judged().verdict, Verdict::fail);
 }
 
-TEST(Judge, ReferencesThatAreAllNaNProveNothing) {
+// A mean over no labels is 0 / 0.
+TEST(Judge, ALossOverNoLabelsMustBeNaN) {
+  Program p;
+  const ValueId logits = p.add(tensor("logits", DType::f32, {3, 5}, Role::input));
+  const ValueId labels = p.add(tensor("labels", DType::i32, {3}, Role::input, Fill::constant(-100)));
+  const CrossEntropyForward loss = cross_entropy_forward(p, {}, "loss", logits, labels, {.ignores = true});
+  JudgedProgram memory(std::move(p));
+  for (std::int64_t row = 0; row < 3; ++row) {
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < 5; ++i) sum += std::exp(memory.get(logits, 5 * row + i));
+    memory.set(loss.lse, row, std::log(sum));
+  }
+  memory.set(loss.loss, 0, std::nan(""));
+  EXPECT_EQ(memory.judged().verdict, Verdict::pass) << memory.judged().reason;
+  memory.set(loss.loss, 0, 0.0);
+  EXPECT_EQ(memory.judged().verdict, Verdict::fail);
+}
+
+// No answer is right: the label is outside the classes.
+TEST(Judge, ALossOfALabelThatIsNoClassProvesNothing) {
+  Program p;
+  const ValueId logits = p.add(tensor("logits", DType::f32, {1, 2}, Role::input, Fill::constant(0.0)));
+  const ValueId labels = p.add(tensor("labels", DType::i32, {1}, Role::input, Fill::constant(7)));
+  const CrossEntropyForward loss = cross_entropy_forward(p, {}, "loss", logits, labels);
+  JudgedProgram memory(std::move(p));
+  memory.set(loss.lse, 0, std::log(2.0));
+  memory.set(loss.loss, 0, std::nan(""));
+  EXPECT_EQ(memory.judged().verdict, Verdict::not_proven);
+}
+
+TEST(Judge, NaNInputsProveNothing) {
   JudgedProgram memory = copied(DType::f32, {8}, Fill::normal(1.0));
   for (std::int64_t i = 0; i < 8; ++i) memory.set(x_of_copy, i, std::nan(""));
   run_copy(memory);
