@@ -8,10 +8,10 @@ namespace gpubench {
 
 std::span<const Suite> all_suites() {
   static const std::vector<Suite> all{
-      suites::gemm(),        suites::conv(),    suites::attention(), suites::norm(),
-      suites::activation(),  suites::pool(),    suites::loss(),      suites::optimizer(),
-      suites::memory(),      suites::link(),    suites::launch(),    suites::collectives(),
-      suites::transformer(), suites::convnet(), suites::moe(),       suites::scaling(),
+      suites::gemm(),    suites::conv(),        suites::attention(),   suites::norm(),    suites::activation(),
+      suites::pool(),    suites::loss(),        suites::optimizer(),   suites::memory(),  suites::link(),
+      suites::launch(),  suites::collectives(), suites::transformer(), suites::convnet(), suites::moe(),
+      suites::scaling(), suites::variants(),
   };
   return all;
 }

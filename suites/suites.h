@@ -33,6 +33,7 @@ namespace suites {
 [[nodiscard]] Suite transformer();  ///< transformer.cpp
 [[nodiscard]] Suite convnet();      ///< convnet.cpp
 [[nodiscard]] Suite scaling();      ///< scaling.cpp
+[[nodiscard]] Suite variants();     ///< variants/variants.cpp
 
 /// A workload by its four parts, which are Workload's members of the same names.
 struct Declaration {

@@ -1,5 +1,6 @@
 // gpubench impl: a starting point for an implementation, what one takes, and a first check of it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -128,9 +129,22 @@ int list_claims(const Options& options, std::span<const std::string> words, cons
   return exit_codes::ok;
 }
 
+// All, with those that are for the check alone.
+std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
+  std::vector<std::string_view> names{"all"};
+  for (const Suite& suite : suites) {
+    if (suite.only_by_name) names.push_back(suite.name);
+  }
+  return names;
+}
+
 int check_implementation(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const std::vector<std::string> run =
-      words_of_run(options, words, {"run", "--impl", options.compare.words[1], "--tier", "smoke", "--check", "full"});
+  std::vector<std::string> run{"run", "--impl", options.compare.words[1], "--tier", "smoke", "--check", "full"};
+  const Selection& asked = options.selection;
+  const bool is_usual = asked.suites.empty() && asked.filters.empty() && asked.batches.empty() && asked.axes.empty();
+  if (is_usual)
+    run.insert(run.end(), {"--suite", fmt::format("{}", fmt::join(suites_of_check(environment.suites), ","))});
+  run = words_of_run(options, words, std::move(run));
   std::vector<std::string> suites;
   for (const Suite& suite : environment.suites) suites.push_back(suite.name);
   return run_verb(parse_options(run, environment.variable, suites), run, environment);

@@ -56,7 +56,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        "select",
        {
            common("suites to run (default: all)",
-                  row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
+                  row("--suite", "NAME,...", "suites to take; all: every suite but variants (default: all)",
                       all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites)))),
            common("smoke (seconds), quick (minutes), standard or large",
                   row("--tier", "TIER",

@@ -74,6 +74,7 @@ struct Suite {
   std::string name;
   std::string description;
   std::vector<std::shared_ptr<const Workload>> workloads;
+  bool only_by_name = false;  ///< not part of "all", nor of the default
 };
 
 }  // namespace gpubench

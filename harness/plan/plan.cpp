@@ -45,7 +45,7 @@ std::vector<const Suite*> wanted_suites(std::span<const Suite> suites, const Sel
   const bool all = selection.suites.empty() || contains(selection.suites, "all");
   std::vector<const Suite*> wanted;
   for (const Suite& suite : suites) {
-    if (all || contains(selection.suites, suite.name)) wanted.push_back(&suite);
+    if ((all && !suite.only_by_name) || contains(selection.suites, suite.name)) wanted.push_back(&suite);
   }
   return wanted;
 }

@@ -15,7 +15,7 @@ namespace gpubench {
 
 /// What the user asked for; empty lists mean "all".
 struct Selection {
-  std::vector<std::string> suites;  ///< names; "all" or empty: every suite
+  std::vector<std::string> suites;  ///< names; "all" or empty: every suite but those only_by_name
   Tier tier = Tier::quick;
   std::vector<std::string> filters;                ///< regular expressions searched in the id; any may match
   std::vector<std::string> excludes;               ///< and none of these

@@ -73,7 +73,7 @@ TensorSpec spec_of(const gpubench_tensor& given) {
   return spec;
 }
 
-// Throws ProgramError unless the op's builder makes such a call: textbooks read as many elements as shapes promise.
+// Throws ProgramError if the op's builder refuses the call: textbooks read as many elements as shapes promise.
 void expect_call(const OpCall& call, const Program& program) {
   Program plain;
   OpCall made = call;

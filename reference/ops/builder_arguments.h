@@ -1,4 +1,4 @@
-// How a call that comes as data becomes the parameters of its op's builder.
+// Maps a call that comes as data to the parameters of its op's builder.
 #pragma once
 
 #include <algorithm>
@@ -70,6 +70,12 @@ std::vector<T> parameters_of(const BuilderArguments& a) {
   return parameters;
 }
 
+/// Where a builder is to write its outputs: optional, or a struct of such.
+template <class T>
+inline constexpr bool is_place_of_outputs = std::is_same_v<T, AttentionGradients>;
+template <class T>
+inline constexpr bool is_place_of_outputs<std::optional<T>> = true;
+
 /// The parameters of a builder in turn: an operand takes the next input, an optional one only where that input is
 /// optional; a list takes all that are left; a type is the first output's, and extents are the height and width of
 /// that.
@@ -111,7 +117,8 @@ class NextParameter {
     } else if constexpr (AttributeStruct<Type>) {
       return arguments_.attributes<Type>();
     } else {
-      return Type();  // not in place, no output to write
+      static_assert(is_place_of_outputs<Type>, "a parameter that no part of a call stands for");
+      return Type();  // the builder reserves them
     }
   }
 

@@ -48,7 +48,7 @@ TEST(Suites, EveryCaseOfEveryTierBuildsAndHasAUniqueId) {
 // The table of suites/README.md and readers of `list` find a model by its name: a word with a digit or a dash.
 TEST(Suites, EveryShapeOfATrainingOpSaysWhoseItIs) {
   const std::regex known(R"((.*[ ,])?([a-z][a-z0-9.]*[0-9-][a-z0-9.-]*|deepbench|edge|square)([ ,:].*)?)");
-  const std::set<std::string> of_sizes{"optimizer", "memory", "link", "launch", "collectives"};
+  const std::set<std::string> of_sizes{"optimizer", "memory", "link", "launch", "collectives", "variants"};
   for (const Suite& suite : all_suites()) {
     if (of_sizes.contains(suite.name)) continue;
     for (const auto& workload : suite.workloads) {

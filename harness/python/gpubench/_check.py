@@ -108,7 +108,7 @@ def check(
     sample: judge a sample of the elements (tile edges and others always in it) where judging them all takes long.
 
     Raises ValueError where the call cannot be judged: no such op or attribute, a missing operand, shapes or types that
-    the op does not have, a tensor without memory.
+    the op does not accept, a tensor without memory.
     """
     ins, outs = _listed(inputs), _listed(outputs)
     if accumulate is None:

@@ -39,15 +39,13 @@ void add_differentiated(OraclePrograms& all, std::string name, const std::functi
 
 // By subject, one function each.
 void add_matrix_programs(OraclePrograms& all);
-void add_attention_programs(OraclePrograms& all);
 void add_image_programs(OraclePrograms& all);
 void add_row_programs(OraclePrograms& all);
 void add_element_programs(OraclePrograms& all);
-void add_optimizer_programs(OraclePrograms& all);
-void add_sgd_programs(OraclePrograms& all);
 void add_collective_programs(OraclePrograms& all);
-void add_expert_programs(OraclePrograms& all);
 void add_random_programs(OraclePrograms& all);
+/// Suite variants: every op with its attributes combined pairwise.
+void add_variants(OraclePrograms& all);
 void add_models(OraclePrograms& all);
 /// Names of the workloads that are training steps.
 [[nodiscard]] std::vector<std::string> training_steps();

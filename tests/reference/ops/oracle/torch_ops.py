@@ -430,7 +430,9 @@ def attention_merge(op, o1, lse1, o2, lse2):
 def loss_of(op, logits, labels):
     """PyTorch has no z-loss: the mean over the rows that count of what PaLM adds."""
     counted = labels != op.ignore_index if op.ignores else torch.ones_like(labels, dtype=torch.bool)
-    loss = F.cross_entropy(logits, labels, ignore_index=op.ignore_index, label_smoothing=op.label_smoothing)
+    if op.given_count and not counted.any():
+        return 0.0 * logits.sum()
+    loss = F.cross_entropy(logits, labels, ignore_index=op.ignore_index if op.ignores else -100, label_smoothing=op.label_smoothing)
     return loss + op.z_loss * torch.logsumexp(logits[counted], -1).square().mean()
 
 
@@ -484,7 +486,8 @@ def cross_entropy_partial(op, logits, labels):
 def cross_entropy_combine(op, lses, scores, labels, count=None):
     lse = torch.logsumexp(lses, 0)
     losses = lse - scores.sum(0) + op.z_loss * lse.square()
-    mean = losses[labels != op.ignore_index if op.ignores else slice(None)].mean()
+    losses = losses[labels != op.ignore_index if op.ignores else slice(None)]
+    mean = torch.zeros(()).double() if op.given_count and not losses.numel() else losses.mean()
     return (mean * of_given(op, labels, count)).reshape(1), lse
 
 
@@ -535,9 +538,14 @@ def routing_forward(op, logits, bias=None):
     return indices, routing_weights(op, logits, indices)
 
 
+def without_noise(gradient):
+    """Zeroes what is below 1e-15: autograd's rounding where the gradient is 0, as of a weight that is always 1."""
+    return gradient.where(gradient.abs() > 1e-15, torch.zeros_like(gradient))
+
+
 @computes("routing_backward")
 def routing_backward(op, logits, indices, dweights):
-    return gradients(lambda logits: routing_weights(op, logits, indices), [logits], dweights)
+    return [without_noise(one) for one in gradients(lambda logits: routing_weights(op, logits, indices), [logits], dweights)]
 
 
 @computes("group_tokens")
@@ -711,7 +719,8 @@ def sgd_step(op, lr, w, g, m):
     """torch.optim.SGD, which keeps no moment where momentum is zero: it would be the gradient with its decay."""
     parameter = torch.nn.Parameter(w.clone())
     parameter.grad = g.clone()
-    optimizer = torch.optim.SGD([parameter], lr=lr, momentum=op.momentum, weight_decay=op.weight_decay, nesterov=op.nesterov)
+    optimizer = torch.optim.SGD([parameter], lr=lr, momentum=op.momentum, weight_decay=op.weight_decay,
+                                nesterov=op.nesterov and op.momentum > 0)  # without momentum it changes nothing, and PyTorch refuses it
     optimizer.state[parameter] = {"momentum_buffer": m.clone()}
     optimizer.step()
     buffer = optimizer.state[parameter]["momentum_buffer"] if op.momentum else g + op.weight_decay * w

@@ -13,6 +13,7 @@
 
 #include "harness/parity/end_to_end.h"
 #include "reference/ops/definition.h"
+#include "suites/variants/variants.h"
 #include "tests/reference/ops/oracle/programs.h"
 
 namespace gpubench::testing {
@@ -41,6 +42,20 @@ void add_differentiated(OraclePrograms& all, std::string name, const std::functi
   }
   one.gradients = differentiate(one.program, one.seeds, forward.wanted);
   all.push_back(std::move(one));
+}
+
+void add_variants(OraclePrograms& all) {
+  constexpr std::int64_t extent = 7;
+  for (const variants::Variants& one : variants::all_variants()) {
+    variants::VariantProgram made = variants::program_of(one, extent, recipe("f32"));
+    OracleProgram& added = all.emplace_back();
+    added.name = one.name;
+    added.program = std::move(made.program);
+    added.seeds = std::move(made.seeds);
+    added.gradients = std::move(made.gradients);
+    added.forward_ops = made.forward_ops;
+    added.as_stored = one.name.starts_with("quantize") || one.name == "scale_from_amax";
+  }
 }
 
 namespace {
@@ -162,15 +177,12 @@ json recorded(const OracleProgram& oracle, Elements& elements) {
 OraclePrograms our_programs() {
   OraclePrograms programs;
   add_matrix_programs(programs);
-  add_attention_programs(programs);
   add_image_programs(programs);
   add_row_programs(programs);
   add_element_programs(programs);
-  add_optimizer_programs(programs);
-  add_sgd_programs(programs);
   add_collective_programs(programs);
-  add_expert_programs(programs);
   add_random_programs(programs);
+  add_variants(programs);
   add_models(programs);
   return programs;
 }
