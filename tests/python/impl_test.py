@@ -61,6 +61,20 @@ class NumPyFunctions(unittest.TestCase):
         (result,) = run(NUMPY_NORM.format(parameters="", result="return y, rstd"))
         self.assertEqual((result.status, result.implementation), ("pass", "impl:mine/own_norm+copy"))
 
+    def test_an_operand_that_a_call_lacks_is_none_though_a_switch_has_its_name(self):
+        source = """
+            import gpubench
+            import numpy as np
+
+            @gpubench.implements("gemm", tensors="numpy", types=("f32",), when=lambda call: not call.attributes["bias"])
+            def own_gemm(a, b, bias, *, transpose_a, transpose_b, out, pre=None, **rest):
+                if bias is not None or pre is not None:
+                    raise ValueError(f"bias is {bias}, pre is {pre}")
+                np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out.c)
+        """
+        (result,) = run(source, filter="gemm/linear_forward/m=256,n=2304,k=768/f32")
+        self.assertEqual(result.status, "pass", result.reason)
+
     def test_a_wrong_one_fails(self):
         report = run(NUMPY_NORM.format(parameters="", result="y[5, 7] *= 1.01; return y, rstd"))
         (result,) = report

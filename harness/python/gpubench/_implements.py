@@ -201,12 +201,13 @@ def _copy(offer: Offer, results: Any, outputs: list[tuple[str, Any]]) -> None:
 def _bound(offer: Offer, call: c.Call, stream: int | None) -> Callable[[], None]:
     """The function on the tensors of a call: all that need not be done again each time that it runs."""
     own = [OwnTensor(call.tensors[i]) for i in range(call.input_count + call.output_count)]
-    arguments = {**_attributes_of(call), **_by_operand(offer, own[: call.input_count])}
+    attributes = {name: value for name, value in _attributes_of(call).items() if name not in offer.optional}  # "bias"
+    arguments = {**attributes, **_by_operand(offer, own[: call.input_count])}
     made = own[call.input_count :]
+    for name, parameter in offer.parameters.items():
+        if name not in arguments and name in offer.optional and parameter.default is parameter.empty:
+            arguments[name] = None
     if not offer.takes_all:
-        for name, parameter in offer.parameters.items():
-            if name not in arguments and name in offer.optional and parameter.default is parameter.empty:
-                arguments[name] = None
         arguments = {name: value for name, value in arguments.items() if name in offer.parameters}
     if "stream" in offer.parameters:
         arguments["stream"] = stream
