@@ -150,8 +150,8 @@ struct Error {
   double elements = 1.0;
 };
 
-/// 0 where both are NaN, or the same infinity. An op with NaN among its inputs is not proven by its own check, so that
-/// a step of NaN never comes here; the loss of a batch without labels does.
+/// 0 where both are NaN, as the loss of a batch without labels, or the same infinity. A step that is NaN throughout
+/// never comes here: where NaN is not the op's own answer, its check proves nothing.
 double error_between(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)) ? 0.0 : a - b; }
 
 Error error_of(const TensorView& got, const TensorView& want) {

@@ -36,8 +36,8 @@ struct BuilderArguments {
   [[nodiscard]] ValueId in(std::string_view name, std::size_t i = 0) const { return call.input(name, i); }
   /// None where the call lacks it.
   [[nodiscard]] std::optional<ValueId> optional(std::string_view name, std::size_t i = 0) const {
-    const auto at = position_of(call.kind.inputs, call.attributes, name, i);
-    return at && *at < call.inputs.size() ? std::optional(call.inputs[*at]) : std::nullopt;
+    const ValueId* const found = Named<ValueId>(call, call.inputs).find(name, i);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
   }
   [[nodiscard]] const TensorSpec& out(std::size_t index) const {
     if (index < outputs.size()) return outputs[index];

@@ -1,4 +1,9 @@
 // Ops that treat every element alike, and moves.
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "reference/ops/dropout.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"

@@ -1,4 +1,6 @@
 // Products of matrices and what is fused into them.
+#include <utility>
+
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
 #include "suites/variants/variants.h"

@@ -11,7 +11,7 @@ namespace {
 class Factors {
  public:
   explicit Factors(const Variants& variants) : name_(variants.name), kind_(variants.kind), factors_(variants.factors) {
-    const std::vector<Attribute> known = known_attributes();
+    const std::vector<Attribute> known = make_attributes(kind_).list();
     for (Factor& factor : factors_) {
       const auto found = std::ranges::find(known, factor.name, &Attribute::name);
       is_attribute_.push_back(found != known.end());
@@ -42,7 +42,7 @@ class Factors {
       if (row[i] > 0) text += (text.empty() ? "" : ", ") + text_of(i, row[i]);
     }
     const std::string label = name_ + (text.empty() ? "" : "[" + text + "]");
-    return {program, recipe, n, program.unique_name(label), attributes_of(attributes), std::move(others)};
+    return {program, recipe, n, program.unique_name(label), make_attributes(kind_, attributes), std::move(others)};
   }
 
   /// "beta=-1.5"
@@ -55,13 +55,6 @@ class Factors {
   }
 
  private:
-  [[nodiscard]] std::vector<Attribute> known_attributes() const {
-    return kind_.attributes == nullptr ? std::vector<Attribute>() : make_attributes(kind_).list();
-  }
-  [[nodiscard]] Attributes attributes_of(std::span<const NamedValue> values) const {
-    return kind_.attributes == nullptr ? Attributes() : make_attributes(kind_, values);
-  }
-
   std::string name_;
   OpKind kind_;
   std::vector<Factor> factors_;
