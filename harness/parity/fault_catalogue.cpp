@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -16,10 +17,13 @@
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
 #include "harness/parity/exact_data.h"
+#include "harness/parity/other_formulas.h"
+#include "harness/parity/rounding.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/special_data.h"
 #include "harness/parity/textbook_outputs.h"
 #include "harness/parity/unstable_forms.h"
+#include "harness/parity/wrong_calls.h"
 
 namespace gpubench {
 namespace {
@@ -42,25 +46,19 @@ enum Family : std::size_t {
   cut_store,
   narrow_store,
   split_sum,
-  operand_left_out,
-  end_left_out,
-  end_doubled,
-  ends_swapped,
-  operand_shifted,
-  operand_narrower,
-  one_sign,
-  wrong_index,
-  wrong_constant,
-  wrong_epsilon,
-  wrong_switch,
-  wrong_geometry,
-  unstable_form,
+  call_fault,  ///< the first of CallFault, in its order
+  unstable_form = call_fault + enum_names<CallFault>.size(),
+  another_formula,
   nan_lost,  ///< from here on in the order of SpecialKind
   infinity_lost,
   zeros_ignored,
   denormals_flushed,
   constants_ignored
 };
+
+constexpr FaultFamily of(CallFault fault) {
+  return {name(fault), fault < CallFault::wrong_constant ? "operand" : "constant"};
+}
 
 constexpr std::array families{
     FaultFamily{"a run of 32 elements unwritten", "memory", true, CheckRule::poison},
@@ -80,19 +78,22 @@ constexpr std::array families{
     FaultFamily{"stored toward zero", "store"},
     FaultFamily{"rounded to a narrower type first", "store"},
     FaultFamily{"sum kept in 16 bits", "store"},
-    FaultFamily{"operand left out", "operand"},
-    FaultFamily{"end of an axis left out", "operand"},
-    FaultFamily{"end of an axis counted twice", "operand"},
-    FaultFamily{"end of an axis swapped with its neighbour", "operand"},
-    FaultFamily{"operand shifted by one along an axis", "operand"},
-    FaultFamily{"operand cut to fewer bits", "operand"},
-    FaultFamily{"one sign of an operand flipped", "operand"},
-    FaultFamily{"wrong index", "operand"},
-    FaultFamily{"constant off by 2^-6", "constant"},
-    FaultFamily{"epsilon tenfold", "constant"},
-    FaultFamily{"switch the other way", "constant"},
-    FaultFamily{"padding, stride or window off by one", "constant"},
+    of(CallFault::operand_left_out),
+    of(CallFault::end_left_out),
+    of(CallFault::end_doubled),
+    of(CallFault::ends_swapped),
+    of(CallFault::operand_shifted),
+    of(CallFault::axes_swapped),
+    of(CallFault::axis_reversed),
+    of(CallFault::operand_narrower),
+    of(CallFault::one_sign),
+    of(CallFault::wrong_index),
+    of(CallFault::wrong_constant),
+    of(CallFault::wrong_epsilon),
+    of(CallFault::wrong_switch),
+    of(CallFault::wrong_geometry),
     FaultFamily{"formula that cancels, overflows or saturates", "formula", true},
+    FaultFamily{"another formula", "formula"},
     FaultFamily{"NaN of an operand lost", "special data", true},
     FaultFamily{"infinity of an operand lost", "special data", true},
     FaultFamily{"zeros, and the result of other data", "special data"},
@@ -103,10 +104,7 @@ static_assert(families.size() == constants_ignored + 1);
 
 constexpr std::int64_t marked_elements = 32;
 constexpr std::int64_t lane_stride = 32;
-constexpr double constant_off_by = 1.0 + 0x1p-6;  ///< as 0.8 is from 0.7979 (GELU), or 0.045 from 0.044715
 constexpr int chunks_of_a_sum = 8;
-/// Beginnings of the names of whole numbers that the textbook takes whatever the shapes are.
-constexpr std::array<std::string_view, 4> geometry{"pad_", "stride_", "dilation_", "window"};
 
 /// Faulty outputs; nothing where the fault does not apply.
 using Outputs = std::optional<std::vector<HostTensor>>;
@@ -120,21 +118,6 @@ struct Fault {
 
 int explicit_fraction_bits(DType type) { return static_cast<int>(-std::log2(unit_roundoff(type))) - 1; }
 
-double cut_toward_zero(DType type, double value) {
-  std::array<std::byte, sizeof(double)> stored{};
-  store(type, stored.data(), value);
-  if (std::fabs(load(type, stored.data())) > std::fabs(value))
-    store_bits(type, stored.data(), 0, load_bits(type, stored.data()) - 1);
-  return load(type, stored.data());
-}
-
-/// To `bits` significant ones, to nearest, whatever the exponent.
-double with_bits(int bits, double value) {
-  int exponent = 0;
-  const double fraction = std::frexp(value, &exponent);
-  return std::isfinite(value) ? std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits) : value;
-}
-
 class Injector {
  public:
   Injector(const Program& program, int op, const OpView& clean, const JudgePolicy& policy,
@@ -145,18 +128,18 @@ class Injector {
       outputs_.emplace_back(output);
       output_specs_.push_back(outputs_.back().spec);
     }
-    const std::vector<TensorView> inputs = views_of(inputs_);
-    const std::vector<TensorView> written = views_of(outputs_);
+    input_views_ = views_of(inputs_);
+    output_views_ = views_of(outputs_);
     for (int i = 0; i < static_cast<int>(outputs_.size()); ++i)
-      truth_.push_back(expected_output({call_, inputs, output_specs_, written, policy_.sums.exact}, i));
+      truth_.push_back(expected_output({call_, input_views_, output_specs_, output_views_, policy_.sums.exact}, i));
   }
 
   std::vector<FaultTrial> run() {
     for (std::size_t i = 0; i < outputs_.size(); ++i) corrupt(i);
     different_ranks();
-    for (const std::size_t i : some_operands(inputs_.size())) tamper(i);
     split_sums();
-    change_attributes();
+    call_wrongly();
+    for (std::size_t i = 0; i < outputs_.size(); ++i) compute_otherwise(i);
     for (UnstableForm& form : unstable_forms(call_, inputs_, outputs_))
       add(unstable_form, std::string(form.name), [left = std::move(form.left)] { return left; });
     return try_all();
@@ -257,7 +240,7 @@ class Injector {
   }
 
   void store_wrongly(std::size_t i, DType type) {
-    from_truth(cut_store, i, "", [type](double v) { return cut_toward_zero(type, v); });
+    from_truth(cut_store, i, "", [type](double v) { return toward_zero(type, v); });
     if (type == DType::f32 || type == DType::f64) {
       for (const DType narrow : {DType::bf16, DType::f16})
         from_truth(narrow_store, i, std::string(name(narrow)), [narrow](double v) { return round_to(narrow, v); });
@@ -275,68 +258,43 @@ class Injector {
     }
   }
 
-  /// What the textbook makes of another call, or of other operands.
+  void call_wrongly() {
+    std::vector<TensorSpec> input_specs;
+    for (const HostTensor& input : inputs_) input_specs.push_back(input.spec);
+    for (WrongCall& wrong : wrong_calls(call_, input_specs)) {
+      add(static_cast<Family>(call_fault + static_cast<std::size_t>(wrong.fault)), std::move(wrong.detail),
+          [this, call = std::move(wrong.call), i = wrong.input, change = std::move(wrong.change)]() -> Outputs {
+            std::vector<HostTensor> inputs = inputs_;
+            if (change) {
+              change(inputs[i]);
+              if (inputs[i].bytes == inputs_[i].bytes) return {};
+            }
+            return computed(call, inputs);
+          });
+    }
+  }
+
+  void compute_otherwise(std::size_t i) {
+    std::vector<std::int64_t> places(truth_[i].size());
+    std::iota(places.begin(), places.end(), 0);
+    for (OtherFormula& other :
+         other_formulas({call_, input_views_, output_specs_, output_views_, policy_.sums.exact}, static_cast<int>(i))) {
+      on_output(another_formula, i, other.name, [places, values = std::move(other.values)](HostTensor& t) {
+        const std::vector<Expected> expected = values(places);
+        for (const std::int64_t e : places) t.set(e, expected[static_cast<std::size_t>(e)].value);
+      });
+    }
+  }
+
+  /// What the textbook makes of another call, or of other operands; nothing where the op does not take these.
   Outputs computed(const OpCall& call, const std::vector<HostTensor>& inputs) const {
     try {
       expect_operands(call.kind, call.kind.inputs, call.attributes, inputs.size(), "inputs", call.label);
       expect_operands(call.kind, call.kind.outputs, call.attributes, outputs_.size(), "outputs", call.label);
       return textbook_outputs({call, views_of(inputs), output_specs_});
     } catch (const ProgramError&) {
-      return {};  // the op does not take these
+      return {};
     }
-  }
-
-  void on_input(Family family, std::size_t i, const std::string& detail, std::function<void(HostTensor&)> change) {
-    add(family, name_of(detail, inputs_[i]), [this, i, change = std::move(change)]() -> Outputs {
-      std::vector<HostTensor> inputs = inputs_;
-      change(inputs[i]);
-      if (inputs[i].bytes == inputs_[i].bytes) return {};
-      return computed(call_, inputs);
-    });
-  }
-
-  void tamper(std::size_t i) {
-    const HostTensor& input = inputs_[i];
-    const std::int64_t count = input.elements();
-    if (count == 0) return;
-    const std::int64_t last = count - 1;
-    if (!is_float(input.spec.dtype)) {
-      if (count > 1) on_input(wrong_index, i, "", [=](HostTensor& t) { t.set(last, t.get(0)); });
-      return;
-    }
-    on_input(operand_left_out, i, "", [](HostTensor& t) {
-      for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, 0.0);
-    });
-    if (count == 1) return on_input(wrong_constant, i, "", [](HostTensor& t) { t.set(0, t.get(0) * constant_off_by); });
-    on_input(one_sign, i, "", [=](HostTensor& t) { t.set(count / 2, -t.get(count / 2)); });
-    for (int axis = 0; axis < input.spec.shape.rank(); ++axis) {
-      const AxisView along(input.spec.shape, axis);
-      if (along.extent < 2) continue;
-      const std::string name = fmt::format("axis {}", axis);
-      on_input(end_left_out, i, name,
-               [=](HostTensor& t) { along.each(along.extent - 1, [&](std::int64_t e) { t.set(e, 0.0); }); });
-      on_input(end_doubled, i, name,
-               [=](HostTensor& t) { along.each(along.extent - 1, [&](std::int64_t e) { t.set(e, 2.0 * t.get(e)); }); });
-      on_input(ends_swapped, i, name, [=](HostTensor& t) {
-        along.each(along.extent - 1, [&](std::int64_t e) {
-          const double held = t.get(e);
-          t.set(e, t.get(e - along.inner));
-          t.set(e - along.inner, held);
-        });
-      });
-      on_input(operand_shifted, i, name, [=](HostTensor& t) {
-        const HostTensor right = t;
-        for (std::int64_t at = 0; at < along.extent; ++at) {
-          const std::int64_t step = at + 1 < along.extent ? along.inner : -(along.extent - 1) * along.inner;
-          along.each(at, [&](std::int64_t e) { t.set(e, right.get(e + step)); });
-        }
-      });
-    }
-    if (input.spec.dtype != DType::f32 || call_.math.inputs != Math::Inputs::exact) return;
-    for (const auto& [name, bits] : {std::pair("tf32", 11), std::pair("two bf16", 16), std::pair("bf16", 8)})
-      on_input(operand_narrower, i, name, [bits = bits](HostTensor& t) {
-        for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, with_bits(bits, t.get(e)));
-      });
   }
 
   /// Where an op is linear in its first operand, that operand in parts: each one's sum is rounded, and so is what they
@@ -387,37 +345,6 @@ class Injector {
       left[0].set(at, sums[e] + rest[0].get(at));
     }
     return left;
-  }
-
-  void with_attribute(Family family, const Attribute& attribute, const AttributeValue& value) {
-    OpCall other = call_;
-    other.attributes.set(attribute.name, value);
-    const bool* on = std::get_if<bool>(&value);
-    add(family,
-        on != nullptr ? fmt::format("{} {}", attribute.name, *on ? "on" : "off")
-                      : fmt::format("{} {} for {}", attribute.name, value_text(value), value_text(attribute.value)),
-        [this, other = std::move(other)] { return computed(other, inputs_); });
-  }
-
-  void change_attributes() {
-    for (const Attribute& attribute : call_.attributes.list()) {
-      if (const bool* on = std::get_if<bool>(&attribute.value)) {
-        with_attribute(wrong_switch, attribute, !*on);
-      } else if (const double* number = std::get_if<double>(&attribute.value); number != nullptr && *number != 0.0) {
-        const bool regularizes = attribute.name == "epsilon";
-        with_attribute(regularizes ? wrong_epsilon : wrong_constant, attribute,
-                       *number * (regularizes ? 10.0 : constant_off_by));
-      } else if (const auto* word = std::get_if<std::string_view>(&attribute.value)) {
-        for (const std::string_view other : attribute.words) {
-          if (other != *word) with_attribute(wrong_switch, attribute, other);
-        }
-      } else if (const auto* whole = std::get_if<std::int64_t>(&attribute.value);
-                 whole != nullptr && std::ranges::any_of(geometry, [&](std::string_view start) {
-                   return attribute.name.starts_with(start);
-                 })) {
-        with_attribute(wrong_geometry, attribute, *whole + 1);
-      }
-    }
   }
 
   std::vector<FaultTrial> try_all() const {
@@ -506,6 +433,7 @@ class Injector {
   const JudgePolicy& policy_;
   const std::function<void()>& alive_;
   std::vector<HostTensor> inputs_, outputs_;
+  std::vector<TensorView> input_views_, output_views_;
   std::vector<TensorSpec> output_specs_;
   std::vector<std::vector<Expected>> truth_;
   std::vector<Fault> faults_;

@@ -15,10 +15,12 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
+#include "harness/parity/likely_cause.h"
 #include "harness/parity/lower_precision.h"
 #include "harness/parity/on_threads.h"
 #include "harness/parity/projection.h"
 #include "harness/parity/sample.h"
+#include "harness/parity/textbook_outputs.h"
 #include "harness/parity/wrong_places.h"
 
 namespace gpubench {
@@ -169,6 +171,24 @@ class Judge {
       found = lower;
     }
     return found;
+  }
+
+  // Of the output with the most wrong elements.
+  [[nodiscard]] std::string cause() const {
+    if (policy_.cause_flop <= 0.0) return {};
+    const Output& output = *std::ranges::max_element(outputs_, {}, [](const Output& o) { return o.tally.bad; });
+    const bool all = output.everything;
+    const std::vector<std::int64_t> places = cause_sample(
+        output.units, all ? output.units.count : std::ssize(output.sampled),
+        [&](std::int64_t i) { return all ? i : output.sampled[static_cast<std::size_t>(i)]; }, output.tally.wrong,
+        policy_.cause_flop);
+    const std::vector<Expected> right = expected_elements(operands(), output.index, places);
+    std::vector<double> got(places.size());
+    output.view->gather(places, 1, got);
+    std::vector<CheckedElement> elements;
+    for (std::size_t i = 0; i < places.size(); ++i) elements.push_back({places[i], right[i], got[i]});
+    const std::string found = likely_cause(operands(), output.index, elements, policy_.cause_flop);
+    return found.empty() ? found : "; looks like: " + found;
   }
 
   [[nodiscard]] Operands operands() const {
@@ -354,6 +374,7 @@ class Judge {
       std::string why = explanation();
       const std::string lower = why.empty() ? downgrade() : "";
       if (!lower.empty()) why = fmt::format("; all are right within the bound of {}", lower);
+      if (why.empty()) why = cause();
       return decide(
           lower.empty() ? Verdict::fail : Verdict::downgraded,
           fmt::format("{} of {} judged elements outside their bound, worst at {}[{}]: got {}, want {} +- {}{}",

@@ -30,6 +30,9 @@ struct SumsOfData {
 };
 [[nodiscard]] inline SumsOfData sums_of(const RevealingData& data) { return {data.exact_sums, 0.0, data.sparse}; }
 
+/// Some 10 ms for each fault that is tried; a hundred are, most of them on few elements.
+inline constexpr double usual_cause_flop = 1e7;
+
 struct JudgePolicy {
   CheckMode mode = CheckMode::sample;
   /// fp64 work of the textbook for this op. Everything is judged where that fits, else landmarks and a seeded sample
@@ -38,6 +41,9 @@ struct JudgePolicy {
   std::uint64_t seed = 0;
   int threads = 1;
   SumsOfData sums{};
+  /// fp64 work of the textbook for one fault that may be the cause of wrong results (likely_cause.h); 0: none is
+  /// sought.
+  double cause_flop = 0.0;
   bool affordable_only = false;  ///< outputs of which even the smallest sample exceeds the budget are left out
 };
 
@@ -60,6 +66,7 @@ struct OpView {
 ///    A zero reference with a tight bound is proven by the other mutations;
 ///  - where a quarter of what was judged is wrong, or more, and all of that is right within the bound of a lower
 ///    precision (lower_precision.h), the verdict is `downgraded` and names it.
+///  - what is wrong otherwise is compared with what known faults leave, and the reason names the likely cause.
 /// On exact data the elements are few, and sums tell whether any other is wrong (projection.h).
 /// `phase` is "check", "timed", "recheck", "exact" or "special". Never throws for wrong data; throws ProgramError for
 /// an unknown op.

@@ -41,22 +41,9 @@ std::vector<std::pair<std::string, Math>> arithmetic_below(const Math& declared,
 
 /// What each of these elements should be.
 std::vector<Expected> expected_of(const Operands& operands, int output, std::span<const Mismatch> wrong) {
-  const OpDefinition& meaning = definition(operands.call.kind);
-  std::vector<TensorSpec> inputs;
-  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
-  const CheckUnits units = meaning.units({operands.call, inputs, operands.outputs}, output);
-  std::vector<std::int64_t> wanted;
-  for (const Mismatch& one : wrong) wanted.push_back(one.linear / units.elements);
-  std::ranges::sort(wanted);
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  std::vector<Expected> of_units(wanted.size() * static_cast<std::size_t>(units.elements));
-  meaning.evaluate(operands, output, wanted, of_units);
-  std::vector<Expected> expected;
-  for (const Mismatch& one : wrong) {
-    const auto unit = std::ranges::lower_bound(wanted, one.linear / units.elements) - wanted.begin();
-    expected.push_back(of_units[static_cast<std::size_t>(unit * units.elements + one.linear % units.elements)]);
-  }
-  return expected;
+  std::vector<std::int64_t> elements;
+  for (const Mismatch& one : wrong) elements.push_back(one.linear);
+  return expected_elements(operands, output, elements);
 }
 
 bool looks_like(const Operands& operands, int output, std::span<const Mismatch> wrong, double least) {
@@ -107,7 +94,7 @@ bool looks_like_bf16_inputs(const Operands& operands, int output, std::span<cons
   for (const TensorView& input : operands.inputs) bytes += input.spec().bytes();
   if (bytes > most_copied_bytes || operands.call.math.inputs != Math::Inputs::exact) return false;
   const std::vector<HostTensor> cut = in_bf16(operands.inputs);
-  return looks_like({operands.call, views_of(cut), operands.outputs, operands.written}, output, wrong, 0.0);
+  return looks_like(replaced(operands, operands.call, views_of(cut)), output, wrong, 0.0);
 }
 
 }  // namespace
@@ -151,7 +138,7 @@ std::string lower_precision(const Operands& operands, int output, std::span<cons
   for (const auto& [name, math] : arithmetic_below(operands.call.math, operands.inputs[0].dtype(), type)) {
     OpCall call = operands.call;
     call.math = math;
-    if (looks_like({call, operands.inputs, operands.outputs, operands.written}, output, wrong, least_use)) return name;
+    if (looks_like(replaced(operands, call, operands.inputs), output, wrong, least_use)) return name;
   }
   return {};
 }

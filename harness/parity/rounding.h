@@ -5,8 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -32,6 +34,22 @@ namespace gpubench {
   if (type == DType::f32) return static_cast<double>(static_cast<float>(value));
   if (type == DType::bf16 && well_inside_f32(value)) return round_to_bf16(value);
   return round_to(type, value);
+}
+
+/// To `bits` significant ones, to nearest, whatever the exponent.
+[[nodiscard]] inline double with_bits(int bits, double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::isfinite(value) ? std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits) : value;
+}
+
+/// The largest number of the type, by magnitude, that is not beyond the value.
+[[nodiscard]] inline double toward_zero(DType type, double value) {
+  std::array<std::byte, sizeof(double)> stored{};
+  store(type, stored.data(), value);
+  if (std::fabs(load(type, stored.data())) > std::fabs(value))
+    store_bits(type, stored.data(), 0, load_bits(type, stored.data()) - 1);
+  return load(type, stored.data());
 }
 
 /// Half the distance between the numbers of a type around a value.

@@ -69,6 +69,25 @@ double textbook_flop(const Program& program, const OpCall& call) {
   return flop;
 }
 
+std::vector<Expected> expected_elements(const Operands& operands, int output, std::span<const std::int64_t> elements) {
+  const OpDefinition& meaning = definition(operands.call.kind);
+  std::vector<TensorSpec> inputs;
+  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
+  const CheckUnits units = meaning.units({operands.call, inputs, operands.outputs}, output);
+  std::vector<std::int64_t> wanted;
+  for (const std::int64_t element : elements) wanted.push_back(element / units.elements);
+  std::ranges::sort(wanted);
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<Expected> of_units(wanted.size() * static_cast<std::size_t>(units.elements));
+  meaning.evaluate(operands, output, wanted, of_units);
+  std::vector<Expected> expected;
+  for (const std::int64_t element : elements) {
+    const auto unit = std::ranges::lower_bound(wanted, element / units.elements) - wanted.begin();
+    expected.push_back(of_units[static_cast<std::size_t>(unit * units.elements + element % units.elements)]);
+  }
+  return expected;
+}
+
 std::vector<Expected> expected_output(const Operands& operands, int output) {
   const OpDefinition& meaning = definition(operands.call.kind);
   std::vector<TensorSpec> input_specs;

@@ -65,6 +65,16 @@ struct AxisView {
 /// About how many fp64 operations all outputs of the op take.
 [[nodiscard]] double textbook_flop(const Program& program, const OpCall& call);
 
+/// The same with another call, and other inputs for it.
+[[nodiscard]] inline Operands replaced(const Operands& operands, const OpCall& call,
+                                       std::span<const TensorView> inputs) {
+  return {call, inputs, operands.outputs, operands.written, operands.exact_sums, operands.sparse};
+}
+
+/// The expected values of some elements of an output, given by their logical linear indices in any order.
+[[nodiscard]] std::vector<Expected> expected_elements(const Operands& operands, int output,
+                                                      std::span<const std::int64_t> elements);
+
 /// All expected elements of one output.
 [[nodiscard]] std::vector<Expected> expected_output(const Operands& operands, int output);
 

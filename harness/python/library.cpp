@@ -87,6 +87,7 @@ gpubench_status gpubench_check(const gpubench_call* call, const gpubench_check_o
     policy.seed = options->seed;
     policy.threads =
         options->threads > 0 ? options->threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    policy.cause_flop = usual_cause_flop;
     tell(check_call(*call, policy), *verdict);
   });
 }

@@ -78,6 +78,7 @@ JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
   policy.flop_budget = budget(op);
   policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
   policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  policy.cause_flop = usual_cause_flop;
   return policy;
 }
 

@@ -1,0 +1,31 @@
+// The likely cause of a wrong result: the one fault with which the textbook gives the same numbers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/parity/compare.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// "operand left out: 'bias'", "y is 2 times what it should be": the fault that predicts, within the bound, 99% of
+/// `elements` and 99% of the wrong ones among them. Empty where no fault does, or where several do that predict
+/// different numbers.
+///
+/// Faults of calls (wrong_calls.h), formulas (other_formulas.h, unstable_forms.h) and stores come first; a factor, an
+/// offset or a permutation of the whole output is reported where none of these fits. Operands of more than 4 Mi
+/// elements are not changed. `flop`: about how much textbook one fault may cost; outputs that need more have no cause.
+[[nodiscard]] std::string likely_cause(const Operands& operands, int output, std::span<const CheckedElement> elements,
+                                       double flop);
+
+/// Elements for it, as logical linear indices, ascending: some of each of the judged units `unit(0)` to
+/// `unit(judged - 1)`, or of those of them that `flop` allows, and as many of the wrong ones.
+[[nodiscard]] std::vector<std::int64_t> cause_sample(const CheckUnits& units, std::int64_t judged,
+                                                     const std::function<std::int64_t(std::int64_t)>& unit,
+                                                     std::span<const Mismatch> wrong, double flop);
+
+}  // namespace gpubench
