@@ -261,7 +261,7 @@ class Injector {
   void call_wrongly() {
     std::vector<TensorSpec> input_specs;
     for (const HostTensor& input : inputs_) input_specs.push_back(input.spec);
-    for (WrongCall& wrong : wrong_calls(call_, input_specs)) {
+    for (WrongCall& wrong : wrong_calls(call_, input_specs, output_specs_)) {
       add(static_cast<Family>(call_fault + static_cast<std::size_t>(wrong.fault)), std::move(wrong.detail),
           [this, call = std::move(wrong.call), i = wrong.input, change = std::move(wrong.change)]() -> Outputs {
             std::vector<HostTensor> inputs = inputs_;
@@ -289,8 +289,6 @@ class Injector {
   /// What the textbook makes of another call, or of other operands; nothing where the op does not take these.
   Outputs computed(const OpCall& call, const std::vector<HostTensor>& inputs) const {
     try {
-      expect_operands(call.kind, call.kind.inputs, call.attributes, inputs.size(), "inputs", call.label);
-      expect_operands(call.kind, call.kind.outputs, call.attributes, outputs_.size(), "outputs", call.label);
       return textbook_outputs({call, views_of(inputs), output_specs_});
     } catch (const ProgramError&) {
       return {};

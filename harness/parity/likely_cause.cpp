@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -39,10 +40,21 @@ struct Hypothesis {
   std::function<bool(const Expected&, double got)> accepts{};  ///< empty: as the output's type rounds
 };
 
+/// Of numbers that are none NaN, at least one.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
+}
+
+/// The shortest decimal number within a relative distance of `u` of the value.
+double fewest_digits(double value, double u) {
+  for (int digits = 1; digits <= 6 && value != 0.0 && std::isfinite(value); ++digits) {
+    const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) + 1.0 - digits);
+    const double shorter = std::nearbyint(value / unit) * unit;
+    if (std::fabs(shorter - value) <= u * std::fabs(value)) return shorter;
+  }
+  return value;
 }
 
 class Search {
@@ -140,9 +152,8 @@ class Search {
   }
 
   void calls() {
-    for (const WrongCall& wrong : wrong_calls(operands_.call, input_specs())) {
+    for (const WrongCall& wrong : wrong_calls(operands_.call, input_specs(), operands_.outputs)) {
       if (wrong.fault == CallFault::wrong_constant) continue;  // one of many numbers that it may be off by
-      if (!takes_operands(wrong.call, operands_.inputs.size(), operands_.outputs.size())) continue;
       const std::string words = fmt::format("{}: {}", name(wrong.fault), wrong.detail);
       std::vector<TensorView> inputs(operands_.inputs.begin(), operands_.inputs.end());
       if (!wrong.change) {
@@ -258,18 +269,23 @@ class Search {
 
   /// A factor or an offset, fitted to the elements; each may be off by a rounding of the store.
   void fits() {
+    std::vector<CheckedElement> finite;
+    std::ranges::copy_if(checked_, std::back_inserter(finite),
+                         [](const CheckedElement& e) { return std::isfinite(e.got) && std::isfinite(e.judged.value); });
+    if (finite.size() < least_fitted) return;
     std::vector<double> sizes, ratios, differences;
-    for (const CheckedElement& e : checked_) sizes.push_back(std::fabs(e.judged.value));
+    for (const CheckedElement& e : finite) sizes.push_back(std::fabs(e.judged.value));
     const double typical = median(sizes);
     std::set<double> distinct;
-    for (const CheckedElement& e : checked_) {
-      if (!(std::fabs(e.judged.value) >= typical) || typical == 0.0) continue;
+    for (const CheckedElement& e : finite) {
+      differences.push_back(e.got - e.judged.value);
+      if (std::fabs(e.judged.value) < typical || typical == 0.0) continue;
       ratios.push_back(e.got / e.judged.value);
       distinct.insert(e.judged.value);
     }
     if (distinct.size() < least_fitted) return;
-    for (const CheckedElement& e : checked_) differences.push_back(e.got - e.judged.value);
-    const double u = unit_roundoff(spec_.dtype), factor = median(ratios), offset = median(differences);
+    const double u = unit_roundoff(spec_.dtype), offset = median(differences);
+    const double factor = fewest_digits(median(ratios), 2.0 * u);
     const auto fitted = [&](const std::string& words, const auto& change) {
       consider({words, [this, u, change](Elements elements) {
                   std::vector<Expected> values = right(elements);

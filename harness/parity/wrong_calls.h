@@ -48,11 +48,9 @@ struct WrongCall {
   std::function<void(HostTensor&)> change{};  ///< what is read of it; empty where an attribute differs
 };
 
-/// All that apply to operands of these shapes and types; of long lists of operands, those of some_operands().
-[[nodiscard]] std::vector<WrongCall> wrong_calls(const OpCall& call, std::span<const TensorSpec> inputs);
-
-/// Whether the op takes the operands of a call whose attributes were changed.
-[[nodiscard]] bool takes_operands(const OpCall& call, std::size_t inputs, std::size_t outputs);
+/// All that the op takes of this call; of long lists of operands, those of some_operands().
+[[nodiscard]] std::vector<WrongCall> wrong_calls(const OpCall& call, std::span<const TensorSpec> inputs,
+                                                 std::span<const TensorSpec> outputs);
 
 /// The tensor as it is read where two of its axes are taken for each other: element [.., i, .., j, ..] is read where
 /// [.., j, .., i, ..] of a tensor with the two extents swapped would be.
