@@ -105,6 +105,8 @@ std::vector<FlagSection> argument_sections() {
            row("--op", "OP", "the op of the new file (impl new)", text(&Options::impl_op)),
            row("--lang", "c|cuda|python", "language of the new file (default: c)",
                one_of(&Options::impl_language, {"c", "cuda", "python"})),
+           row("--strict", "", "exit 1 if calls are left untried (impl check)",
+               turn_on(in_compare(&CompareOptions::strict))),
        }},
       {{selftest},
        "check",

@@ -98,6 +98,7 @@ std::vector<std::string> words_of_run(const Options& options, std::span<const st
                                       std::vector<std::string> run) {
   std::vector<std::string> own = options.compare.words;
   own.insert(own.begin(), "impl");
+  if (options.compare.strict) own.emplace_back("--strict");
   for (const std::string& word : words) {
     const auto found = std::ranges::find(own, word);
     found == own.end() ? run.push_back(word) : void(own.erase(found));
@@ -139,7 +140,9 @@ std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
 }
 
 int check_implementation(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  std::vector<std::string> run{"run", "--impl", options.compare.words[1], "--tier", "smoke", "--check", "full"};
+  std::vector<std::string> run{"run", "--impl",   options.compare.words[1], "--tier", "smoke", "--check",
+                               "own", "--untried"};
+  if (options.compare.strict) run.emplace_back("--untried-fails");
   const Selection& asked = options.selection;
   const bool is_usual = asked.suites.empty() && asked.filters.empty() && asked.batches.empty() && asked.axes.empty();
   if (is_usual)

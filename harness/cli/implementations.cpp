@@ -54,6 +54,7 @@ void read_claims(Claims& claims, const Node& node) {
     claims.ops.push_back({op.at("op").text(), op.at("type").text(), static_cast<int>(op.at("taken").integer()),
                           static_cast<int>(op.at("declined").integer()), op.at("reason").text()});
   }
+  if (node.has("offered")) claims.offered = read_offered_calls(node.at("offered"));
 }
 
 std::string name_of(const fs::path& file) {
@@ -140,8 +141,8 @@ std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::
   return all;
 }
 
-void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, const DeviceInfo& device,
-                 bool deterministic, int output_fd) {
+void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
+                 const DeviceInfo& device, bool deterministic, int output_fd) {
   const Teller teller(output_fd);
   teller.call("loading it");
   Json answer;
@@ -174,6 +175,11 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
                       {"declined", claim.declined},
                       {"reason", claim.reason}});
     answer = {{"version", own.version()}, {"cases", std::move(taken)}, {"ops", std::move(list)}};
+    if (!suites.empty()) {
+      answer["offered"] = to_json(offered_calls(cases, suites, [&](const Program& program, const OpCall& call) {
+        return declines(own, call, specs_of_call(program, call), device, deterministic).empty();
+      }));
+    }
   } catch (const BackendError& e) {
     answer = {{"error", e.what()}};
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/cli/environment.h"
+#include "harness/cli/untried_calls.h"
 #include "harness/core/descriptor.h"
 #include "harness/plan/plan.h"
 #include "harness/report/atomic_file.h"
@@ -36,7 +37,8 @@ struct Claims {
   /// The cases of which it takes an op; none: it does not tell, as one that crashes or hangs, and is asked in each
   /// case.
   std::optional<std::set<std::string>> cases{};
-  std::vector<OpClaim> ops{};  ///< by name and type
+  std::vector<OpClaim> ops{};             ///< by name and type
+  std::optional<OfferedCalls> offered{};  ///< where it was asked for them (--untried)
 
   [[nodiscard]] bool may_take(const std::string& id) const { return !cases || cases->contains(id); }
 };
@@ -48,8 +50,9 @@ struct Claims {
                                              const Environment& environment, double deadline_s);
 
 /// The child's side: loads the file, asks it for every op of the cases, and sends what it says to `output_fd`.
-void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, const DeviceInfo& device,
-                 bool deterministic, int output_fd);
+/// `suites`: where the calls that it takes are wanted too, those that may have more than the cases; else none.
+void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
+                 const DeviceInfo& device, bool deterministic, int output_fd);
 
 /// The start of the command line of a child that runs these implementations: this program, or where one is a Python
 /// file the interpreter, which stands in for it (harness/python).

@@ -91,7 +91,13 @@ std::vector<FlagSection> output_sections() {
            row("--worker-input", "FD", "", converted(&Options::worker_input, whole_from(0))),
            row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),
        }},
-      {{run}, "", {row("--claims-of", "NAME", "", text(&Options::claims_of))}},
+      {{run},
+       "",
+       {
+           row("--claims-of", "NAME", "", text(&Options::claims_of)),
+           row("--untried", "", "", turn_on(&Options::lists_untried)),
+           row("--untried-fails", "", "", turn_on(&Options::untried_fails)),
+       }},
       {{selftest, determinism, soak},
        "",
        {

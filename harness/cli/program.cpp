@@ -286,6 +286,7 @@ int exit_code(const Outcome& outcome) {
   if (failed > 0) return exit_codes::verdict_failed;
   if (totals.count(Verdict::error) > 0 || outcome.report_lost) return exit_codes::could_not_measure;
   const int ran = totals.count(Verdict::pass) + totals.count(Verdict::unverified);
+  if (ran > 0 && outcome.untried) return exit_codes::verdict_failed;
   return ran > 0 ? exit_codes::ok : exit_codes::nothing_ran;
 }
 

@@ -243,14 +243,14 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        "check",
        {
            common(
-               "sample (default), bitwise, full or off",
+               "sample (default), bitwise, own, full or off",
                row("--check", "MODE",
                    "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions "
                    "also "
                    "by "
                    "sums of all elements and on exact data; bitwise: the same, and every element of what has one right "
-                   "value, bit for bit (moves, collectives, casts, sums on exact data); full: every element of "
-                   "everything; "
+                   "value, bit for bit (moves, collectives, casts, sums on exact data); own: every element of "
+                   "the ops that --impl runs, the others by a sample; full: every element of everything; "
                    "off: nothing is verified",
                    choice<CheckMode>(in_run(&RunOptions::check)))),
            row("--arithmetic", "NAME,...",

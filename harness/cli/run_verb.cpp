@@ -59,8 +59,7 @@ class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
       std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, std::optional<ShapesContext> shapes,
-      std::optional<std::vector<ImplementationFile>> implementations, const Resumption* resumption,
-      const std::optional<HashKey>& key)
+      std::vector<Claims> claims, const Resumption* resumption, const std::optional<HashKey>& key)
       : options_(options),
         words_(words),
         environment_(environment),
@@ -69,7 +68,7 @@ class Run {
         tier_(tier),
         run_options_(std::move(run_options)),
         shapes_(std::move(shapes)),
-        implementations_(std::move(implementations)),
+        claims_(std::move(claims)),
         resumption_(resumption),
         key_(key) {}
 
@@ -232,7 +231,11 @@ class Run {
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
     run.shapes = shapes_;
-    run.implementations = implementations_;
+    if (!claims_.empty()) run.implementations.emplace();
+    for (const Claims& one : claims_) {
+      run.implementations->push_back(one.file);
+      if (one.offered) run.implementations->back().untried = untried(*one.offered, cases_judged_of(one.file.name));
+    }
     run.started_at = started_;
     run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
     run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
@@ -242,10 +245,20 @@ class Run {
     return report;
   }
 
+  [[nodiscard]] static bool is_judged(Verdict verdict) { return verdict == Verdict::pass || is_rejected(verdict); }
+  [[nodiscard]] std::set<std::string> cases_judged_of(const std::string& contender) const {
+    std::set<std::string> ids;
+    for (const CaseRecord& record : records_) {
+      if (record.c.contender == contender && is_judged(record.verdict)) ids.insert(record.c.id());
+    }
+    return ids;
+  }
+
   int finish() {
     ReportOutputs outputs(report(), options_, destination_, environment_);
     outputs.write();
-    Outcome outcome{totals_of(records_), signal_, outputs.lost()};
+    Outcome outcome{totals_of(records_), signal_, outputs.lost(),
+                    options_.untried_fails && !untried_lines(report().run).empty()};
     std::ostream& out = this->out();
     const ConsoleStyle style = out_style();
     if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
@@ -273,7 +286,7 @@ class Run {
         << calls_totals_text(report(), style) << legend_text(records_, style) << "\n"
         << verdict_text(records_,
                         {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,
-                         outputs.page_path(), resume_},
+                         outputs.page_path(), resume_, untried_lines(report().run)},
                         style)
         << std::flush;
     return code;
@@ -287,6 +300,9 @@ class Run {
   }
 
   static std::string explanation(const Outcome& outcome, int code) {
+    Outcome tried = outcome;
+    tried.untried = false;
+    if (exit_code(tried) != code) return "all that ran passed, but there are untried calls (--strict)";
     const bool unverified = code == exit_codes::ok && outcome.totals.count(Verdict::unverified) > 0;
     return unverified ? "nothing failed, and nothing was verified (--check off)" : explain_exit_code(code);
   }
@@ -298,10 +314,10 @@ class Run {
   std::vector<PlannedCase> plan_;
   Tier tier_;
   RunOptions run_options_;
-  std::optional<ShapesContext> shapes_;                             ///< of --shapes
-  std::optional<std::vector<ImplementationFile>> implementations_;  ///< of --impl
-  const Resumption* resumption_;                                    ///< null: a new run
-  std::optional<HashKey> key_;                                      ///< of --anonymize
+  std::optional<ShapesContext> shapes_;  ///< of --shapes
+  std::vector<Claims> claims_;           ///< of the files of --impl
+  const Resumption* resumption_;         ///< null: a new run
+  std::optional<HashKey> key_;           ///< of --anonymize
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
@@ -337,8 +353,9 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     const auto of = std::ranges::find(run.implementations, options.claims_of, &NamedImplementation::name);
     if (of == run.implementations.end())
       throw UsageError(fmt::format("--claims-of: no --impl is called '{}'", visible(options.claims_of)));
-    tell_claims(*of, declared_cases(environment.suites, selection), named_device(device), run.deterministic,
-                options.worker_output);
+    tell_claims(*of, declared_cases(environment.suites, selection),
+                options.lists_untried ? outer.suites : std::span<const Suite>{}, named_device(device),
+                run.deterministic, options.worker_output);
     return exit_codes::ok;
   }
   if (options.is_worker()) {
@@ -359,12 +376,9 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   if (plan.empty()) return refuse_empty(selection, environment);
   tell_excepts(suites, environment);
   tell_suites_without_cases(selection, plan, environment);
-  std::optional<std::vector<ImplementationFile>> implementations;
+  std::vector<Claims> claims;
   if (!run.implementations.empty()) {
-    const std::vector<Claims> claims =
-        ask_claims(run.implementations, words, device.word(), environment, options.for_opening_s());
-    implementations.emplace();
-    for (const Claims& one : claims) implementations->push_back(one.file);
+    claims = ask_claims(run.implementations, words, device.word(), environment, options.for_opening_s());
     plan = claimed(std::move(plan), claims);
     if (plan.empty())
       throw UsageError(
@@ -390,7 +404,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     run.in_flight = resumption->journal.in_flight;
   }
   return Run(options, words, environment, device, std::move(plan), selection.tier, run, suites.source,
-             std::move(implementations), resumption, key_for(options, environment))
+             std::move(claims), resumption, key_for(options, environment))
       .execute();
 }
 

@@ -41,6 +41,7 @@ struct Outcome {
   Totals totals;
   int signal = 0;            ///< that stopped it; 0: none
   bool report_lost = false;  ///< it could not be written at the end
+  bool untried = false;      ///< an implementation takes calls that no case tried, which --strict forbids
 };
 
 /// The one code for an outcome. Where several hold: 129/130/143, 1, 3, 5, 0 (2 is decided before anything runs).

@@ -122,6 +122,8 @@ void add_warnings(Html& html, const Report& report, const Totals& totals) {
   if (!report.run.complete) warn("The run was interrupted: cases that it did not reach are skipped.");
   if (totals.count(Verdict::unverified) > 0)
     warn("Nothing was verified (--check off): these numbers are not results, and none of them is in a chart.");
+  if (const std::vector<std::string> untried = untried_lines(report.run); !untried.empty())
+    warn("Untried calls that the implementation takes: " + joined(untried, "; "));
   if (!report.run.injected.empty())
     warn(fmt::format("A fault was injected on purpose: {}. This report is a trial and says nothing about the device.",
                      report.run.injected));

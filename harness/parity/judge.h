@@ -16,10 +16,12 @@ enum class CheckMode {
   off,
   sample,   ///< what a budget of work allows
   bitwise,  ///< the same; of outputs of which each element has one right value, every element
+  own,      ///< every element of ops that an implementation under test runs, what a budget of work allows of others
   full      ///< every element
 };
 template <>
-inline constexpr auto enum_names<CheckMode> = std::to_array<std::string_view>({"off", "sample", "bitwise", "full"});
+inline constexpr auto enum_names<CheckMode> = std::to_array<std::string_view>({"off", "sample", "bitwise", "own",
+                                                                               "full"});
 
 /// What is known of the sums that the data of a launch make.
 struct SumsOfData {

@@ -140,9 +140,13 @@ struct Ending {
   std::string report_path;  ///< empty: none was written
   bool complete = true;
   double seconds = 0.0;
-  std::string page_path{};  ///< empty: none was drawn
-  std::string resume{};     ///< the command that resumes an interrupted run; empty: none
+  std::string page_path{};             ///< empty: none was drawn
+  std::string resume{};                ///< the command that resumes an interrupted run; empty: none
+  std::vector<std::string> untried{};  ///< untried_lines()
 };
+
+/// Of all implementations under test, ImplementationFile::untried.
+[[nodiscard]] std::vector<std::string> untried_lines(const RunContext& run);
 
 /// The last lines: VERDICT with its counts, how many timings are unreliable, why and what to do, the paths of the page
 /// and of the report, the exit code and what it means.

@@ -44,7 +44,7 @@ struct Rule {
 };
 
 inline constexpr std::array<std::string_view, 5> phases{"check", "timed", "recheck", "exact", "special"};
-inline constexpr std::array<std::string_view, 4> checks{"off", "sample", "bitwise", "full"};
+inline constexpr std::array<std::string_view, 5> checks{"off", "sample", "bitwise", "own", "full"};
 inline constexpr std::array<std::string_view, 8> presets{"minimal",  "brief", "normal", "gate",
                                                          "thorough", "smoke", "quick",  "standard"};
 inline constexpr Rule choice_rule{
@@ -400,6 +400,8 @@ void visit(Archive& a, ImplementationFile& f) {
   a("name", f.name, {.form = &contender_name});
   a("digest", f.digest, {.note = "of the file's bytes", .form = &hex16});
   a("version", f.version);
+  a("untried", f.untried,
+    {.note = "since 1.15; by op, the calls that it takes and no case tried; left out where they were not sought"});
 }
 
 template <class Archive>

@@ -28,7 +28,7 @@ class Problems;
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.14";
+inline constexpr std::string_view report_schema_version = "1.15";
 
 /// One level of a processor's caches, as in Google Benchmark's context.
 struct CacheContext {
@@ -68,6 +68,8 @@ struct ImplementationFile {
   std::string name;     ///< Case::contender of its records
   std::string digest;   ///< of its bytes: 16 hexadecimal digits
   std::string version;  ///< as it says itself; untrusted text, may be empty
+  /// By op, the calls that it takes and no case tried: "gemm: 12 calls in f64"; where they were sought (impl check).
+  std::optional<std::vector<std::string>> untried{};
 };
 
 /// What all calls of a list take together (calls_total.h).

@@ -130,6 +130,19 @@ std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle&
   return text.empty() ? "" : "\n" + paint(text, Tone::faint, style);
 }
 
+namespace {
+constexpr std::size_t most_untried = 10;  // ops that are listed
+}
+
+std::vector<std::string> untried_lines(const RunContext& run) {
+  std::vector<std::string> lines;
+  for (const ImplementationFile& file : run.implementations.value_or(std::vector<ImplementationFile>{})) {
+    const std::vector<std::string> own = file.untried.value_or(std::vector<std::string>{});
+    lines.insert(lines.end(), own.begin(), own.end());
+  }
+  return lines;
+}
+
 std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style) {
   const Totals totals = totals_of(records);
   const Verdict overall = worst_of(records);
@@ -140,10 +153,15 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
                   format_duration(ending.seconds), format_duration(totals.check_s), format_duration(totals.time_s));
   constexpr int indent = 9;  // of the texts behind VERDICT, page, report and exit
   const std::string unreliable = unreliable_text(records);
-  const std::string_view correct = word == "PASS" && !unreliable.empty() ? " (correct)" : "";
+  const bool part = word == "PASS" && !ending.untried.empty();
+  const std::string_view correct = part ? " (part)" : word == "PASS" && !unreliable.empty() ? " (correct)" : "";
   std::string text = fmt::format("VERDICT  {}{}  {}\n", paint(word, tone, style), correct,
                                  fitted(rest, style.width, indent + columns(word) + columns(correct) + 2));
   if (!unreliable.empty()) text += std::string(indent, ' ') + fitted(unreliable, style.width, indent) + "\n";
+  for (std::size_t i = 0; i < std::min(ending.untried.size(), most_untried); ++i)
+    text += fmt::format("untried  {}\n", fitted(visible(ending.untried[i]), style.width, indent));
+  if (ending.untried.size() > most_untried)
+    text += fmt::format("         and {} more ops, in the report\n", ending.untried.size() - most_untried);
   if (totals.count(Verdict::unverified) > 0) {
     text += paint(fitted("NOTHING WAS VERIFIED: --check off; these numbers are not results and are not in `benchmarks`",
                          style.width, 0) +

@@ -158,7 +158,8 @@ void CaseCheck::for_each_plan(const std::function<void(int op)>& launch) {
   const std::vector<int>& ops = prepared_.ops(Phase::timed);
   for (auto op = ops.rbegin(); op != ops.rend() && record_.verdict == Verdict::pass; ++op) {
     const bool is_first = plans.insert(prepared_.plan_key(*op)).second;
-    if (is_first && !overlap_each_other(prepared_.program(), prepared_.program().op(*op).inputs)) launch(*op);
+    if (!is_first || !judge_.has_further_launches(*op)) continue;
+    if (!overlap_each_other(prepared_.program(), prepared_.program().op(*op).inputs)) launch(*op);
   }
 }
 
@@ -187,7 +188,7 @@ void CaseCheck::on_revealing_data(int op) {
   const CallSpecs specs{call, inputs, outputs};
   const OpDefinition& meaning = definition(call.kind);
   for (const RevealingData& data : meaning.revealing_data(specs)) {
-    if (options_.check == CheckMode::sample && !data.sparse && !is_affordable(specs, judge_.budget(op))) continue;
+    if (judge_.mode_of(op) == CheckMode::sample && !data.sparse && !is_affordable(specs, judge_.budget(op))) continue;
     // What shares its memory may not be there any more.
     const bool is_there = std::ranges::all_of(
         call.inputs, [&](ValueId id) { return !prepared_.memory_plan().is_shared(program.value(id).storage); });

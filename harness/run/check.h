@@ -66,6 +66,11 @@ class OpJudge {
                                const SumsOfData& sums = {}) const;
   /// The fp64 work allowed for the op: its share of the case's.
   [[nodiscard]] double budget(int op) const;
+  /// How much of the op is judged: `sample` or `full` for CheckMode::own.
+  [[nodiscard]] CheckMode mode_of(int op) const;
+  /// Whether its plan runs on further data, beside the case's: with CheckMode::own, only an implementation's under
+  /// test.
+  [[nodiscard]] bool has_further_launches(int op) const;
 
  private:
   [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;

@@ -122,7 +122,7 @@ void Engine::LeakIfHung::operator()(DeviceContext* context) const {
 
 Engine::OwnedDevice Engine::open(Backend& device, std::unique_ptr<Backend> owner) const {
   Backend* outer = &device;
-  if (options_.check == CheckMode::full) {
+  if (options_.check == CheckMode::full || options_.check == CheckMode::own) {
     owner = std::make_unique<ReadBackBackend>(*outer, std::move(owner));
     outer = owner.get();
   }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "harness/core/hash.h"
+#include "harness/run/own_implementation.h"
 
 namespace gpubench {
 namespace {
@@ -72,9 +73,18 @@ double OpJudge::budget(int op) const {
   return std::max(budget * share, std::min(budget, smallest_budget_flop));
 }
 
+CheckMode OpJudge::mode_of(int op) const {
+  if (options_.check != CheckMode::own) return options_.check;
+  return prepared_.implementation(op).starts_with(own_plan_prefix) ? CheckMode::full : CheckMode::sample;
+}
+
+bool OpJudge::has_further_launches(int op) const {
+  return options_.check != CheckMode::own || mode_of(op) == CheckMode::full;
+}
+
 JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
   JudgePolicy policy;
-  policy.mode = options_.check;
+  policy.mode = mode_of(op);
   policy.flop_budget = budget(op);
   policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
   policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -92,6 +92,7 @@ void probe_plans(PreparedCase& prepared, const RunOptions& options, const OpJudg
   std::vector<PlanArithmetic> all;
   std::map<std::string, std::optional<std::size_t>> probed;  // by plan: which of `all`
   for (const int op : prepared.ops(Phase::timed)) {
+    if (!judge.has_further_launches(op)) continue;
     const auto [at, fresh] = probed.try_emplace(prepared.plan_key(op));
     if (!fresh) {
       if (at->second) ++all[*at->second].ops;

@@ -48,6 +48,9 @@ TEST(ExitCode, FollowsTheTable) {
       {outcome({error, skipped}), 3},
       {outcome({skipped}, 0, true), 3},
   };
+  Outcome with_untried = outcome({pass, unsupported});
+  with_untried.untried = true;
+  EXPECT_EQ(exit_code(with_untried), 1);
   int row = 0;
   for (const Row& r : rows) EXPECT_EQ(exit_code(r.outcome), r.code) << "row " << row++;
 }

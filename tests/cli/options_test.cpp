@@ -171,7 +171,7 @@ TEST(ParseOptions, ADeadlineIsSecondsOffOrEachThingsOwn) {
 TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
   EXPECT_EQ(refusal({"--tier", "smke"}),
             "--tier: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
-  EXPECT_THAT(refusal({"--check", "none"}), HasSubstr("--check: 'none' is not one of off, sample, bitwise, full"));
+  EXPECT_THAT(refusal({"--check", "none"}), HasSubstr("--check: 'none' is not one of off, sample, bitwise, own, full"));
   EXPECT_THAT(refusal({"--isolate", "yes"}), HasSubstr("--isolate: 'yes' is not one of on, off"));
   for (const char* word : {"never", "0", "-1", "nan", "1e300", "30s"})
     EXPECT_THAT(refusal({"--deadline", word}), HasSubstr("is not auto, off or a number of seconds such as 120"))

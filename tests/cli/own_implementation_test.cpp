@@ -163,8 +163,24 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
   const ChildResult checked = run_child({paths::program, "impl", "check", "mine/libmine.so", "--device", "cpu",
                                          "--filter", "rms_norm_forward|llama_train"});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
-  EXPECT_THAT(checked.err + checked.out, HasSubstr("check full"));
+  EXPECT_THAT(checked.err + checked.out, HasSubstr("check own"));
   EXPECT_THAT(checked.out, HasSubstr("llama_train_step f32 @mine"));
+}
+
+// The usual cases have its two kinds of calls at one epsilon; it takes others.
+TEST_F(OwnImplementationProgram, WhatNoCaseTriedIsListedAndFailsWhereThatIsStrict) {
+  ASSERT_EQ(run_child({paths::program, "impl", "new", "mine", "--op", "rms_norm_forward"}).exit_code, 0);
+  ASSERT_EQ(run_child({"/bin/sh", "-ec", "cd mine; cc -O2 -shared -fPIC -I. mine.c -o libmine.so -lm"}).exit_code, 0);
+  const std::vector<std::string> check{paths::program, "impl", "check",    "mine/libmine.so",
+                                       "--device",     "cpu",  "--filter", "^norm/rms_norm_forward/"};
+  const ChildResult part = run_child(check);
+  EXPECT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_THAT(part.out, AllOf(HasSubstr("VERDICT  PASS (part)"), HasSubstr("untried  rms_norm_forward: ")));
+  const std::filesystem::path run = std::filesystem::directory_iterator("gpubench-out")->path();
+  EXPECT_THAT(content_of((run / "report.json").string()), HasSubstr("calls in f32"));
+  std::vector<std::string> strictly = check;
+  strictly.emplace_back("--strict");
+  EXPECT_EQ(run_child(strictly).exit_code, 1);
 }
 
 TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {

@@ -184,6 +184,17 @@ TEST(VerdictLines, AnInterruptedOrEmptyRunIsNoPass) {
   EXPECT_THAT(verdict_text(skipped, {5, "nothing ran", "", true, 1.0}, plain), HasSubstr("VERDICT  NOTHING RAN"));
 }
 
+TEST(VerdictLines, APassWithUntriedCallsIsAPartAndListsTenOps) {
+  const std::vector<CaseRecord> records{sample_record()};
+  Ending ending{0, "all that ran passed"};
+  ending.untried = {"gemm: 2 calls in f64"};
+  EXPECT_THAT(verdict_text(records, ending, plain),
+              AllOf(HasSubstr("VERDICT  PASS (part)  1 pass"), HasSubstr("\nuntried  gemm: 2 calls in f64\nexit 0")));
+  ending.untried.resize(12, "scale: 1 call in f64");
+  EXPECT_THAT(verdict_text(records, ending, plain), HasSubstr("         and 2 more ops, in the report\n"));
+  EXPECT_THAT(verdict_text({}, ending, plain), Not(HasSubstr("(part)")));
+}
+
 TEST(VerdictLines, AnUnverifiedRunSaysSoLoudly) {
   const std::vector<CaseRecord> records{sample_record(Verdict::unverified)};
   const std::string text = verdict_text(records, {0, "all that ran passed", "", true, 1.0}, plain);

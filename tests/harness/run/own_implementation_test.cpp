@@ -56,12 +56,13 @@ const std::vector<PlannedCase>& cases() {
 }
 
 struct Ran {
-  Ran(const char* name, const gpubench_implementation& table) {
+  Ran(const char* name, const gpubench_implementation& table, CheckMode check = CheckMode::full) {
     const OwnImplementation implementation(name, table);
     const std::unique_ptr<Backend> cpu = open_cpu_backend(2);
     const std::unique_ptr<Backend> own = with_implementation(*cpu, implementation);
     RunOptions options = sim::smoke_options();
-    options.check = CheckMode::full;
+    options.check = check;
+    options.check_flop = 1000.0;  // less than a product of the device needs
     run_in_process(*own, cases(), options, seen, seen.stop);
   }
   [[nodiscard]] const CaseRecord& record() const { return seen.records.begin()->second; }
@@ -81,6 +82,16 @@ TEST(OwnImplementation, InCPassesParityInEveryOpThatItOffersAndLeavesTheOthersTo
     EXPECT_EQ(ran.implementation_of(label), "impl:loops") << label;
   }
   EXPECT_THAT(ran.implementation_of("gelu"), StartsWith("onednn"));
+}
+
+TEST(OwnImplementation, IsCheckedInFullBesideASampleOfTheDevicesOps) {
+  const Ran ran("loops", loop_gemm, CheckMode::own);
+  EXPECT_EQ(ran.record().verdict, Verdict::pass) << ran.record().reason;
+  for (const OpParity& op : ran.record().parity.ops) {
+    const bool own = op.label != "gelu", usual = op.phase == "check" || op.phase == "recheck";
+    EXPECT_TRUE(own || usual) << op.phase;
+    if (usual) EXPECT_EQ(op.judged == op.elements, own) << op.label << " " << op.phase;
+  }
 }
 
 TEST(OwnImplementation, ThatForgetsATermFails) {
