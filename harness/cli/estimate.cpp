@@ -88,10 +88,11 @@ double checking_s(const PlannedCase& planned, const Work& work, const Effort& ef
   const double copied =
       planned.c.cache == CacheMode::cold ? std::min(64.0 * bytes, std::max(bytes, cache_rotated_bytes)) : bytes;
   // The textbook goes over everything twice, in check and in recheck.
+  const bool in_full =
+      effort.check == CheckMode::full || (effort.check == CheckMode::own && !planned.c.contender.empty());
   const double textbook_s = effort.check == CheckMode::off ? 0.0
-                            : effort.check == CheckMode::full
-                                ? 2.0 * whole_s_per_flop * work.textbook_flop
-                                : sampled_s_per_flop * std::min(work.textbook_flop, budget_flop(effort.tier));
+                            : in_full                      ? 2.0 * whole_s_per_flop * work.textbook_flop
+                                      : sampled_s_per_flop * std::min(work.textbook_flop, budget_flop(effort.tier));
   return check_s_per_case + check_s_per_op * work.ops + fill_s_per_byte * bytes + scan_s_per_byte * work.output_bytes +
          copy_s_per_byte * copied + textbook_s;
 }

@@ -170,7 +170,8 @@ struct Flag {
   /// Whether it says what is run and how: the same words give the same run. --anonymize stays with them: a run must not
   /// show half of its names.
   [[nodiscard]] bool describes_run() const {
-    return group == "select" || group == "measure" || group == "check" || long_name == "--anonymize";
+    return group == "select" || group == "measure" || group == "check" || long_name == "--anonymize" ||
+           long_name.starts_with("--untried");
   }
   /// "-q", "--quiet".
   [[nodiscard]] std::vector<std::string> names() const;

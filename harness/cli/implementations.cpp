@@ -176,7 +176,10 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
                       {"reason", claim.reason}});
     answer = {{"version", own.version()}, {"cases", std::move(taken)}, {"ops", std::move(list)}};
     if (!suites.empty()) {
+      std::int64_t asked = 0;
       answer["offered"] = to_json(offered_calls(cases, suites, [&](const Program& program, const OpCall& call) {
+        constexpr std::int64_t often = 64;
+        if (++asked % often == 0) teller.call("asking it");
         return declines(own, call, specs_of_call(program, call), device, deterministic).empty();
       }));
     }

@@ -57,6 +57,8 @@ void check_compare(CompareOptions& o) {
 
 // What no flag knows by itself.
 void check(Options& o) {
+  if (o.run.check == CheckMode::own && o.implementations.empty())
+    throw UsageError("--check own: own means the ops of an implementation under test; add --impl FILE");
   if (o.verb == Verb::compare) check_compare(o.compare);
   if (o.verb == Verb::gate && (o.compare.baselines.empty() || o.compare.candidates.empty()))
     throw UsageError("gate needs both --baseline FILE... and --candidate FILE...");
@@ -136,9 +138,9 @@ class CommandLine {
         options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
       options.from_environment = apply(variables);
       // A case's rerun line names what chooses it.
-      options.rerun_words =
-          words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks", "--parallel", "--seed",
-                         "--dry-run", "--turns", "--isolate", "--mpi", "--deadline", "--anonymize"});
+      options.rerun_words = words_without({"--untried", "--untried-fails", "--suite", "--tier", "--filter", "--exclude",
+                                           "--precision", "--ranks", "--parallel", "--seed", "--dry-run", "--turns",
+                                           "--isolate", "--mpi", "--deadline", "--anonymize"});
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }

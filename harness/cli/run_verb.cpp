@@ -234,7 +234,7 @@ class Run {
     if (!claims_.empty()) run.implementations.emplace();
     for (const Claims& one : claims_) {
       run.implementations->push_back(one.file);
-      if (one.offered) run.implementations->back().untried = untried(*one.offered, cases_judged_of(one.file.name));
+      if (options_.lists_untried) run.implementations->back().untried = untried_of(one);
     }
     run.started_at = started_;
     run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
@@ -245,6 +245,10 @@ class Run {
     return report;
   }
 
+  [[nodiscard]] std::vector<std::string> untried_of(const Claims& claims) const {
+    if (!claims.offered) return {"unknown: " + claims.file.name + " did not report what it takes"};
+    return untried(*claims.offered, cases_judged_of(claims.file.name));
+  }
   [[nodiscard]] static bool is_judged(Verdict verdict) { return verdict == Verdict::pass || is_rejected(verdict); }
   [[nodiscard]] std::set<std::string> cases_judged_of(const std::string& contender) const {
     std::set<std::string> ids;

@@ -117,6 +117,9 @@ void selftest_here(const Options& options, const DeviceChoice& device, std::span
   RunOptions run = run_options(options, tier, environment, device);
   run.alive = findings.alive;
   SelftestEffort effort;
+  const Selection& asked = options.selection;
+  effort.needs_every_family = asked.suites.empty() && asked.filters.empty() && asked.excludes.empty() &&
+                              asked.precisions.empty() && asked.axes.empty() && asked.batches.empty();
   if (options.full) {
     effort.clean_launches = full_clean_launches;
     effort.most_fault_flop = 2e7;

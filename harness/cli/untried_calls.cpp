@@ -35,12 +35,12 @@ class Collector {
   std::vector<std::size_t> add(const Program& program, const std::string& recipe) {
     std::vector<std::size_t> own;
     for (const OpCall& call : program.ops()) {
-      const auto [at, is_new] = known_.try_emplace(key_of(program, call), declined);
-      if (is_new && takes_(program, call)) {
-        at->second = found.calls.size();
-        found.calls.push_back({std::string(call.kind.name), recipe});
-      }
-      if (at->second != declined) own.push_back(at->second);
+      const auto [asked, is_new] = taken_.try_emplace(choice_key(call, specs_of_call(program, call)), false);
+      if (is_new) asked->second = takes_(program, call);
+      if (!asked->second) continue;
+      const auto [at, is_first] = known_.try_emplace(key_of(program, call), found.calls.size());
+      if (is_first) found.calls.push_back({std::string(call.kind.name), recipe});
+      own.push_back(at->second);
     }
     return own;
   }
@@ -48,8 +48,8 @@ class Collector {
   OfferedCalls found;
 
  private:
-  static constexpr std::size_t declined = SIZE_MAX;
   const std::function<bool(const Program&, const OpCall&)>& takes_;
+  std::map<std::string, bool> taken_;
   std::map<std::string, std::size_t> known_;
 };
 
@@ -127,8 +127,13 @@ Json to_json(const OfferedCalls& offered) {
 OfferedCalls read_offered_calls(const Node& node) {
   OfferedCalls offered;
   const Node calls = node.at("calls"), cases = node.at("cases");
-  for (std::size_t i = 0; i < calls.length(); ++i)
-    offered.calls.push_back({calls.at(i).at("op").text(), calls.at(i).at("recipe").text()});
+  for (std::size_t i = 0; i < calls.length(); ++i) {
+    const Node op = calls.at(i).at("op"), precision = calls.at(i).at("recipe");
+    if (find_definition(op.text()) == nullptr) op.refuse("is no op");
+    if (std::ranges::find(recipes(), precision.text(), &Recipe::name) == recipes().end())
+      precision.refuse("is no precision");
+    offered.calls.push_back({op.text(), precision.text()});
+  }
   for (std::size_t i = 0; i < cases.length(); ++i) {
     const Node own = cases.at(i).at("calls");
     std::vector<std::size_t>& positions = offered.of_cases[cases.at(i).at("id").text()];

@@ -173,22 +173,29 @@ class Judge {
     return found;
   }
 
-  // Of the output with the most wrong elements.
+  // Of the output with the most wrong elements. No failure to find it may hide the verdict.
   [[nodiscard]] std::string cause() const {
-    if (policy_.cause_flop <= 0.0) return {};
     const Output& output = *std::ranges::max_element(outputs_, {}, [](const Output& o) { return o.tally.bad; });
+    if (policy_.cause_flop < 2.0 * output.units.flop_per_unit) return {};
     const bool all = output.everything;
-    const std::vector<std::int64_t> places = cause_sample(
+    std::vector<std::int64_t> places = cause_sample(
         output.units, all ? output.units.count : std::ssize(output.sampled),
         [&](std::int64_t i) { return all ? i : output.sampled[static_cast<std::size_t>(i)]; }, output.tally.wrong,
         policy_.cause_flop);
-    const std::vector<Expected> right = expected_elements(operands(), output.index, places);
+    places.insert(places.end(), output.scan.extremes.begin(), output.scan.extremes.end());
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
     std::vector<double> got(places.size());
     output.view->gather(places, 1, got);
-    std::vector<CheckedElement> elements;
-    for (std::size_t i = 0; i < places.size(); ++i) elements.push_back({places[i], right[i], got[i]});
-    const std::string found = likely_cause(operands(), output.index, elements, policy_.cause_flop);
-    return found.empty() ? found : "; looks like: " + found;
+    try {
+      const std::vector<Expected> right = expected_elements(operands(), output.index, places);
+      std::vector<CheckedElement> elements;
+      for (std::size_t i = 0; i < places.size(); ++i) elements.push_back({places[i], right[i], got[i]});
+      const std::string found = likely_cause(operands(), output.index, elements, policy_.cause_flop);
+      return found.empty() ? found : "; looks like: " + found;
+    } catch (const std::exception&) {
+      return {};
+    }
   }
 
   [[nodiscard]] Operands operands() const {

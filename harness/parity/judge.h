@@ -32,7 +32,7 @@ struct SumsOfData {
 };
 [[nodiscard]] inline SumsOfData sums_of(const RevealingData& data) { return {data.exact_sums, 0.0, data.sparse}; }
 
-/// Some 10 ms for each fault that is tried; a hundred are, most of them on few elements.
+/// Some 10 ms of textbook for each fault that is tried; a hundred are, most of them on few elements.
 inline constexpr double usual_cause_flop = 1e7;
 
 struct JudgePolicy {

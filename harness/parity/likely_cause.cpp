@@ -29,7 +29,6 @@ constexpr std::size_t least_fitted = 8;      ///< elements that a factor or an o
 constexpr double least_change = 8.0;         ///< of a factor or offset, in units of the roundoff of the store
 constexpr std::int64_t most_sampled = 512;   ///< elements of each kind, judged and wrong
 constexpr std::int64_t most_of_a_unit = 16;  ///< of these
-constexpr std::int64_t most_changed = std::int64_t{1} << 22;  ///< elements of an operand that is changed
 
 using Elements = std::span<const std::int64_t>;
 
@@ -125,7 +124,10 @@ class Search {
       const double got = checked_[i].got;
       const bool same = fault.accepts ? fault.accepts(predicted[i], got) : accepts(predicted[i], spec_.dtype, got);
       right += same ? 1 : 0;
-      explained += same && i < wrong_ ? 1 : 0;
+      // A number that the check would accept explains no wrong one, and NaN looks like NaN whatever made it.
+      const bool tells = fault.accepts || (std::isfinite(got) && !accepts(checked_[i].judged, spec_.dtype,
+                                                                          round_to(spec_.dtype, predicted[i].value)));
+      explained += same && tells && i < wrong_ ? 1 : 0;
     }
     const auto enough = [](std::size_t part, std::size_t all) {
       return static_cast<double>(part) >= nearly_all * static_cast<double>(all);
@@ -152,7 +154,11 @@ class Search {
   }
 
   void calls() {
-    for (const WrongCall& wrong : wrong_calls(operands_.call, input_specs(), operands_.outputs)) {
+    const std::vector<WrongCall> all = wrong_calls(operands_.call, input_specs(), operands_.outputs);
+    std::int64_t changed_elements = 0;
+    for (const WrongCall& wrong : all)
+      changed_elements += wrong.change ? operands_.inputs[wrong.input].shape().elements() : 0;
+    for (const WrongCall& wrong : all) {
       if (wrong.fault == CallFault::wrong_constant) continue;  // one of many numbers that it may be off by
       const std::string words = fmt::format("{}: {}", name(wrong.fault), wrong.detail);
       std::vector<TensorView> inputs(operands_.inputs.begin(), operands_.inputs.end());
@@ -160,7 +166,7 @@ class Search {
         consider({words, [&](Elements elements) { return values_on(wrong.call, inputs, elements); }});
         continue;
       }
-      if (inputs[wrong.input].shape().elements() > most_changed) continue;
+      if (changed_elements > most_changed_elements) continue;
       HostTensor changed(inputs[wrong.input]);
       wrong.change(changed);
       inputs[wrong.input] = changed.view();
@@ -180,7 +186,7 @@ class Search {
     for (const TensorView& input : operands_.inputs) elements += input.shape().elements();
     for (const TensorSpec& spec : operands_.outputs) elements += spec.shape.elements();
     const auto is_lost = [](const CheckedElement& e) { return !std::isfinite(e.got); };
-    if (std::ranges::none_of(checked_, is_lost) || elements > most_changed ||
+    if (std::ranges::none_of(checked_, is_lost) || elements > most_changed_elements ||
         static_cast<double>(units_.count) * units_.flop_per_unit > flop_)
       return;
     for (const TensorView& input : operands_.inputs) inputs.emplace_back(input);
@@ -207,7 +213,9 @@ class Search {
     for (const DType narrow : {DType::bf16, DType::f16}) {
       if (bits_of(spec_.dtype) <= bits_of(narrow)) continue;
       consider({fmt::format("{} rounded to {}", spec_.name, name(narrow)), as_right,
-                [narrow](const Expected& e, double got) { return accepts(e, narrow, got); }});
+                [narrow](const Expected& e, double got) {
+                  return got == round_to(narrow, got) && accepts(e, narrow, got);
+                }});
     }
     consider({fmt::format("{} rounded toward zero", spec_.name), as_right,
               [type = spec_.dtype](const Expected& e, double got) {
@@ -247,6 +255,10 @@ class Search {
   /// A layout for another: [b, h, s, d] for [b, s, h, d] in all tensors of the call that have these axes.
   void every_tensor_swapped() {
     const int rank = spec_.shape.rank();
+    std::int64_t elements = 0;
+    for (const TensorView& input : operands_.inputs)
+      elements += input.shape().rank() == rank ? input.shape().elements() : 0;
+    if (elements * rank * rank > most_changed_elements) return;
     for (int first = 0; first < rank; ++first) {
       for (int second = first + 1; second < rank; ++second) {
         if (spec_.shape[first] == 1 || spec_.shape[second] == 1) continue;
@@ -254,7 +266,7 @@ class Search {
         std::vector<TensorView> inputs(operands_.inputs.begin(), operands_.inputs.end());
         changed.reserve(inputs.size());
         for (TensorView& input : inputs) {
-          if (input.shape().rank() != rank || input.shape().elements() > most_changed) continue;
+          if (input.shape().rank() != rank) continue;
           swap_axes(changed.emplace_back(input), first, second);
           input = changed.back().view();
         }
@@ -335,7 +347,8 @@ std::vector<std::int64_t> cause_sample(const CheckUnits& units, std::int64_t jud
   const std::int64_t some = std::min(judged, most);
   for (std::int64_t i = 0; i < some; ++i) {
     const std::int64_t first = unit(i * judged / some) * units.elements;
-    for (std::int64_t e = 0; e < of_each; ++e) sample.insert(first + (e * units.elements + i % of_each) / of_each);
+    for (std::int64_t e = 0; e < of_each; ++e)
+      sample.insert(first + e * units.elements / of_each + i % (units.elements / of_each));
   }
   const std::int64_t count = std::ssize(wrong), some_wrong = std::min(count, most);
   for (std::int64_t i = 0; i < some_wrong; ++i) {

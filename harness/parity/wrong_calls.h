@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -39,6 +40,9 @@ inline constexpr auto enum_names<CallFault> = std::to_array<std::string_view>(
      "two axes of an operand swapped", "an axis of an operand reversed", "operand cut to fewer bits",
      "one sign of an operand flipped", "wrong index", "constant off by 2^-6", "epsilon tenfold", "switch the other way",
      "padding, stride or window off by one"});
+
+/// Elements of operands that are copied and changed to find a likely cause, in all: some seconds.
+inline constexpr std::int64_t most_changed_elements = std::int64_t{1} << 25;
 
 struct WrongCall {
   CallFault fault = CallFault::operand_left_out;

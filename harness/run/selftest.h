@@ -22,6 +22,7 @@ struct SelftestEffort {
   double clean_check_flop = 1e5;                              ///< fp64 work of judging a case
   std::size_t kinds_per_error = 8;                            ///< kinds of ops into which a faulty device is put
   std::size_t places_per_fault = 2;                           ///< of a step that ranks share
+  bool needs_every_family = false;                            ///< one that was never tried fails
 };
 
 /// A row of the table: one family of faults in all ops.

@@ -181,6 +181,10 @@ TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
   EXPECT_THAT(refusal({"list", "--format", "xml"}), HasSubstr("not one of table, json"));
 }
 
+TEST(ParseOptions, OwnOpsAreThoseOfAnImplementation) {
+  EXPECT_THAT(refusal({"--check", "own"}), HasSubstr("--check own: own means the ops of an implementation under test"));
+}
+
 TEST(ParseOptions, NumbersAreReadWholeOrRefused) {
   for (const char* seed : {"-1", "1.5", "x", "1x", "0x10", " 1", "18446744073709551616", "1e3"}) {
     EXPECT_THAT(refusal({std::string("--seed=") + seed}),

@@ -13,14 +13,17 @@ namespace gpubench::sim {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-SelftestResult tested(const std::string& script, const RunOptions& options = smoke_options()) {
+SelftestResult tested(const std::string& script, const RunOptions& options = smoke_options(),
+                      bool needs_every_family = false) {
   SimBackend backend(parse_script(script));
   SelftestEffort effort;
   effort.clean_launches = 60;
+  effort.needs_every_family = needs_every_family;
   const StopFlag stop{0};
   return selftest(
       backend, sim_cases(), options, effort, [](const std::string&, const SelftestResult&) {}, stop);
@@ -72,6 +75,14 @@ TEST(Selftest, OfACheckThatLooksAtNothingFails) {
   RunOptions blind = smoke_options();
   blind.check = CheckMode::off;
   EXPECT_FALSE(tested("", blind).passed());
+}
+
+// The sim's cases are one small step, which no ranks share.
+TEST(Selftest, ThatNeedsEveryFamilyFailsWhereOneWasNeverTried) {
+  const SelftestResult result = tested("", smoke_options(), true);
+  EXPECT_FALSE(result.passed());
+  EXPECT_THAT(row(result, "gradients not reduced").escaped, ElementsAre("never tried"));
+  EXPECT_THAT(row(result, "all zeros").escaped, IsEmpty());
 }
 
 TEST(Selftest, FailsWhereAFaultEscapedNothingWasCaughtOrNothingRan) {
