@@ -92,8 +92,8 @@ void CaseCheck::alone() {
 // Ops that are right on their own inputs may still add up wrong: one is missing, or reads another tensor.
 void CaseCheck::end_to_end() {
   const Program& program = prepared_.program();
-  if ((options_.check != CheckMode::full && options_.check != CheckMode::own) || program.ops().size() < 2 ||
-      record_.verdict != Verdict::pass || !(textbook_flop(program) <= most_end_to_end_flop)) {
+  if (options_.check != CheckMode::full || program.ops().size() < 2 || record_.verdict != Verdict::pass ||
+      !(textbook_flop(program) <= most_end_to_end_flop)) {
     return;
   }
   if (options_.alive) options_.alive();
