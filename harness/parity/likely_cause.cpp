@@ -255,10 +255,10 @@ class Search {
   /// A layout for another: [b, h, s, d] for [b, s, h, d] in all tensors of the call that have these axes.
   void every_tensor_swapped() {
     const int rank = spec_.shape.rank();
-    std::int64_t elements = 0;
+    std::int64_t total = 0;
     for (const TensorView& input : operands_.inputs)
-      elements += input.shape().rank() == rank ? input.shape().elements() : 0;
-    if (elements * rank * rank > most_changed_elements) return;
+      total += input.shape().rank() == rank ? input.shape().elements() : 0;
+    if (total * rank * rank > most_changed_elements) return;
     for (int first = 0; first < rank; ++first) {
       for (int second = first + 1; second < rank; ++second) {
         if (spec_.shape[first] == 1 || spec_.shape[second] == 1) continue;

@@ -186,7 +186,7 @@ TEST(VerdictLines, AnInterruptedOrEmptyRunIsNoPass) {
 
 TEST(VerdictLines, APassWithUntriedCallsIsAPartAndListsTenOps) {
   const std::vector<CaseRecord> records{sample_record()};
-  Ending ending{0, "all that ran passed"};
+  Ending ending;
   ending.untried = {"gemm: 2 calls in f64"};
   EXPECT_THAT(verdict_text(records, ending, plain),
               AllOf(HasSubstr("VERDICT  PASS (part)  1 pass"), HasSubstr("\nuntried  gemm: 2 calls in f64\nexit 0")));
