@@ -17,8 +17,8 @@ namespace gpubench {
 /// different numbers.
 ///
 /// Faults of calls (wrong_calls.h), formulas (other_formulas.h, unstable_forms.h) and stores come first; a factor, an
-/// offset or a permutation of the whole output is reported where none of these fits. Operands of more than 4 Mi
-/// elements are not changed. `flop`: about how much textbook one fault may cost; outputs that need more have no cause.
+/// offset or a permutation of the whole output is reported where none of these fits. Large operands are not changed
+/// (most_changed_elements). `flop`: how much textbook the elements of one fault may cost, for faults of whole outputs.
 [[nodiscard]] std::string likely_cause(const Operands& operands, int output, std::span<const CheckedElement> elements,
                                        double flop);
 

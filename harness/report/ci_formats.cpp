@@ -28,6 +28,7 @@ std::string head_of(const Report& report) {
       fmt::format("### gpubench: {}\n\n{} of {} cases{}\n\n",
                   cell(verdict_with_reliability(verdict_word_of_run(report.cases, run.complete), report.cases)),
                   cell(counts_text(totals)), totals.cases, run.complete ? "" : "; interrupted, this report is partial");
+  for (const std::string& line : untried_lines(run)) text += fmt::format("- untried: {}\n", cell(line));
   for (const DeviceInfo& device : run.devices) {
     const std::string libraries = libraries_text(device);
     text += fmt::format("- {}, {}{}{}\n", cell(device.name), units_text(device), libraries.empty() ? "" : ", ",

@@ -261,6 +261,16 @@ TEST(LikelyCause, AttentionNamesItsScaleItsMaskItsHeadsAndItsLayout) {
   expect_cause(p, "axes 1 and 2 of every tensor swapped", kernel);
 }
 
+// Few rows are as much as a fault may cost, and the check adds the largest elements.
+TEST(LikelyCause, IsFoundFromFewRowsWhereTheTextbookIsExpensive) {
+  const Heads of{256, 2, 1, 64};
+  Program p;
+  const Tensor in{p};
+  attention_forward(p, {.scale = 0.125}, {}, "o", in("q", {1, of.s, of.heads, of.d}), in("k", {1, of.s, of.kv, of.d}),
+                    in("v", {1, of.s, of.kv, of.d}));
+  expect_cause(p, "scale 0.015625 for 0.125", AttentionKernel{of, 1.0 / 64.0});
+}
+
 TEST(LikelyCause, AConvolutionWithAFlippedFilterIsReported) {
   Program p;
   const Tensor in{p};
