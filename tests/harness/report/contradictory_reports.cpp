@@ -258,7 +258,7 @@ std::vector<MalformedFile> contradictory_reports() {
       {"an unknown tier", [](Json& j) { run(j)["tier"] = "huge"; }, "context.gpubench.tier", "smoke, quick"},
       {"an unknown preset", [](Json& j) { run(j)["preset"] = "huge"; }, "context.gpubench.preset", "minimal, brief"},
       {"an unknown check", [](Json& j) { run(j)["check"] = "some"; }, "context.gpubench.check",
-       "off, sample, bitwise, full"},
+       "off, sample, bitwise, own, full"},
       {"a time of another kind", [](Json& j) { run(j)["started_at"] = "yesterday"; }, "context.gpubench.started_at",
        "is no time"},
       {"a 30th of February", [](Json& j) { run(j)["finished_at"] = "2026-02-30T00:00:00+00:00"; },
