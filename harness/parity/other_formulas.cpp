@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "harness/parity/textbook_outputs.h"
@@ -186,31 +185,35 @@ class Formulas {
     } else {
       forms.push_back({"mean subtracted", [=](const Line& of) { return 1.0 / std::sqrt(of.variance + epsilon); }});
     }
-    const auto lines = std::make_shared<Lines>(operands_);
+    // Each has lines of its own: the catalogue tries them on several threads.
     for (NormForm& form : forms) {
-      if (is_output("y")) normalize(lines, std::move(form));
-      if (is_output("rstd") && form.is_of_rstd())
-        each(form.name, [rstd = form.rstd, lines](std::int64_t e, const Expected&) { return rstd((*lines)[e]); });
+      if (is_output("y")) normalize(std::move(form));
+      if (is_output("rstd") && form.is_of_rstd()) {
+        each(form.name, [rstd = form.rstd, lines = Lines(operands_)](std::int64_t e, const Expected&) mutable {
+          return rstd(lines[e]);
+        });
+      }
     }
     if (!is_output("running_var'")) return;
     const double part = call_.attributes.as<BatchNorm>().momentum;
-    each("biased running variance", [=](std::int64_t e, const Expected&) {
-      return (1.0 - part) * lines->operands.input("running_var")[e] + part * (*lines)[e].variance;
+    each("biased running variance", [=, lines = Lines(operands_)](std::int64_t e, const Expected&) mutable {
+      return (1.0 - part) * lines.operands.input("running_var")[e] + part * lines[e].variance;
     });
   }
 
-  void normalize(const std::shared_ptr<Lines>& lines, NormForm form) {
+  void normalize(NormForm form) {
     const std::int64_t width = spec().shape[-1];
     const std::string name = form.name;
-    each(name, [=, form = std::move(form), type = type_](std::int64_t e, const Expected&) {
-      const Line& of = lines->of_element(e);
-      const Operands& in = lines->operands;
-      double normalized = (lines->element(e) - (form.centered ? of.mean : 0.0)) * form.rstd(of);
-      if (form.rounded) normalized = round_to(type, normalized);
-      const double beta = declares(in.call.kind.inputs, "beta") ? in.input("beta")[e % width] : 0.0;
-      const double gamma = in.input("gamma")[e % width] + form.added_to_gamma;
-      return normalized * (form.narrow_gamma ? round_to(type, gamma) : gamma) + beta;
-    });
+    each(name,
+         [=, form = std::move(form), type = type_, lines = Lines(operands_)](std::int64_t e, const Expected&) mutable {
+           const Line& of = lines.of_element(e);
+           const Operands& in = lines.operands;
+           double normalized = (lines.element(e) - (form.centered ? of.mean : 0.0)) * form.rstd(of);
+           if (form.rounded) normalized = round_to(type, normalized);
+           const double beta = declares(in.call.kind.inputs, "beta") ? in.input("beta")[e % width] : 0.0;
+           const double gamma = in.input("gamma")[e % width] + form.added_to_gamma;
+           return normalized * (form.narrow_gamma ? round_to(type, gamma) : gamma) + beta;
+         });
   }
 
   void momentum() {
