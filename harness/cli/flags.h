@@ -171,7 +171,7 @@ struct Flag {
   /// show half of its names.
   [[nodiscard]] bool describes_run() const {
     return group == "select" || group == "measure" || group == "check" || long_name == "--anonymize" ||
-           long_name.starts_with("--untried");
+           long_name == "--untried";
   }
   /// "-q", "--quiet".
   [[nodiscard]] std::vector<std::string> names() const;

@@ -140,9 +140,9 @@ std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
 }
 
 int check_implementation(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  std::vector<std::string> run{"run", "--impl",   options.compare.words[1], "--tier", "smoke", "--check",
-                               "own", "--untried"};
-  if (options.compare.strict) run.emplace_back("--untried-fails");
+  std::vector<std::string> run{"run",    "--impl",    options.compare.words[1],
+                               "--tier", "smoke",     "--check",
+                               "own",    "--untried", options.compare.strict ? "fail" : "list"};
   const Selection& asked = options.selection;
   const bool is_usual = asked.suites.empty() && asked.filters.empty() && asked.batches.empty() && asked.axes.empty();
   if (is_usual)

@@ -18,6 +18,7 @@
 #include "harness/cli/device.h"
 #include "harness/cli/recorder.h"
 #include "harness/core/error.h"
+#include "harness/core/tuning_cache.h"
 #include "harness/plan/names.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
@@ -148,7 +149,15 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
   Json answer;
   try {
     const OwnImplementation own(named.name, named.file);
-    teller.call("asking it");
+    std::map<std::string, std::string> reasons;  // by choice_key(): each call is asked for once
+    const auto declined = [&](const Program& program, const OpCall& call) -> const std::string& {
+      constexpr std::size_t often = 64;
+      const std::vector<TensorSpec> specs = specs_of_call(program, call);
+      const auto [at, is_new] = reasons.try_emplace(choice_key(call, specs));
+      if (is_new && reasons.size() % often == 1) teller.call("asking it");
+      if (is_new) at->second = declines(own, call, specs, device, deterministic);
+      return at->second;
+    };
     std::map<std::pair<std::string, std::string>, OpClaim> ops;
     Json taken = Json::array();
     for (const PlannedCase& one : cases) {
@@ -160,7 +169,7 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
         OpClaim& claim =
             ops.try_emplace({std::string(call.kind.name), type}, OpClaim{std::string(call.kind.name), type})
                 .first->second;
-        const std::string reason = declines(own, call, specs, device, deterministic);
+        const std::string& reason = declined(program, call);
         takes = takes || (reason.empty() && call.phase == Phase::timed);
         ++(reason.empty() ? claim.taken : claim.declined);
         if (claim.reason.empty()) claim.reason = reason;
@@ -176,12 +185,8 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
                       {"reason", claim.reason}});
     answer = {{"version", own.version()}, {"cases", std::move(taken)}, {"ops", std::move(list)}};
     if (!suites.empty()) {
-      std::int64_t asked = 0;
-      answer["offered"] = to_json(offered_calls(cases, suites, [&](const Program& program, const OpCall& call) {
-        constexpr std::int64_t often = 64;
-        if (++asked % often == 0) teller.call("asking it");
-        return declines(own, call, specs_of_call(program, call), device, deterministic).empty();
-      }));
+      const auto takes = [&](const Program& program, const OpCall& call) { return declined(program, call).empty(); };
+      answer["offered"] = to_json(offered_calls(cases, suites, takes));
     }
   } catch (const BackendError& e) {
     answer = {{"error", e.what()}};

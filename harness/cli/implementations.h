@@ -50,7 +50,7 @@ struct Claims {
                                              const Environment& environment, double deadline_s);
 
 /// The child's side: loads the file, asks it for every op of the cases, and sends what it says to `output_fd`.
-/// `suites`: where the calls that it takes are wanted too, those that may have more than the cases; else none.
+/// `suites`: with --untried, those that are asked about beyond the cases; else none.
 void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
                  const DeviceInfo& device, bool deterministic, int output_fd);
 

@@ -138,9 +138,9 @@ class CommandLine {
         options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
       options.from_environment = apply(variables);
       // A case's rerun line names what chooses it.
-      options.rerun_words = words_without({"--untried", "--untried-fails", "--suite", "--tier", "--filter", "--exclude",
-                                           "--precision", "--ranks", "--parallel", "--seed", "--dry-run", "--turns",
-                                           "--isolate", "--mpi", "--deadline", "--anonymize"});
+      options.rerun_words = words_without({"--untried", "--suite", "--tier", "--filter", "--exclude", "--precision",
+                                           "--ranks", "--parallel", "--seed", "--dry-run", "--turns", "--isolate",
+                                           "--mpi", "--deadline", "--anonymize"});
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }

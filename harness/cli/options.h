@@ -58,6 +58,11 @@ enum class ProgressMode { automatic, bar, lines, none };
 template <>
 inline constexpr auto enum_names<ProgressMode> = std::to_array<std::string_view>({"auto", "bar", "lines", "none"});
 
+/// What becomes of calls that an implementation takes and no case tried.
+enum class Untried { off, list, fail };
+template <>
+inline constexpr auto enum_names<Untried> = std::to_array<std::string_view>({"off", "list", "fail"});
+
 enum class Shell { bash, zsh, fish };
 template <>
 inline constexpr auto enum_names<Shell> = std::to_array<std::string_view>({"bash", "zsh", "fish"});
@@ -155,12 +160,11 @@ struct Options {
   bool trust_libraries = false;         ///< --trust-libraries
   /// --impl; their names and files are in run.implementations.
   std::vector<std::string> implementations{};
-  std::string impl_op;              ///< of impl new
-  std::string impl_language = "c";  ///< likewise: "c", "cuda", "python"
-  std::string python = "python3";   ///< --python
-  std::string claims_of;            ///< hidden: this child tells what this implementation takes
-  bool lists_untried = false;  ///< hidden: of impl check, which lists what an implementation takes and no case tried
-  bool untried_fails = false;  ///< hidden: likewise, with --strict
+  std::string impl_op;                                    ///< of impl new
+  std::string impl_language = "c";                        ///< likewise: "c", "cuda", "python"
+  std::string python = "python3";                         ///< --python
+  std::string claims_of;                                  ///< hidden: this child tells what this implementation takes
+  Untried untried = Untried::off;                         ///< hidden: of impl check
   std::optional<std::string> versus;                      ///< --versus: what ratios are taken against
   std::optional<std::string> pin;                         ///< --pin
   std::optional<std::string> shapes;                      ///< --shapes
@@ -186,10 +190,10 @@ struct Options {
   std::optional<double> deadline_s{};  ///< --deadline; 0: off; absent: as long as each thing may take
   int worker_input = -1;               ///< hidden: this process is a worker
   int worker_output = -1;
-  int worker_page = -1;   ///< hidden: where a child of selftest, determinism or soak says what it does
-  int worker_share = 0;   ///< hidden: which of several devices it is that share a processor
-  std::string subject;    ///< of list ("suites", a case), explain (an op, a case), tune-batch and learn (a workload, a
-                          ///< part of an id) and help (a verb)
+  int worker_page = -1;  ///< hidden: where a child of selftest, determinism or soak says what it does
+  int worker_share = 0;  ///< hidden: which of several devices it is that share a processor
+  std::string subject;   ///< of list ("suites", a case), explain (an op, a case), tune-batch and learn (a workload, a
+                         ///< part of an id) and help (a verb)
   bool help_all = false;  ///< of help: everything
   bool list_json = false;
   std::string html;  ///< of explain: the folder for its pages; empty: none

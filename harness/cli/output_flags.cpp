@@ -95,8 +95,7 @@ std::vector<FlagSection> output_sections() {
        "",
        {
            row("--claims-of", "NAME", "", text(&Options::claims_of)),
-           row("--untried", "", "", turn_on(&Options::lists_untried)),
-           row("--untried-fails", "", "", turn_on(&Options::untried_fails)),
+           row("--untried", "off|list|fail", "", choice<Untried>([](Options& o) -> auto& { return o.untried; })),
        }},
       {{selftest, determinism, soak},
        "",

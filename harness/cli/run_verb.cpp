@@ -234,7 +234,7 @@ class Run {
     if (!claims_.empty()) run.implementations.emplace();
     for (const Claims& one : claims_) {
       run.implementations->push_back(one.file);
-      if (options_.lists_untried) run.implementations->back().untried = untried_of(one);
+      if (options_.untried != Untried::off) run.implementations->back().untried = untried_of(one);
     }
     run.started_at = started_;
     run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
@@ -259,10 +259,12 @@ class Run {
   }
 
   int finish() {
-    ReportOutputs outputs(report(), options_, destination_, environment_);
+    const Report report = this->report();
+    untried_ = untried_lines(report.run);
+    ReportOutputs outputs(report, options_, destination_, environment_);
     outputs.write();
     Outcome outcome{totals_of(records_), signal_, outputs.lost(),
-                    options_.untried_fails && !untried_lines(report().run).empty()};
+                    options_.untried == Untried::fail && !untried_.empty()};
     std::ostream& out = this->out();
     const ConsoleStyle style = out_style();
     if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
@@ -290,7 +292,7 @@ class Run {
         << calls_totals_text(report(), style) << legend_text(records_, style) << "\n"
         << verdict_text(records_,
                         {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,
-                         outputs.page_path(), resume_, untried_lines(report().run)},
+                         outputs.page_path(), resume_, untried_},
                         style)
         << std::flush;
     return code;
@@ -325,8 +327,9 @@ class Run {
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
-  std::string printed_;  ///< where it is what implementations printed
-  std::string resume_;   ///< the command that resumes this run
+  std::string printed_;               ///< where it is what implementations printed
+  std::string resume_;                ///< the command that resumes this run
+  std::vector<std::string> untried_;  ///< untried_lines()
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
@@ -358,7 +361,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     if (of == run.implementations.end())
       throw UsageError(fmt::format("--claims-of: no --impl is called '{}'", visible(options.claims_of)));
     tell_claims(*of, declared_cases(environment.suites, selection),
-                options.lists_untried ? outer.suites : std::span<const Suite>{}, named_device(device),
+                options.untried == Untried::off ? std::span<const Suite>{} : outer.suites, named_device(device),
                 run.deterministic, options.worker_output);
     return exit_codes::ok;
   }

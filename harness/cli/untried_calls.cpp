@@ -35,9 +35,7 @@ class Collector {
   std::vector<std::size_t> add(const Program& program, const std::string& recipe) {
     std::vector<std::size_t> own;
     for (const OpCall& call : program.ops()) {
-      const auto [asked, is_new] = taken_.try_emplace(choice_key(call, specs_of_call(program, call)), false);
-      if (is_new) asked->second = takes_(program, call);
-      if (!asked->second) continue;
+      if (!takes_(program, call)) continue;
       const auto [at, is_first] = known_.try_emplace(key_of(program, call), found.calls.size());
       if (is_first) found.calls.push_back({std::string(call.kind.name), recipe});
       own.push_back(at->second);
@@ -49,7 +47,6 @@ class Collector {
 
  private:
   const std::function<bool(const Program&, const OpCall&)>& takes_;
-  std::map<std::string, bool> taken_;
   std::map<std::string, std::size_t> known_;
 };
 

@@ -204,10 +204,7 @@ class Injector {
       t.set(middle, t.get(next));
       t.set(next, held);
     });
-    on_output(shifted, i, "", [=](HostTensor& t) {
-      const HostTensor right = t;
-      for (std::int64_t e = 0; e < count; ++e) t.set(e, right.get((e + 1) % count));
-    });
+    on_output(shifted, i, "", [=](HostTensor& t) { read_from(t, [=](std::int64_t e) { return (e + 1) % count; }); });
     if (!is_float(type)) return;
     on_output(signs, i, "", each([](double v) { return -v; }));
     on_output(doubled, i, "", each([](double v) { return 2.0 * v; }));
@@ -259,9 +256,7 @@ class Injector {
   }
 
   void call_wrongly() {
-    std::vector<TensorSpec> input_specs;
-    for (const HostTensor& input : inputs_) input_specs.push_back(input.spec);
-    for (WrongCall& wrong : wrong_calls(call_, input_specs, output_specs_)) {
+    for (WrongCall& wrong : wrong_calls(call_, specs_of(inputs_), output_specs_)) {
       add(static_cast<Family>(call_fault + static_cast<std::size_t>(wrong.fault)), std::move(wrong.detail),
           [this, call = std::move(wrong.call), i = wrong.input, change = std::move(wrong.change)]() -> Outputs {
             std::vector<HostTensor> inputs = inputs_;
@@ -299,8 +294,7 @@ class Injector {
   /// add up to.
   void split_sums() {
     if (inputs_.empty() || !is_float(inputs_[0].spec.dtype) || call_.math.split_k_in_output) return;
-    std::vector<TensorSpec> input_specs;
-    for (const HostTensor& input : inputs_) input_specs.push_back(input.spec);
+    const std::vector<TensorSpec> input_specs = specs_of(inputs_);
     if (definition(call_.kind).linear_axes({call_, input_specs, output_specs_}, 0).empty()) return;
     for (const DType narrow : {DType::bf16, DType::f16}) {
       if (call_.math.accumulate == narrow) continue;

@@ -63,7 +63,7 @@ class Search {
         output_(output),
         flop_(flop),
         spec_(operands.outputs[static_cast<std::size_t>(output)]),
-        units_(definition(operands.call.kind).units({operands.call, input_specs(), operands.outputs}, output)),
+        units_(units_of(operands, output)),
         checked_(elements.begin(), elements.end()) {
     // The wrong ones first: a glance at them rules most faults out.
     std::stable_partition(checked_.begin(), checked_.end(), [this](const CheckedElement& e) { return is_wrong(e); });
@@ -93,18 +93,14 @@ class Search {
   };
 
   [[nodiscard]] bool is_wrong(const CheckedElement& e) const { return !accepts(e.judged, spec_.dtype, e.got); }
-  [[nodiscard]] std::vector<TensorSpec> input_specs() const {
-    std::vector<TensorSpec> specs;
-    for (const TensorView& input : operands_.inputs) specs.push_back(input.spec());
-    return specs;
-  }
 
   void consider(const Hypothesis& fault) {
     try {
-      const std::size_t few = std::min(glance, wrong_);
-      if (!agrees(fault, few) || !agrees(fault, checked_.size())) return;
+      if (!agrees(fault, fault.values(Elements(places_).first(std::min(glance, wrong_))))) return;
+      const std::vector<Expected> predicted = fault.values(places_);
+      if (!agrees(fault, predicted)) return;
       Found found{fault.words, {}};
-      for (const Expected& value : fault.values(places_)) found.values.push_back(value.value);
+      for (const Expected& value : predicted) found.values.push_back(value.value);
       const auto is_same = [&](const Found& one) {
         return std::ranges::equal(one.values, found.values,
                                   [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); });
@@ -115,9 +111,9 @@ class Search {
     }
   }
 
-  /// With the first `count` elements: with nearly all of the wrong ones, and of all.
-  [[nodiscard]] bool agrees(const Hypothesis& fault, std::size_t count) const {
-    const std::vector<Expected> predicted = fault.values(Elements(places_).first(count));
+  /// With the first elements, for which these are predicted: with nearly all of the wrong ones, and of all.
+  [[nodiscard]] bool agrees(const Hypothesis& fault, std::span<const Expected> predicted) const {
+    const std::size_t count = predicted.size();
     std::size_t right = 0, explained = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const double got = checked_[i].got;
@@ -139,7 +135,7 @@ class Search {
     return expected_elements(replaced(operands_, call, inputs), output_, elements);
   }
 
-  /// Of the first of the checked elements.
+  /// The right values of the first elements.
   [[nodiscard]] std::vector<Expected> right(Elements first) const {
     std::vector<Expected> values;
     for (std::size_t i = 0; i < first.size(); ++i) values.push_back(checked_[i].judged);
@@ -147,7 +143,7 @@ class Search {
   }
 
   void calls() {
-    const std::vector<WrongCall> all = wrong_calls(operands_.call, input_specs(), operands_.outputs);
+    const std::vector<WrongCall> all = wrong_calls(operands_.call, specs_of(operands_.inputs), operands_.outputs);
     std::int64_t changed_elements = 0;
     for (const WrongCall& wrong : all)
       changed_elements += wrong.change ? operands_.inputs[wrong.input].shape().elements() : 0;
@@ -222,21 +218,16 @@ class Search {
   void whole_outputs() {
     const Shape& shape = spec_.shape;
     const auto moved = [&](const std::string& how, const std::function<std::int64_t(std::int64_t)>& place) {
-      consider({fmt::format("{} has {}", spec_.name, how), [this, place](Elements elements) {
-                  std::vector<std::int64_t> places(elements.begin(), elements.end());
-                  for (std::int64_t& e : places) e = place(e);
-                  return expected_elements(operands_, output_, places);
-                }});
+      consider({fmt::format("{} has {}", spec_.name, how),
+                [this, place](Elements elements) { return expected_elsewhere(operands_, output_, elements, place); }});
     };
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const AxisView along(shape, axis);
       if (along.extent < 2) continue;
-      const auto at = [along](std::int64_t e) { return e / along.inner % along.extent; };
-      moved(fmt::format("axis {} reversed", axis),
-            [=](std::int64_t e) { return e + (along.extent - 1 - 2 * at(e)) * along.inner; });
+      moved(fmt::format("axis {} reversed", axis), [=](std::int64_t e) { return along.reversed(e); });
       for (const std::int64_t by : {std::int64_t{1}, along.extent - 1}) {
         moved(fmt::format("axis {} shifted by {}", axis, by == 1 ? -1 : 1),
-              [=](std::int64_t e) { return e + ((at(e) + by) % along.extent - at(e)) * along.inner; });
+              [=](std::int64_t e) { return along.shifted(e, by); });
       }
       for (int other = axis + 1; other < shape.rank(); ++other) {
         if (shape[other] > 1)
@@ -266,9 +257,9 @@ class Search {
           input = changed.back().view();
         }
         consider({fmt::format("axes {} and {} of every tensor swapped", first, second), [&](Elements elements) {
-                    std::vector<std::int64_t> places(elements.begin(), elements.end());
-                    for (std::int64_t& e : places) e = written_to(spec_.shape, first, second, e);
-                    return values_on(operands_.call, inputs, places);
+                    return expected_elsewhere(
+                        replaced(operands_, operands_.call, inputs), output_, elements,
+                        [&](std::int64_t e) { return written_to(spec_.shape, first, second, e); });
                   }});
       }
     }

@@ -22,8 +22,8 @@ namespace gpubench {
 [[nodiscard]] std::string likely_cause(const Operands& operands, int output, std::span<const CheckedElement> elements,
                                        double flop);
 
-/// Elements for it, as logical linear indices, ascending: some of each of the judged units `unit(0)` to
-/// `unit(judged - 1)`, or of those of them that `flop` allows, and as many of the wrong ones.
+/// A sample of elements for likely_cause(), as logical linear indices, ascending: some of each of the judged units
+/// `unit(0)` to `unit(judged - 1)`, or of as many units as `flop` allows, and the same number of wrong ones.
 [[nodiscard]] std::vector<std::int64_t> cause_sample(const CheckUnits& units, std::int64_t judged,
                                                      const std::function<std::int64_t(std::int64_t)>& unit,
                                                      std::span<const Mismatch> wrong, double flop);

@@ -127,8 +127,7 @@ Program with_arithmetic(const Program& program, std::span<const std::string> nam
 }
 
 std::string lower_precision(const Operands& operands, int output, std::span<const Mismatch> wrong) {
-  std::vector<TensorSpec> inputs;
-  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
+  const std::vector<TensorSpec> inputs = specs_of(operands.inputs);
   if (definition(operands.call.kind).linear_axes({operands.call, inputs, operands.outputs}, output).empty()) return {};
   wrong = wrong.first(std::min(wrong.size(), most_elements));
   if (is_scaled(operands, output, wrong)) return {};

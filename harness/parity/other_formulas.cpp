@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "harness/parity/textbook_outputs.h"
@@ -90,10 +91,7 @@ class Formulas {
     if (is(attention_forward_kind)) interleaved_heads();
     if (is(adamw_kind, clip_adamw_kind)) adamw();
     if (is(conv2d_forward_kind, conv2d_backward_data_kind)) flipped_filter();
-    if (is(dropout_kind)) {
-      const double p = call_.attributes.as<Dropout>().p;
-      if (p != 0.5) with("p", 1.0 - p, fmt::format("p {:g} for {:g}", 1.0 - p, p));
-    }
+    if (is(dropout_kind)) the_rest_of_one("p");
     other_epsilons();
     return std::move(formulas_);
   }
@@ -104,8 +102,23 @@ class Formulas {
     return position_of(call_.kind.outputs, call_.attributes, name, item) == static_cast<std::size_t>(output_);
   }
 
+  /// An attribute; nothing where the op has none of this name.
+  [[nodiscard]] std::optional<double> number(std::string_view name) const {
+    for (const Attribute& one : call_.attributes.list()) {
+      if (one.name == name) return std::get<double>(one.value);
+    }
+    return {};
+  }
+
+  /// A share taken for what it leaves of 1.
+  void the_rest_of_one(std::string_view share) {
+    const double own = number(share).value();
+    if (own != 0.5) with(share, 1.0 - own, own);
+  }
+
   /// The op with another attribute.
-  void with(std::string_view attribute, double value, std::string name) {
+  void with(std::string_view attribute, double value, double own) {
+    std::string name = fmt::format("{} {:g} for {:g}", attribute, value, own);
     OpCall call = call_;
     call.attributes.set(attribute, value);
     formulas_.push_back({std::move(name), [operands = operands_, output = output_,
@@ -142,21 +155,17 @@ class Formulas {
            change(changed);
            std::vector<TensorView> inputs(operands.inputs.begin(), operands.inputs.end());
            inputs[at] = changed.view();
-           std::vector<std::int64_t> places(elements.begin(), elements.end());
-           for (std::int64_t& e : places) e = place(e);
-           return expected_elements(replaced(operands, operands.call, inputs), output, places);
+           return expected_elsewhere(replaced(operands, operands.call, inputs), output, elements, place);
          }});
   }
 
   void other_epsilons() {
-    for (const Attribute& attribute : call_.attributes.list()) {
-      if (attribute.name != "epsilon") continue;
-      const double own = std::get<double>(attribute.value);
-      for (const double other : usual_epsilons) {
-        // Tenfold is CallFault::wrong_epsilon; 10 * 1e-6 is not 1e-5 to the last bit.
-        const bool is_tenfold = std::fabs(other - 10.0 * own) < own;
-        if (other != own && !is_tenfold) with("epsilon", other, fmt::format("epsilon {:g} for {:g}", other, own));
-      }
+    const std::optional<double> own = number("epsilon");
+    if (!own) return;
+    for (const double other : usual_epsilons) {
+      // Tenfold is CallFault::wrong_epsilon; 10 * 1e-6 is not 1e-5 to the last bit.
+      const bool is_tenfold = std::fabs(other - 10.0 * *own) < *own;
+      if (other != *own && !is_tenfold) with("epsilon", other, *own);
     }
   }
 
@@ -164,10 +173,7 @@ class Formulas {
 
   void norms() {
     const bool centered = call_.kind != rms_norm_forward_kind;
-    double epsilon = 0.0;
-    for (const Attribute& one : call_.attributes.list()) {
-      if (one.name == "epsilon") epsilon = std::get<double>(one.value);
-    }
+    const double epsilon = number("epsilon").value();
     const auto spread = [centered](const Line& of) { return centered ? of.variance : of.square; };
     const auto own = [=](const Line& of) { return 1.0 / std::sqrt(spread(of) + epsilon); };
     std::vector<NormForm> forms{{"epsilon added to the root",
@@ -185,7 +191,7 @@ class Formulas {
     } else {
       forms.push_back({"mean subtracted", [=](const Line& of) { return 1.0 / std::sqrt(of.variance + epsilon); }});
     }
-    // Each has lines of its own: the catalogue tries them on several threads.
+    // Separate lines for each form: the catalogue tries forms on several threads.
     for (NormForm& form : forms) {
       if (is_output("y")) normalize(std::move(form));
       if (is_output("rstd") && form.is_of_rstd()) {
@@ -217,11 +223,7 @@ class Formulas {
   }
 
   void momentum() {
-    for (const Attribute& one : call_.attributes.list()) {
-      if (one.name != "momentum" || !(is_output("running_mean'") || is_output("running_var'"))) continue;
-      const double own = std::get<double>(one.value);
-      if (own != 0.5) with("momentum", 1.0 - own, fmt::format("momentum {:g} for {:g}", 1.0 - own, own));
-    }
+    if (is_output("running_mean'") || is_output("running_var'")) the_rest_of_one("momentum");
   }
 
   // --- attention
@@ -230,7 +232,7 @@ class Formulas {
     const double d = static_cast<double>(operands_.input("q").shape()[3]);
     const double own = call_.attributes.as<Attention>().scale;
     for (const double other : {1.0, 1.0 / std::sqrt(d), 1.0 / d}) {
-      if (other != own) with("scale", other, fmt::format("scale {:g} for {:g}", other, own));
+      if (other != own) with("scale", other, own);
     }
   }
 
@@ -238,19 +240,16 @@ class Formulas {
   void interleaved_heads() {
     const std::int64_t heads = operands_.input("q").shape()[2], of_k = operands_.input("k").shape()[2];
     if (of_k == 1 || of_k == heads) return;
-    const auto moved = [=](std::int64_t h) { return h % of_k * (heads / of_k) + h / of_k; };
-    const std::int64_t d = operands_.input("q").shape()[3], inner = spec().shape[-1];  // heads lie before the last axis
-    const auto place = [=](std::int64_t e, std::int64_t size) {
+    // In groups, as the op has them, head h would be the one at h % hkv, h / hkv. Heads lie before the last axis.
+    const std::int64_t d = operands_.input("q").shape()[3], inner = spec().shape[-1];
+    const auto transposed = [=](std::int64_t e, std::int64_t size, std::int64_t columns) {
       const std::int64_t head = e / size % heads;
-      return e + (moved(head) - head) * size;
+      return e + (head % columns * (heads / columns) + head / columns - head) * size;
     };
     on(
         "q", "query head h on head h % hkv of k and v",
-        [=](HostTensor& q) {
-          const HostTensor right = q;
-          for (std::int64_t e = 0; e < q.elements(); ++e) q.set(place(e, d), right.get(e));
-        },
-        [=](std::int64_t e) { return place(e, inner); });
+        [=](HostTensor& q) { read_from(q, [=](std::int64_t e) { return transposed(e, d, heads / of_k); }); },
+        [=](std::int64_t e) { return transposed(e, inner, of_k); });
   }
 
   // --- convolution
@@ -261,9 +260,7 @@ class Formulas {
     const std::int64_t inner = shape[3], taps = shape[1] * shape[2];
     if (taps == 1) return;
     on("filter", "filter flipped along its height and width", [=](HostTensor& filter) {
-      const HostTensor right = filter;
-      for (std::int64_t e = 0; e < filter.elements(); ++e)
-        filter.set(e, right.get(e + (taps - 1 - 2 * (e / inner % taps)) * inner));
+      read_from(filter, [=](std::int64_t e) { return e + (taps - 1 - 2 * (e / inner % taps)) * inner; });
     });
   }
 

@@ -27,6 +27,11 @@ HostTensor::HostTensor(const TensorView& other) : HostTensor(other.spec()) {
   other.read_bits(0, elements(), bytes.data());
 }
 
+void read_from(HostTensor& tensor, const std::function<std::int64_t(std::int64_t)>& place) {
+  const HostTensor right = tensor;
+  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, right.get(place(e)));
+}
+
 void fill(HostTensor& tensor, const RevealingData::Input& input) {
   const DType type = tensor.spec.dtype;
   const std::int64_t elements = tensor.elements();
@@ -58,6 +63,23 @@ std::vector<TensorView> views_of(std::span<const HostTensor> tensors) {
   return views;
 }
 
+std::vector<TensorSpec> specs_of(std::span<const TensorView> tensors) {
+  std::vector<TensorSpec> specs;
+  for (const TensorView& tensor : tensors) specs.push_back(tensor.spec());
+  return specs;
+}
+
+std::vector<TensorSpec> specs_of(std::span<const HostTensor> tensors) {
+  std::vector<TensorSpec> specs;
+  for (const HostTensor& tensor : tensors) specs.push_back(tensor.spec);
+  return specs;
+}
+
+CheckUnits units_of(const Operands& operands, int output) {
+  const std::vector<TensorSpec> inputs = specs_of(operands.inputs);
+  return definition(operands.call.kind).units({operands.call, inputs, operands.outputs}, output);
+}
+
 double textbook_flop(const Program& program, const OpCall& call) {
   const std::vector<TensorSpec> inputs = specs_of(program, call.inputs);
   const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
@@ -70,16 +92,13 @@ double textbook_flop(const Program& program, const OpCall& call) {
 }
 
 std::vector<Expected> expected_elements(const Operands& operands, int output, std::span<const std::int64_t> elements) {
-  const OpDefinition& meaning = definition(operands.call.kind);
-  std::vector<TensorSpec> inputs;
-  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
-  const CheckUnits units = meaning.units({operands.call, inputs, operands.outputs}, output);
+  const CheckUnits units = units_of(operands, output);
   std::vector<std::int64_t> wanted;
   for (const std::int64_t element : elements) wanted.push_back(element / units.elements);
   std::ranges::sort(wanted);
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   std::vector<Expected> of_units(wanted.size() * static_cast<std::size_t>(units.elements));
-  meaning.evaluate(operands, output, wanted, of_units);
+  definition(operands.call.kind).evaluate(operands, output, wanted, of_units);
   std::vector<Expected> expected;
   for (const std::int64_t element : elements) {
     const auto unit = std::ranges::lower_bound(wanted, element / units.elements) - wanted.begin();
@@ -88,15 +107,19 @@ std::vector<Expected> expected_elements(const Operands& operands, int output, st
   return expected;
 }
 
+std::vector<Expected> expected_elsewhere(const Operands& operands, int output, std::span<const std::int64_t> elements,
+                                         const std::function<std::int64_t(std::int64_t)>& place) {
+  std::vector<std::int64_t> places(elements.begin(), elements.end());
+  for (std::int64_t& e : places) e = place(e);
+  return expected_elements(operands, output, places);
+}
+
 std::vector<Expected> expected_output(const Operands& operands, int output) {
-  const OpDefinition& meaning = definition(operands.call.kind);
-  std::vector<TensorSpec> input_specs;
-  for (const TensorView& input : operands.inputs) input_specs.push_back(input.spec());
-  const CheckUnits units = meaning.units({operands.call, input_specs, operands.outputs}, output);
+  const CheckUnits units = units_of(operands, output);
   std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
   std::iota(all.begin(), all.end(), 0);
   std::vector<Expected> expected(static_cast<std::size_t>(units.count * units.elements));
-  meaning.evaluate(operands, output, all, expected);
+  definition(operands.call.kind).evaluate(operands, output, all, expected);
   return expected;
 }
 

@@ -34,6 +34,9 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
+/// Sets each element to the one at the place (a logical linear index) from which it is read instead.
+void read_from(HostTensor& tensor, const std::function<std::int64_t(std::int64_t)>& place);
+
 /// Sets each element to input.value of its logical linear index.
 void fill(HostTensor& tensor, const RevealingData::Input& input);
 
@@ -54,6 +57,15 @@ struct AxisView {
       for (std::int64_t i = 0; i < inner; ++i) visit(element(o, at, i));
     }
   }
+  /// Index along the axis.
+  [[nodiscard]] std::int64_t at(std::int64_t linear) const { return linear / inner % extent; }
+  /// The element with the axis reversed, or that many places on along it, around its end.
+  [[nodiscard]] std::int64_t reversed(std::int64_t linear) const {
+    return linear + (extent - 1 - 2 * at(linear)) * inner;
+  }
+  [[nodiscard]] std::int64_t shifted(std::int64_t linear, std::int64_t by) const {
+    return linear + ((at(linear) + by) % extent - at(linear)) * inner;
+  }
   std::int64_t outer = 1, extent, inner = 1;
 };
 
@@ -61,6 +73,9 @@ struct AxisView {
 [[nodiscard]] std::vector<std::size_t> some_operands(std::size_t count);
 
 [[nodiscard]] std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
+[[nodiscard]] std::vector<TensorSpec> specs_of(std::span<const TensorView> tensors);
+[[nodiscard]] std::vector<TensorSpec> specs_of(std::span<const HostTensor> tensors);
+[[nodiscard]] CheckUnits units_of(const Operands& operands, int output);
 
 /// About how many fp64 operations all outputs of the op take.
 [[nodiscard]] double textbook_flop(const Program& program, const OpCall& call);
@@ -74,6 +89,11 @@ struct AxisView {
 /// The expected values of some elements of an output, given by their logical linear indices in any order.
 [[nodiscard]] std::vector<Expected> expected_elements(const Operands& operands, int output,
                                                       std::span<const std::int64_t> elements);
+
+/// The same for elements that are in the places of others: each is expected to be the one at place(element).
+[[nodiscard]] std::vector<Expected> expected_elsewhere(const Operands& operands, int output,
+                                                       std::span<const std::int64_t> elements,
+                                                       const std::function<std::int64_t(std::int64_t)>& place);
 
 /// All expected elements of one output.
 [[nodiscard]] std::vector<Expected> expected_output(const Operands& operands, int output);

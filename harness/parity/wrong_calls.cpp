@@ -26,12 +26,6 @@ void set_each(HostTensor& tensor, const std::function<double(double)>& value) {
   for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(tensor.get(e)));
 }
 
-/// Sets each element to what `from` says is read in its place.
-void read_from(HostTensor& tensor, const std::function<std::int64_t(std::int64_t)>& from) {
-  const HostTensor right = tensor;
-  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, right.get(from(e)));
-}
-
 class Collector {
  public:
   Collector(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs)
@@ -83,15 +77,10 @@ class Collector {
         t.set(e - along.inner, held);
       });
     });
-    const auto place = [=](std::int64_t e) { return e / along.inner % along.extent; };
-    on_input(CallFault::operand_shifted, i, name, [=](HostTensor& t) {
-      read_from(t, [&](std::int64_t e) {
-        return place(e) + 1 < along.extent ? e + along.inner : e - (along.extent - 1) * along.inner;
-      });
-    });
-    on_input(CallFault::axis_reversed, i, name, [=](HostTensor& t) {
-      read_from(t, [&](std::int64_t e) { return e + (along.extent - 1 - 2 * place(e)) * along.inner; });
-    });
+    on_input(CallFault::operand_shifted, i, name,
+             [=](HostTensor& t) { read_from(t, [=](std::int64_t e) { return along.shifted(e, 1); }); });
+    on_input(CallFault::axis_reversed, i, name,
+             [=](HostTensor& t) { read_from(t, [=](std::int64_t e) { return along.reversed(e); }); });
     for (int other = axis + 1; other < shape.rank(); ++other) {
       if (shape[other] > 1)
         on_input(CallFault::axes_swapped, i, fmt::format("axes {} and {}", axis, other),

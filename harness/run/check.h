@@ -68,7 +68,7 @@ class OpJudge {
   [[nodiscard]] double budget(int op) const;
   /// How much of the op is judged: `sample` or `full` for CheckMode::own.
   [[nodiscard]] CheckMode mode_of(int op) const;
-  /// Whether its plan runs on further data, beside the case's: with CheckMode::own, only an implementation's under
+  /// Whether its plan also runs on data other than the case's: with CheckMode::own, only in an implementation under
   /// test.
   [[nodiscard]] bool has_further_launches(int op) const;
 
