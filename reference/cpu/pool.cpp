@@ -219,10 +219,10 @@ struct PoolWork {
     reduce(taps);
   }
 
-  /// 1 / the number of elements of a window.
+  /// 1 / the number of elements of a window that count.
   [[nodiscard]] float reciprocal(std::int64_t row, std::int64_t column) const {
     const PoolAxis &v = extents.vertical, &h = extents.horizontal;
-    return 1.0F / static_cast<float>(counts_padding ? v.window * h.window
+    return 1.0F / static_cast<float>(counts_padding ? v.padded_elements(row) * h.padded_elements(column)
                                                     : v.elements(row).size() * h.elements(column).size());
   }
 };

@@ -31,7 +31,10 @@ ValueId backward(Program& program, OpKind kind, const Pool& attributes, const Ma
 
 PoolExtents pool_extents(OpKind kind, const Pool& a, const Shape& x) {
   if (x.rank() != 4 || x.elements() == 0) refuse_shape(kind, "x", x, "", "[n, h, w, c] with at least one element");
-  const PoolExtents e{x[0], x[3], {x[1], a.window_h, a.stride_h, a.pad_h}, {x[2], a.window_w, a.stride_w, a.pad_w}};
+  const PoolExtents e{x[0],
+                      x[3],
+                      {x[1], a.window_h, a.stride_h, a.pad_h, a.ceil_mode},
+                      {x[2], a.window_w, a.stride_w, a.pad_w, a.ceil_mode}};
   if (!fits(e.vertical) || !fits(e.horizontal)) {
     refuse_shape(kind, "x", x, " and attributes {" + describe(a) + "}",
                  "windows that fit into the padded input, strides of at least 1 and padding narrower than the window");

@@ -13,6 +13,8 @@ struct Pool {
   std::int64_t pad_h = 0, pad_w = 0;  ///< less than the window: none lies in the padding
   /// Of a mean: zeros of the padding count as elements (PyTorch's default; ONNX's is not).
   bool counts_padding = false;
+  /// A last window may reach past the padding, as long as it begins in the image or in the padding before it.
+  bool ceil_mode = false;
   static void visit(auto&& attribute) {
     attribute.always("window_h", &Pool::window_h);
     attribute.always("window_w", &Pool::window_w);
@@ -21,6 +23,7 @@ struct Pool {
     attribute("pad_h", &Pool::pad_h);
     attribute("pad_w", &Pool::pad_w);
     attribute("counts_padding", &Pool::counts_padding);
+    attribute("ceil_mode", &Pool::ceil_mode);
   }
 };
 
@@ -31,8 +34,9 @@ y: [n, p, q, c]
 index: u8 [n, p, q, c], which element of its window y is: r window_w + s
 
 y = the largest of window_h x window_w elements, p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with pad_w,
-stride_w. Padding is never the largest; of equal elements the first is taken. A NaN is larger than any number, and of
-several the last is taken, as in PyTorch. Windows have at most 256 elements; padding is less than the window.
+stride_w. Padding is never the largest; of equal elements any may be taken. A NaN is larger than any number. Windows
+have at most 256 elements; padding is less than the window.
+With ceil_mode, p and q are rounded up, as long as the last window begins in the image or in the padding before it.
 counts_padding is for means.)"};
 
 inline constexpr OpKind max_pool_backward_kind{"max_pool_backward", "dy index", "dx", defaults_of<Pool>, R"(
@@ -41,8 +45,8 @@ dy: [n, p, q, c]
 index: u8 [n, p, q, c]
 dx: [n, h, w, c]
 
-dx = the sum of dy over the windows that chose this element. window_h, window_w, stride_h, stride_w, pad_h, pad_w are
-the forward's; counts_padding is for means.)"};
+dx = the sum of dy over the windows that chose this element. window_h, window_w, stride_h, stride_w, pad_h, pad_w and
+ceil_mode are the forward's; counts_padding is for means.)"};
 
 inline constexpr OpKind average_pool_forward_kind{"average_pool_forward", "x", "y", defaults_of<Pool>, R"(
 The mean of each window, NHWC.
@@ -51,7 +55,8 @@ y: [n, p, q, c]
 
 y = the sum of the elements of a window of window_h x window_w, over their number; or over the window's size where
 counts_padding (PyTorch's default; ONNX's is not). p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with pad_w,
-stride_w; padding is less than the window.)"};
+stride_w; padding is less than the window. With ceil_mode, p and q are rounded up, as long as the last window begins in
+the image or in the padding before it; what lies past the padding never counts.)"};
 
 inline constexpr OpKind average_pool_backward_kind{"average_pool_backward", "dy", "dx", defaults_of<Pool>, R"(
 The gradient of average_pool_forward.
@@ -59,22 +64,31 @@ dy: [n, p, q, c]
 dx: [n, h, w, c]
 
 dx = the sum over the windows that this element is in of dy over what the forward divides by. window_h, window_w,
-stride_h, stride_w, pad_h, pad_w and counts_padding are the forward's.)"};
+stride_h, stride_w, pad_h, pad_w, counts_padding and ceil_mode are the forward's.)"};
 
 /// One axis: `window` elements at every `stride` positions, of an input of `extent` elements with `pad` around it.
 struct PoolAxis {
   std::int64_t extent = 0, window = 1, stride = 1, pad = 0;
+  bool ceil_mode = false;
 
   struct Range {
     std::int64_t begin = 0, end = 0;
     [[nodiscard]] std::int64_t size() const { return end - begin; }
   };
-  [[nodiscard]] std::int64_t outputs() const { return (extent + 2 * pad - window) / stride + 1; }
+  [[nodiscard]] std::int64_t outputs() const {
+    const std::int64_t last = extent + 2 * pad - window;  // where a window that fits begins, from the padding's edge
+    return (ceil_mode && last % stride != 0 && (last / stride + 1) * stride < extent + pad) ? last / stride + 2
+                                                                                            : last / stride + 1;
+  }
   /// The first element of window `p`; negative in the padding.
   [[nodiscard]] std::int64_t first(std::int64_t p) const { return p * stride - pad; }
   /// Elements of the input in window `p`; never empty.
   [[nodiscard]] Range elements(std::int64_t p) const {
     return {first(p) > 0 ? first(p) : 0, first(p) + window < extent ? first(p) + window : extent};
+  }
+  /// The same with those of the padding.
+  [[nodiscard]] std::int64_t padded_elements(std::int64_t p) const {
+    return (first(p) + window < extent + pad ? first(p) + window : extent + pad) - first(p);
   }
   /// Windows that element `h` of the input lies in.
   [[nodiscard]] Range windows(std::int64_t h) const {

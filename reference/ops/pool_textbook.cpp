@@ -1,4 +1,5 @@
-// Largest elements are exact, and so is which one: the first of equal ones. Sums of gradients and means are Rule G.
+// Largest elements are exact, and so is which one it is: any of equal ones, as written. Sums of gradients and means are
+// Rule G.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -72,7 +73,7 @@ class PoolDefinition : public OpDefinition {
   }
   // What a window's sum is divided by.
   static double divisor(const Pool& pool, const PoolExtents& e, std::int64_t p, std::int64_t q) {
-    const std::int64_t count = pool.counts_padding ? pool.window_h * pool.window_w
+    const std::int64_t count = pool.counts_padding ? e.vertical.padded_elements(p) * e.horizontal.padded_elements(q)
                                                    : e.vertical.elements(p).size() * e.horizontal.elements(q).size();
     return static_cast<double>(count);
   }
@@ -86,7 +87,11 @@ class MaxPoolForwardDefinition final : public PoolDefinition {
  public:
   MaxPoolForwardDefinition() : PoolDefinition(max_pool_forward_kind, true) {}
 
-  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
+  std::string bound(const CallSpecs&, int output) const override {
+    return std::string(exact_bound) + (output == 1 ? "; of equal elements any" : "");
+  }
+
+  [[nodiscard]] bool reads_written(const OpCall&) const override { return true; }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -95,17 +100,22 @@ class MaxPoolForwardDefinition final : public PoolDefinition {
     std::vector<double> values;
     std::vector<double> best;
     std::vector<double> index;
+    std::vector<double> written;
     for_each_run(e.output(), wanted, judged, [&](const Run& run, std::span<Expected> of_run) {
       values.resize(run.count);
       best.assign(run.count, 0.0);
       index.assign(run.count, -1.0);
+      written.assign(run.count, -1.0);
+      if (!operands.written.empty()) operands.written[1].read({run.n, run.h, run.w, run.c}, 3, written);
       const PoolAxis::Range rows = e.vertical.elements(run.h), columns = e.horizontal.elements(run.w);
       for (std::int64_t h = rows.begin; h < rows.end; ++h) {
         for (std::int64_t w = columns.begin; w < columns.end; ++w) {
           x.read({run.n, h, w, run.c}, 3, values);
           const std::int64_t tap = (h - e.vertical.first(run.h)) * e.horizontal.window + w - e.horizontal.first(run.w);
           for (std::size_t i = 0; i < run.count; ++i) {
-            if (index[i] >= 0.0 && !(values[i] > best[i]) && !std::isnan(values[i])) continue;
+            const bool equal = values[i] == best[i] || (std::isnan(values[i]) && std::isnan(best[i]));
+            const bool larger = values[i] > best[i] || (std::isnan(values[i]) && !std::isnan(best[i]));
+            if (index[i] >= 0.0 && !larger && !(equal && written[i] == static_cast<double>(tap))) continue;
             best[i] = values[i];
             index[i] = static_cast<double>(tap);
           }

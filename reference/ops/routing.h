@@ -39,9 +39,8 @@ indices: i32 [t, k]
 weights: f32 [t, k] (f64 for f64)
 
   s        by scores: softmax of the row, or sigmoid, 1 / (1 + exp(-logit)) of each
-  indices  of the k largest s + bias, the largest first; of equal logits with equal biases the lowest index first.
-Where
-           scores differ by less than their rounding errors, either may come first.
+  indices  of the k largest s + bias, the largest first. Of equal scores, and of those that differ by less than their
+           rounding errors, any may come first.
   weights  scale s[index], divided by their sum first where `normalize`: then those of a softmax are the softmax of
 the
            chosen logits alone (Mixtral)

@@ -2,9 +2,8 @@
 // scores v^ within them an implementation sorts, its j-th largest lies between the j-th largest of v - V and the j-th
 // largest of v + V, for order statistics grow with every number. So index i may be at place j where
 //     v_i + V_i >= (v - V)_(j)   and   v_i - V_i <= (v + V)_(j)
-// Equal logits have equal scores in any arithmetic: there the lower index must come first. What is further from a tie
-// than the bounds is judged bitwise. Weights, and all that reads the indices later, are judged on the indices as they
-// were stored.
+// Equal scores may come in any order. What is further from a tie than the bounds is judged bitwise. Weights, and all
+// that reads the indices later, are judged on the indices as they were stored.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -125,11 +124,7 @@ class ExpertChoice {
 
  private:
   [[nodiscard]] bool may_follow(std::size_t i, std::size_t place, const std::vector<bool>& taken) const {
-    if (taken[i] || !(above_[i] >= sorted_below_[place]) || !(below_[i] <= sorted_above_[place])) return false;
-    for (std::size_t lower = 0; lower < i; ++lower) {
-      if (!taken[lower] && row_.x[lower] == row_.x[i] && bias_[lower] == bias_[i]) return false;
-    }
-    return true;
+    return !taken[i] && above_[i] >= sorted_below_[place] && below_[i] <= sorted_above_[place];
   }
 
   const Scores& row_;
@@ -168,7 +163,7 @@ class RoutingForwardDefinition final : public OpDefinition {
     Routing of_scores = routing;
     of_scores.normalize = false;
     if (output == 0) {
-      return "exact, or another of a score within T of the j-th: " +
+      return "exact, of equal scores (within T of the j-th) any: " +
              bound_text("T = " + shares_rule(of_scores, op.inputs[0].shape[1], op.call.math) +
                             (routing.bias ? " + u |s + bias|" : ""),
                         op.call.math);

@@ -21,6 +21,11 @@ __device__ __forceinline__ Range elements_of(const PoolAxisArgs& axis, std::int6
   const std::int64_t first = first_of(axis, window), past = first + axis.window;
   return {first > 0 ? first : 0, past < axis.extent ? past : axis.extent};
 }
+/// With those of the padding, as many as there are: a last window may reach past it.
+__device__ __forceinline__ std::int64_t padded_elements_of(const PoolAxisArgs& axis, std::int64_t window) {
+  const std::int64_t first = first_of(axis, window), past = first + axis.window, end = axis.extent + axis.pad;
+  return (past < end ? past : end) - first;
+}
 /// Windows that an element lies in.
 __device__ __forceinline__ Range windows_of(const PoolAxisArgs& axis, std::int64_t element) {
   const std::int64_t past = element + axis.pad - axis.window;
@@ -46,8 +51,9 @@ __device__ __forceinline__ std::int64_t place_of(const Position& at, std::int64_
 template <class W>
 __device__ __forceinline__ W reciprocal(const PoolArgs& args, std::int64_t row, std::int64_t column) {
   const Range rows = elements_of(args.vertical, row), columns = elements_of(args.horizontal, column);
-  const std::int64_t count = args.counts_padding ? args.vertical.window * args.horizontal.window
-                                                 : (rows.end - rows.begin) * (columns.end - columns.begin);
+  const std::int64_t count = args.counts_padding
+                                 ? padded_elements_of(args.vertical, row) * padded_elements_of(args.horizontal, column)
+                                 : (rows.end - rows.begin) * (columns.end - columns.begin);
   return static_cast<W>(1) / static_cast<W>(count);
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tests/reference/ops/textbook_run.h"
 
@@ -22,15 +24,57 @@ TEST(MaxPool, ARowWorkedOutByHand) {
   EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{2, 1, 0}));   // the first of two sevens
 }
 
-TEST(MaxPool, ANanIsLargerThanAnyNumberAndTheLastOfSeveralIsTaken) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
+/// What y and the index of one window of a row must be, where `index` was written; without it, where nothing was.
+std::vector<Expected> of_window(const std::vector<double>& row, std::optional<double> index = {}) {
   Program p;
-  const ValueId x = source(p, "x", DType::f32, {1, 1, 4, 1});
-  (void)max_pool_forward(p, {.window_w = 4}, f32_math, "pool", x);
+  const auto width = static_cast<std::int64_t>(row.size());
+  const ValueId x = source(p, "x", DType::f32, {1, 1, width, 1});
+  const MaxPoolForward pool = max_pool_forward(p, {.window_w = width}, f32_math, "pool", x);
   TextbookRun run(p);
-  run.set(x, {1, nan, nan, 9});
-  EXPECT_TRUE(std::isnan(run.judge(0, 0)[0].value));
-  EXPECT_EQ(run.judge(0, 1)[0].value, 2);
+  run.set(x, row);
+  if (!index) return {run.judge(0, 0)[0], run.judge(0, 1)[0]};
+  run.set(pool.index, {*index});
+  return {run.judge_stored(0, 0)[0], run.judge_stored(0, 1)[0]};
+}
+
+TEST(MaxPool, ANanIsLargerThanAnyNumberAndAnyOfSeveralMayBeTaken) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> row{1, nan, nan, 9};
+  EXPECT_TRUE(std::isnan(of_window(row)[0].value));
+  EXPECT_EQ(of_window(row, 1.0)[1].value, 1);
+  EXPECT_EQ(of_window(row, 2.0)[1].value, 2);
+  EXPECT_EQ(of_window(row, 3.0)[1].value, 1);
+}
+
+TEST(MaxPool, OfEqualElementsAnyMayBeTakenAndNoOther) {
+  const std::vector<double> row{-0.0, 0.0, -3, 0.0};
+  for (const int equal : {0, 1, 3}) {
+    const std::vector<Expected> judged = of_window(row, equal);
+    EXPECT_EQ(judged[1].value, equal);
+    EXPECT_EQ(std::signbit(judged[0].value), equal == 0) << "y is the element that the index names";
+  }
+  EXPECT_EQ(of_window(row, 2.0)[1].value, 0);
+  EXPECT_EQ(of_window(row, 7.0)[1].value, 0);
+}
+
+// A row of 5 in windows of 2 at every second column, padding 1: at -1, 1, 3; a fourth would begin in the padding
+// behind. A row of 6 in windows of 3 at every third: at -1, 2 and 5, the last of which reaches past the padding.
+TEST(Pool, InCeilModeALastWindowMayReachPastThePadding) {
+  const auto means = [](std::vector<double> row, Pool pool) {
+    pool.ceil_mode = true;
+    pool.pad_w = 1;
+    Program p;
+    const ValueId x = source(p, "x", DType::f64, {1, 1, static_cast<std::int64_t>(row.size()), 1});
+    (void)average_pool_forward(p, pool, f64_math, "pool", x);
+    TextbookRun run(p);
+    run.set(x, row);
+    return values_of(run.judge(0, 0));
+  };
+  EXPECT_EQ(means({1, 2, 3, 4, 5}, {.window_w = 2, .stride_w = 2}), (std::vector<double>{1, 2.5, 4.5}));
+  EXPECT_EQ(means({2, 4, 6, 8, 10, 12}, {.window_w = 3, .stride_w = 3}), (std::vector<double>{3, 8, 12}));
+  // Of the last window the column and the padding count, and not what lies past it.
+  EXPECT_EQ(means({2, 4, 6, 8, 10, 12}, {.window_w = 3, .stride_w = 3, .counts_padding = true}),
+            (std::vector<double>{2, 8, 6}));
 }
 
 // Column 1 lies in the first window as tap 2 and in the second as tap 0; both chose it.
@@ -77,7 +121,14 @@ TEST(AveragePool, OfAWholeImageIsItsMean) {
 TEST(Pool, GradientsAgreeWithCentralDifferences) {
   for (const Pool& pool : {Pool{.window_h = 3, .window_w = 2, .stride_h = 2, .pad_h = 1},
                            Pool{.window_h = 2, .window_w = 3, .stride_w = 2, .pad_w = 2, .counts_padding = true},
-                           Pool{.window_h = 1, .window_w = 2, .stride_h = 2, .stride_w = 3}}) {
+                           Pool{.window_h = 1, .window_w = 2, .stride_h = 2, .stride_w = 3},
+                           Pool{.window_h = 2,
+                           .window_w = 3,
+                           .stride_h = 2,
+                           .stride_w = 3,
+                           .pad_w = 1,
+                           .counts_padding = true,
+                           .ceil_mode = true}}) {
     for (const bool largest : {true, false}) {
       Program p;
       const ValueId x = source(p, "x", DType::f64, {2, 5, 4, 2});

@@ -60,20 +60,15 @@ class TextbookRun {
 
   /// Expected values of the wanted units of one output, on what is in memory now.
   std::vector<Expected> judge(int op, int output, const std::vector<std::int64_t>& wanted) {
-    const OpCall& call = program_.op(op);
-    std::vector<TensorView> inputs;
-    for (const ValueId input : call.inputs) inputs.push_back(view(input));
-    const std::vector<TensorSpec> outputs = specs_of(program_, call.outputs);
-    const std::int64_t elements = units(op, output).elements;
-    std::vector<Expected> judged(wanted.size() * static_cast<std::size_t>(elements));
-    definition(call.kind).evaluate({call, inputs, outputs}, output, wanted, judged);
-    return judged;
+    return judge(op, output, wanted, {});
   }
+  std::vector<Expected> judge(int op, int output) { return judge(op, output, all_units(op, output)); }
 
-  std::vector<Expected> judge(int op, int output) {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(units(op, output).count));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-    return judge(op, output, all);
+  /// The same where the op has written what its outputs hold.
+  std::vector<Expected> judge_stored(int op, int output) {
+    std::vector<TensorView> written;
+    for (const ValueId id : program_.op(op).outputs) written.push_back(view(id));
+    return judge(op, output, all_units(op, output), written);
   }
 
   CheckUnits units(int op, int output) const {
@@ -98,6 +93,23 @@ class TextbookRun {
   }
 
  private:
+  std::vector<Expected> judge(int op, int output, const std::vector<std::int64_t>& wanted,
+                              const std::vector<TensorView>& written) {
+    const OpCall& call = program_.op(op);
+    std::vector<TensorView> inputs;
+    for (const ValueId input : call.inputs) inputs.push_back(view(input));
+    const std::vector<TensorSpec> outputs = specs_of(program_, call.outputs);
+    const std::int64_t elements = units(op, output).elements;
+    std::vector<Expected> judged(wanted.size() * static_cast<std::size_t>(elements));
+    definition(call.kind).evaluate({call, inputs, outputs, written}, output, wanted, judged);
+    return judged;
+  }
+  [[nodiscard]] std::vector<std::int64_t> all_units(int op, int output) const {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(units(op, output).count));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+    return all;
+  }
+
   std::byte* data(ValueId id) {
     const Value& value = program_.value(id);
     std::vector<std::byte>& memory = memory_[value.storage];
