@@ -179,8 +179,9 @@ class Formulas {
     std::vector<NormForm> forms{{"epsilon added to the root",
                                  [=](const Line& of) { return 1.0 / (std::sqrt(spread(of)) + epsilon); }, centered},
                                 {"gamma + 1 for gamma", own, centered, false, false, 1.0}};
+    const bool rounds = call_.kind == rms_norm_forward_kind && call_.attributes.as<RmsNorm>().rounds_before_gamma;
     if (bits_of(type_) < bits_of(call_.math.accumulate)) {
-      forms.push_back({"rounded before gamma", own, centered, true});
+      if (centered) forms.push_back({"rounded before gamma", own, centered, true});  // else it is a switch of the op
       forms.push_back({fmt::format("rounded before gamma, and gamma to {}", name(type_)), own, centered, true, true});
     }
     if (centered) {
@@ -193,12 +194,13 @@ class Formulas {
     }
     // Separate lines for each form: the catalogue tries forms on several threads.
     for (NormForm& form : forms) {
-      if (is_output("y")) normalize(std::move(form));
       if (is_output("rstd") && form.is_of_rstd()) {
         each(form.name, [rstd = form.rstd, lines = Lines(operands_)](std::int64_t e, const Expected&) mutable {
           return rstd(lines[e]);
         });
       }
+      form.rounded = form.rounded || rounds;
+      if (is_output("y")) normalize(std::move(form));
     }
     if (!is_output("running_var'")) return;
     const double part = call_.attributes.as<BatchNorm>().momentum;

@@ -36,7 +36,7 @@ struct KeyRange {
   std::int64_t first = 0, end = 0;
 };
 
-/// The keys that each query sees: at least one. From query to query neither end goes back.
+/// The keys that each query sees. From query to query neither end goes back.
 class KeyMask {
  public:
   /// `room`: problem.boundaries() elements; `documents`: null without them.
@@ -46,7 +46,7 @@ class KeyMask {
   void find_documents(std::int64_t batch) const;
   [[nodiscard]] KeyRange of(std::int64_t batch, std::int64_t query) const {
     KeyRange seen{0, keys_};
-    if (causal_) seen.end = query + 1 + keys_ - queries_;
+    if (causal_) seen.end = std::max<std::int64_t>(0, query + 1 + keys_ - queries_);
     if (window_ > 0) seen.first = std::max<std::int64_t>(0, seen.end - window_);
     if (first_ != nullptr) {
       const std::int64_t at = batch * queries_ + query;

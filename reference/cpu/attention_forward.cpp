@@ -25,11 +25,11 @@ constexpr std::int64_t chunk_stride = key_chunk + 16;
 template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
 
-// Divides by the sums; false where an element is NaN or infinite.
+// Divides by the sums, which are 0 for queries that see no key; false where an element is NaN or infinite.
 bool normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
   bool finite = true;
   for (std::int64_t row = 0; row < rows; ++row)
-    finite = !runs().unscale(o[row], 1.0F / sums[row], width, o[row]) && finite;
+    finite = !runs().unscale(o[row], sums[row] == 0.0F ? 0.0F : 1.0F / sums[row], width, o[row]) && finite;
   return finite;
 }
 
@@ -180,6 +180,7 @@ class ForwardWork {
               sinks_ == nullptr ? -std::numeric_limits<float>::infinity() : sinks_[queries.head]);
     std::fill(own.sums, own.sums + rows, sinks_ == nullptr ? 0.0F : 1.0F);
 
+    if (seen.end == 0) std::fill(own.o[0], own.o[rows], 0.0F);
     const std::int64_t begin = seen.first / block_grain * block_grain;
     std::int64_t keys = 0;
     for (std::int64_t key = begin; key < seen.end; key += keys) {

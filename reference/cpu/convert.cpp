@@ -128,5 +128,15 @@ void narrow_elements(DType type, const float* from, std::int64_t count, std::byt
   HWY_DYNAMIC_DISPATCH(NarrowToHalves)(from, count, reinterpret_cast<std::uint16_t*>(to));
 }
 
+void round_elements(DType type, std::int64_t count, float* values) {
+  if (type == DType::f32) return;
+  std::array<std::byte, block_elements * sizeof(std::uint16_t)> rounded;
+  for (std::int64_t done = 0; done < count; done += block_elements) {
+    const std::int64_t size = std::min(block_elements, count - done);
+    narrow_elements(type, values + done, size, rounded.data());
+    widen_elements(type, rounded.data(), size, values + done);
+  }
+}
+
 }  // namespace gpubench::cpu
 #endif

@@ -23,4 +23,7 @@ void widen_elements(DType type, const std::byte* from, std::int64_t count, float
 /// to[i] = from[i], rounded to nearest, ties to even; too large ones become infinities.
 void narrow_elements(DType type, const float* from, std::int64_t count, std::byte* to);
 
+/// values[i], rounded as narrow_elements() does.
+void round_elements(DType type, std::int64_t count, float* values);
+
 }  // namespace gpubench::cpu

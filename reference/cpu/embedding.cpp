@@ -39,7 +39,8 @@ struct LookUp {
 };
 
 struct ScatterAdd {
-  std::int64_t first_token = 0;  ///< whose row is the first of the table
+  std::int64_t first_token = 0;     ///< whose row is the first of the table
+  std::int64_t padding_token = -1;  ///< counts as not occurring
   int threads = 1;
   RowView dy_view, table_view;
   Source dy;
@@ -56,17 +57,19 @@ struct ScatterAdd {
   }
 
   [[nodiscard]] std::int64_t row_of(std::int64_t position) const { return tokens[position] - first_token; }
-  [[nodiscard]] bool in_table(std::int64_t row) const { return row >= 0 && row < table_view.rows; }
+  [[nodiscard]] bool adds(std::int64_t position) const {
+    return row_of(position) >= 0 && row_of(position) < table_view.rows && tokens[position] != padding_token;
+  }
 
   void sort_tokens() const {
     std::fill_n(ends, table_view.rows + 1, 0);
     for (std::int64_t i = 0; i < dy_view.rows; ++i) {
-      if (in_table(row_of(i))) ++ends[row_of(i) + 1];
+      if (adds(i)) ++ends[row_of(i) + 1];
     }
     for (std::int64_t v = 0; v < table_view.rows; ++v) ends[v + 1] += ends[v];
     // ends[v] is now where token v begins; placing moves it to where v ends, which is where v + 1 begins.
     for (std::int64_t i = 0; i < dy_view.rows; ++i) {
-      if (in_table(row_of(i))) order()[ends[row_of(i)]++] = static_cast<std::int32_t>(i);
+      if (adds(i)) order()[ends[row_of(i)]++] = static_cast<std::int32_t>(i);
     }
   }
 
@@ -118,6 +121,7 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
   expect_tokens(call, tensors[1]);
   ScatterAdd work;
   work.first_token = call.attributes.as<TableRows>().first;
+  work.padding_token = call.attributes.as<TableRows>().padding_token;
   work.threads = context.threads;
   work.dy_view = rows_of(call, tensors[0]);
   work.table_view = rows_of(call, tensors[2]);

@@ -21,11 +21,15 @@ namespace gpubench::cpu {
 
 class OneDnn;
 
-/// What planning may use: a number of threads, the library for contractions, and what the plan is to be like.
+/// What planning may use: a number of threads, the library for contractions, what the plan is to be like, and the type
+/// of the first operand where plan_or_widen() gives f32 copies instead.
 struct CpuContext {
   int threads = 1;
   const OneDnn& onednn;
   PlanOptions options{};
+  std::optional<DType> type_before_widening{};
+  /// The type that the first operand has in memory.
+  [[nodiscard]] DType stored_type(const TensorSpec& first) const { return type_before_widening.value_or(first.dtype); }
 };
 
 /// Bound work of this backend.

@@ -3,8 +3,11 @@
 // Root mean square normalization has no mean: xhat = x rstd, and there is neither sum(h) nor dbeta.
 // Each thread sums the parameter gradients of its rows in the workspace; the threads' sums are then added in order.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/convert.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
@@ -12,6 +15,13 @@
 
 namespace gpubench::cpu {
 namespace {
+
+/// Stands in for gamma, which has multiplied dy already.
+constexpr auto ones = [] {
+  std::array<float, block_elements> all{};
+  for (float& one : all) one = 1.0F;
+  return all;
+}();
 
 struct NormBackward {
   int threads = 1;
@@ -22,6 +32,7 @@ struct NormBackward {
   Sink dx, dgamma, dbeta;
   float* partial = nullptr;  ///< [parts, 2, columns]: dgamma, then dbeta
   bool centered = true;
+  std::optional<DType> rounded{};  ///< the type that h, and dgamma's xhat, are rounded to; null: they are not
 
   [[nodiscard]] float mean_of(std::int64_t row) const { return centered ? mean[row] : 0.0F; }
 
@@ -44,6 +55,10 @@ struct NormBackward {
     BlockBuffer dy_buffer, x_buffer, gamma_buffer;
     double h = 0.0, h_xhat = 0.0;
     in_blocks(n, block_elements, [&](std::int64_t i, std::int64_t size) {
+      if (rounded) {
+        h_xhat += static_cast<double>(reduce_rounded(row, i, size, sums));
+        return;
+      }
       const NormTerms block = runs().norm_sums(
           dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
           gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
@@ -54,14 +69,39 @@ struct NormBackward {
     return {centered ? static_cast<float>(h / count) : 0.0F, static_cast<float>(h_xhat / count)};
   }
 
+  /// h = dy gamma of a block of a row, rounded, in `buffer`.
+  const float* rounded_h(std::int64_t row, std::int64_t i, std::int64_t size, BlockBuffer& buffer) const {
+    BlockBuffer gamma_buffer;
+    float* h = buffer.values.data();
+    const float* slope = dy.read(row * dy_view.stride + i, size, buffer);
+    if (slope != h) std::copy_n(slope, size, h);
+    runs().multiply(gamma.gather(i, size, gamma_buffer), size, h);
+    round_elements(*rounded, size, h);
+    return h;
+  }
+
+  /// Adds dy xhat, rounded, to dgamma; returns the sum of h xhat.
+  float reduce_rounded(std::int64_t row, std::int64_t i, std::int64_t size, float* sums) const {
+    BlockBuffer dy_buffer, x_buffer, h_buffer, xhat_buffer;
+    float* xhat = xhat_buffer.values.data();
+    runs().scale(x.read(row * x_view.stride + i, size, x_buffer), rstd[row], size, xhat);
+    const float sum = runs().dot(rounded_h(row, i, size, h_buffer), xhat, size);
+    round_elements(*rounded, size, xhat);
+    runs().multiply(dy.read(row * dy_view.stride + i, size, dy_buffer), size, xhat);
+    runs().add(xhat, size, sums + i);
+    return sum;
+  }
+
   void write_dx(std::int64_t row, NormTerms means) const {
     BlockBuffer dy_buffer, x_buffer, gamma_buffer, dx_buffer;
     in_blocks(x_view.columns, block_elements, [&](std::int64_t i, std::int64_t size) {
       const std::int64_t first = row * dx_view.stride + i;
       float* block = dx.place(first, dx_buffer);
-      runs().norm_dx(dy.read(row * dy_view.stride + i, size, dy_buffer),
-                     x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer), mean_of(row),
-                     rstd[row], means, size, block);
+      const float* slope =
+          rounded ? rounded_h(row, i, size, dy_buffer) : dy.read(row * dy_view.stride + i, size, dy_buffer);
+      runs().norm_dx(slope, x.read(row * x_view.stride + i, size, x_buffer),
+                     rounded ? ones.data() : gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], means, size,
+                     block);
       dx.commit(first, size, block);
     });
   }
@@ -95,6 +135,7 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
   work.x_view = rows_of(call, operand["x"]);
   work.dx_view = rows_of(call, operand["dx"]);
   work.centered = operand.find("mean") != nullptr;
+  if (row_norm_of(call).rounds_before_gamma) work.rounded = context.stored_type(operand["dy"]);
   const auto workspace_bytes = static_cast<std::size_t>(work.parts() * 2 * work.x_view.columns) * sizeof(float);
   return own_plan(call, work,
                   {{"dy", to<&NormBackward::dy>},

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/convert.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/norm.h"
@@ -28,6 +30,7 @@ struct NormRows {
   float* mean = nullptr;  ///< null: it is not taken
   float* rstd = nullptr;
   bool has_beta = true;
+  std::optional<DType> rounded{};  ///< the type that x rstd is rounded to; null: it is not
 
   /// `squares`: the sum of (x - mean)^2; `read(first column, count)`: a block of x, at most block_elements if `staged`.
   template <class Read>
@@ -36,12 +39,18 @@ struct NormRows {
     const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
     if (mean != nullptr) mean[row] = row_mean;
     rstd[row] = row_rstd;
-    const bool streams = y.streams_f32();
-    const bool in_short = staged || gamma.staged() || beta.staged() || (y.staged() && !streams);
+    const bool streams = y.streams_f32() && !rounded;
+    const bool in_short = rounded || staged || gamma.staged() || beta.staged() || (y.staged() && !streams);
     BlockBuffer y_buffer, gamma_buffer, beta_buffer;
     in_blocks(n, in_short ? block_elements : direct_columns, [&](std::int64_t i, std::int64_t size) {
       const std::int64_t first = row * y_view.stride + i;
       float* block = streams ? y.where(first) : y.place(first, y_buffer);
+      if (rounded) {
+        runs().scale(read(i, size), row_rstd, size, block);
+        round_elements(*rounded, size, block);
+        runs().multiply(gamma.gather(i, size, gamma_buffer), size, block);
+        return y.commit(first, size, block);
+      }
       runs().normalize(read(i, size), gamma.gather(i, size, gamma_buffer),
                        has_beta ? beta.gather(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block,
                        streams);
@@ -172,7 +181,8 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
   expect_type(call, operand, {"mean", "rstd"}, DType::f32);
   NormForward work;
   work.threads = context.threads;
-  work.epsilon = call.attributes.as<Norm>().epsilon;
+  work.epsilon = row_norm_of(call).norm.epsilon;
+  if (row_norm_of(call).rounds_before_gamma) work.rounded = context.stored_type(operand["x"]);
   work.x_view = rows_of(call, operand["x"]);
   work.y_view = rows_of(call, operand["y"]);
   work.has_beta = operand.find("beta") != nullptr;

@@ -54,6 +54,11 @@ void add_constant(float constant, std::int64_t count, float* y) {
       y, count, [=](V of) HWY_ATTR { return hn::Add(of, all(constant)); }, y);
 }
 
+void multiply(const float* x, std::int64_t count, float* y) {
+  map(
+      y, count, [](V left, V right) HWY_ATTR { return hn::Mul(left, right); }, y, x);
+}
+
 void scale(const float* x, float factor, std::int64_t count, float* y) {
   map(
       y, count, [=](V of) HWY_ATTR { return hn::Mul(of, all(factor)); }, x);
@@ -224,6 +229,7 @@ const Runs* RunsTable() {
       .add_four = add_four,
       .add_scaled = add_scaled,
       .add_constant = add_constant,
+      .multiply = multiply,
       .scale = scale,
       .divide = divide,
       .blend = blend,

@@ -40,6 +40,8 @@ struct Runs {
   void (*add_scaled)(const float* x, float factor, std::int64_t count, float* y);
   /// y += constant.
   void (*add_constant)(float constant, std::int64_t count, float* y);
+  /// y *= x.
+  void (*multiply)(const float* x, std::int64_t count, float* y);
   /// y = factor x.
   void (*scale)(const float* x, float factor, std::int64_t count, float* y);
   /// y /= divisor.

@@ -60,14 +60,9 @@ struct WidenedWork {
   void round_sum(const std::array<Widened, 2>& of) const {
     parallel_chunks(threads, of[0].rows.elements(), element_grain, [&](std::int64_t begin, std::int64_t end) {
       float *sum = of[0].wide + begin, *other = of[1].wide + begin;
-      std::array<std::byte, block_elements * sizeof(std::uint16_t)> rounded;
       runs().add(other, end - begin, sum);
       std::fill_n(other, end - begin, -0.0F);
-      for (std::int64_t left = end - begin, count = 0; left > 0; left -= count, sum += count) {
-        count = std::min(left, block_elements);
-        narrow_elements(of[0].type, sum, count, rounded.data());
-        widen_elements(of[0].type, rounded.data(), count, sum);
-      }
+      round_elements(of[0].type, end - begin, sum);
     });
   }
 
@@ -209,6 +204,7 @@ Plan plan_or_widen(const OpImplementation& implementation, const OpCall& call, s
   }
   CpuContext wide = context;
   wide.options.pinned = pinned_copies;
+  wide.type_before_widening = tensors.front().dtype;
   wide.options.remembered = without_suffix(context.options.remembered);
   try {
     return plan_widened(implementation, call, *widening, wide);

@@ -115,6 +115,8 @@ class Builder {
   GraphTensor masked(GraphTensor x) {
     if (!attention_.causal) return x;
     const std::int64_t offset = extents_.t - extents_.s;
+    if (offset < 0)
+      refuse(call_, fmt::format("{} causal queries of {} keys; expected no more queries", extents_.s, extents_.t));
     GraphTensor y = where(x, shifted(index(query_axis, x), offset), CUDNN_POINTWISE_CMP_GE, index(key_axis, x));
     if (attention_.window > 0) {
       y = where(y, shifted(index(key_axis, x), attention_.window - offset), CUDNN_POINTWISE_CMP_GT,

@@ -52,6 +52,7 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
   args.adds = call.kind == embedding_backward_add_kind;
   args.rows = table.shape[0];
   args.first = call.attributes.as<TableRows>().first;
+  args.padding_token = call.attributes.as<TableRows>().padding_token;
   args.tokens_count = tensors[1].shape[0];
   args.columns = dy.columns;
   args.dy_stride = dy.stride;

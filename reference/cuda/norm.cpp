@@ -52,7 +52,8 @@ LayerNormForwardArgs forward_args(const OpCall& call, const Named<TensorSpec>& o
   args.columns = rows.columns;
   args.x_stride = rows.stride;
   args.y_stride = rows_of(call, operand["y"]).stride;
-  args.epsilon = call.attributes.as<Norm>().epsilon;
+  args.epsilon = row_norm_of(call).norm.epsilon;
+  args.rounds = row_norm_of(call).rounds_before_gamma;
   return args;
 }
 
@@ -104,6 +105,7 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
   args.dy_stride = rows_of(call, operand["dy"]).stride;
   args.x_stride = rows.stride;
   args.dx_stride = rows_of(call, operand["dx"]).stride;
+  args.rounds = row_norm_of(call).rounds_before_gamma;
   args.parts = layer_norm_backward_parts(args.data, rows.rows, rows.columns, context.device.multiprocessors);
   const auto bytes = static_cast<std::size_t>(layer_norm_backward_scratch(args.data, args.parts, rows.columns));
   return own_plan(call, context, args, launch_layer_norm_backward,

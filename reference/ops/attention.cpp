@@ -41,9 +41,6 @@ Attention check_options(OpKind op, const Program& program, Attention attributes,
          "window is " + std::to_string(attributes.window) + "; expected a number of keys, and causal attention");
   expect(attributes.softcap >= 0.0 && std::isfinite(attributes.softcap),
          "softcap is " + std::to_string(attributes.softcap) + "; expected a positive number, or 0 for none");
-  if (attributes.causal && e.t < e.s) {
-    refuse_shape(op, k.name, k.shape, "", "at least as many keys as the " + std::to_string(e.s) + " causal queries");
-  }
   attributes.sinks = options.sinks.has_value();
   attributes.documents = options.documents.has_value();
   if (options.sinks) {

@@ -15,7 +15,7 @@
 namespace gpubench {
 
 struct Attention {
-  bool causal = true;       ///< query i sees keys 0..i + t - s: the last query all of them ("bottom right"); s <= t
+  bool causal = true;       ///< query i sees keys 0..i + t - s: the last query all of them ("bottom right")
   double scale = 1.0;       ///< usually 1 / sqrt(d)
   std::int64_t window = 0;  ///< where causal: of these keys a query sees the last `window`; 0: all
   double softcap = 0.0;     ///< bound of a score's size; 0: none
@@ -50,7 +50,8 @@ lse = log(sum exp(x) + exp(sink)), p = exp(x - lse), o = p v
 Sums are over the keys that a query sees; without sinks there is no exp(sink). Query head h uses head h / (hq / hkv)
 of k and v. q, k and v may be strided parts of packed storages; the last axis is contiguous.
 
-  causal     query i sees keys 0..i + t - s: the last query all of them ("bottom right"); s <= t
+  causal     query i sees keys 0..i + t - s: the last query all of them ("bottom right"). Of more queries than keys
+             the first s - t see none: o = 0, lse = -infinity, or the sink
   window     where causal: of these keys a query sees the last `window`; 0: all
   documents  a query sees keys from the largest entry that is not above its index (else 0) up to the smallest that is
              (else s)

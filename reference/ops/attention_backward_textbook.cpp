@@ -252,8 +252,7 @@ class AttentionBackwardDefinition : public OpDefinition {
     const auto queries = static_cast<double>(e.s);
     if (output == output_dq) {
       return {e.b * e.s * e.hq, e.d, keys * (16.0 * d + 4.0 * d_v),
-              attention_landmarks(e.b, e.s, e.hq, query_landmarks(op.call.attributes.as<Attention>()),
-                                  UnitOrder::row_then_head)};
+              attention_landmarks(e.b, e.s, e.hq, query_landmarks(op), UnitOrder::row_then_head)};
     }
     if (output == output_dsinks) {
       return {e.hq, 1, 4.0 * static_cast<double>(e.b * e.d_v) * queries,

@@ -43,7 +43,7 @@ Place place_of(std::int64_t element, std::int64_t rows, std::int64_t heads, std:
 
 KeyRange keys_before(const Attention& attention, const AttentionExtents& e, std::int64_t query) {
   KeyRange seen{0, e.t};
-  if (attention.causal) seen.end = query + e.t - e.s + 1;
+  if (attention.causal) seen.end = std::max<std::int64_t>(0, query + e.t - e.s + 1);
   if (attention.window > 0) seen.first = std::max<std::int64_t>(0, seen.end - attention.window);
   return seen;
 }
@@ -51,6 +51,7 @@ KeyRange keys_before(const Attention& attention, const AttentionExtents& e, std:
 std::int64_t one_key(const Attention& attention, const AttentionExtents& e, std::int64_t batch, std::int64_t query) {
   if (attention.documents) return query;
   const KeyRange seen = keys_before(attention, e, query);
+  if (seen.first == seen.end) return -1;
   const std::uint64_t drawn = mix(static_cast<std::uint64_t>(batch * e.s + query));
   return seen.first + static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(seen.end - seen.first));
 }

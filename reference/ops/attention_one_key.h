@@ -25,10 +25,11 @@ struct KeyRange {
   [[nodiscard]] bool contains(std::int64_t key) const { return first <= key && key < end; }
 };
 
-/// The keys that a query sees by causal and window: at least one.
+/// The keys that a query sees by causal and window.
 [[nodiscard]] KeyRange keys_before(const Attention& attention, const AttentionExtents& e, std::int64_t query);
 
-/// The key that a query attends to on these data: any that it sees; with documents, which begin anywhere, its own.
+/// The key that a query attends to on these data: any that it sees, -1 where it sees none; with documents, which begin
+/// anywhere, its own.
 [[nodiscard]] std::int64_t one_key(const Attention& attention, const AttentionExtents& e, std::int64_t batch,
                                    std::int64_t query);
 

@@ -27,6 +27,11 @@ class AttentionWeights {
                const Attention& attention, double u, const ContractionRule& products, bool exact_sums) {
     p.resize(static_cast<std::size_t>(seen.end - seen.first));
     delta.resize(p.size());
+    if (p.empty() && !sink) {
+      sink_p = sink_delta = 0.0;
+      lse = {-HUGE_VAL, 0.0};
+      return;
+    }
     double largest = sink.value_or(-HUGE_VAL);
     for (std::size_t j = 0; j < p.size(); ++j) {
       const Score score = score_of(q, keys.row(seen.first + static_cast<std::int64_t>(j)), attention, products, u);
@@ -83,6 +88,7 @@ class WeightedMean {
 
   void judge(const AttentionWeights& row, const HeadMatrix& values, KeyRange seen, double u, const FactorCast& cast,
              const ContractionRule& products, std::span<Expected> judged) {
+    if (row.p.empty()) return std::fill(judged.begin(), judged.end(), Expected{});
     std::fill(o_.begin(), o_.end(), ProductSum{});
     for (std::vector<double>* sum : {&worst_, &variance_}) std::fill(sum->begin(), sum->end(), 0.0);
     for (std::size_t j = 0; j < row.p.size(); ++j) {
@@ -136,7 +142,7 @@ class AttentionForwardDefinition : public OpDefinition {
     const AttentionExtents e = attention_extents(op);
     const double keys = mean_keys(op), d = static_cast<double>(e.d), d_v = static_cast<double>(e.d_v);
     const std::int64_t rows = e.b * e.s * e.hq;
-    const std::vector<std::int64_t> landmarks = query_landmarks(op.call.attributes.as<Attention>());
+    const std::vector<std::int64_t> landmarks = query_landmarks(op);
     if (output == 0) {
       return {rows, e.d_v, keys * (4.0 * d + 10.0 * d_v),
               attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::row_then_head)};
@@ -296,7 +302,7 @@ SeenKeys::SeenKeys(const Operands& operands, const AttentionExtents& e, std::int
 KeyRange SeenKeys::of(std::int64_t query) const {
   if (sparse_) {
     const std::int64_t key = one_key(attention_, extents_, batch_, query);
-    return {key, key + 1};
+    return key < 0 ? KeyRange{} : KeyRange{key, key + 1};
   }
   KeyRange seen = keys_before(attention_, extents_, query);
   const auto next = std::upper_bound(boundaries_.begin(), boundaries_.end(), static_cast<double>(query));
@@ -333,15 +339,18 @@ double mean_keys(const CallSpecs& op) {
     queries = keys = queries / static_cast<double>(documents);
   }
   if (!attention.causal) return keys;
-  const double before = keys - queries;  // keys that every query sees beside its own and those of earlier queries
-  if (attention.window == 0) return before + (queries + 1.0) / 2.0;
-  const auto window = static_cast<double>(attention.window);
-  const double growing = std::clamp(window - before, 0.0, queries);  // queries of before + 1, before + 2, ... keys
-  return (growing * (before + (growing + 1.0) / 2.0) + (queries - growing) * window) / queries;
+  const double seeing = std::min(queries, keys);  // queries that see a key: before + 1, before + 2, ... of them
+  const double before = keys - seeing;
+  const double window = attention.window == 0 ? keys : static_cast<double>(attention.window);
+  const double growing = std::clamp(window - before, 0.0, seeing);  // those that see fewer than the window
+  return (growing * (before + (growing + 1.0) / 2.0) + (seeing - growing) * window) / queries;
 }
 
-std::vector<std::int64_t> query_landmarks(const Attention& attention) {
+std::vector<std::int64_t> query_landmarks(const CallSpecs& op) {
+  const Attention& attention = op.call.attributes.as<Attention>();
+  const AttentionExtents e = attention_extents(op);
   std::vector<std::int64_t> rows{0, 1, 2, 3, 63, 64, 127, 128, -1};
+  if (attention.causal && e.s > e.t) rows.insert(rows.end(), {e.s - e.t - 1, e.s - e.t});
   if (attention.window > 0) rows.insert(rows.end(), {attention.window - 1, attention.window});
   return rows;
 }

@@ -63,8 +63,8 @@ enum class UnitOrder { row_then_head, head_then_row };
 [[nodiscard]] std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
                                                             std::span<const std::int64_t> rows, UnitOrder order);
 
-/// The keys that each query of one batch entry sees: at least one, of a later query none before those of an earlier
-/// one. On sparse data (one_key()): the key that it attends to.
+/// The keys that each query of one batch entry sees, of a later query none before those of an earlier one. On sparse
+/// data (one_key()): the key that it attends to.
 class SeenKeys {
  public:
   SeenKeys(const Operands& operands, const AttentionExtents& e, std::int64_t batch);
@@ -80,8 +80,8 @@ class SeenKeys {
   std::vector<double> boundaries_{};  // of documents, ascending
 };
 
-/// The query rows for attention_landmarks(): tile edges, and the first rows that a window cuts.
-[[nodiscard]] std::vector<std::int64_t> query_landmarks(const Attention& attention);
+/// The query rows for attention_landmarks(): tile edges, the first rows that a window cuts, and those where keys begin.
+[[nodiscard]] std::vector<std::int64_t> query_landmarks(const CallSpecs& op);
 
 /// Rows of one head of a [b, s, heads, d] tensor, widened.
 class HeadMatrix {

@@ -22,12 +22,16 @@ void expect_gradient(const Program& program, OpKind op, ValueId dy, ValueId toke
   expect_shape(op, gradient, Shape{t, gradient.shape[1]});
 }
 
-/// Throws ProgramError for a table of `rows` rows that are no part of the vocabulary.
+/// Throws ProgramError for a table of `rows` rows that are no part of the vocabulary, or a padding token outside it.
 void expect_rows(OpKind op, const TableRows& attributes, std::int64_t rows) {
   const std::int64_t first = attributes.first, vocabulary = attributes.all_rows(rows);
-  if (first >= 0 && first <= vocabulary - rows) return;
-  throw ProgramError(std::string(op.name) + ": rows " + std::to_string(first) + " to " + std::to_string(first + rows) +
-                     " are not in a vocabulary of " + std::to_string(vocabulary));
+  const auto refuse = [&](const std::string& what) {
+    throw ProgramError(std::string(op.name) + ": " + what + " in a vocabulary of " + std::to_string(vocabulary));
+  };
+  if (first < 0 || first > vocabulary - rows)
+    refuse("rows " + std::to_string(first) + " to " + std::to_string(first + rows) + " are not");
+  if (attributes.padding_token < -1 || attributes.padding_token >= vocabulary)
+    refuse("padding_token " + std::to_string(attributes.padding_token) + " is not");
 }
 
 }  // namespace

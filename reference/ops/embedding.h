@@ -8,13 +8,15 @@
 
 namespace gpubench {
 
-/// Which rows a table has.
+/// Which rows a table has, and which of them is not trained.
 struct TableRows {
   std::int64_t first = 0;
-  std::int64_t vocabulary = 0;  ///< how many there are on all ranks; 0: the table has all
+  std::int64_t vocabulary = 0;      ///< how many there are on all ranks; 0: the table has all
+  std::int64_t padding_token = -1;  ///< whose row gets no gradient; -1: none
   static void visit(auto&& attribute) {
     attribute("first", &TableRows::first);
     attribute("vocabulary", &TableRows::vocabulary);
+    attribute("padding_token", &TableRows::padding_token);
   }
   /// `here`: of a table of so many rows.
   [[nodiscard]] std::int64_t all_rows(std::int64_t here) const { return vocabulary == 0 ? here : vocabulary; }
@@ -28,7 +30,8 @@ table: [rows, h], rows first ... of a vocabulary
 tokens: i32 [t]
 y: [t, h], table's type
 
-y[i] = table[tokens[i] - first]; 0 for a token whose row another rank has, NaN for one that is not in the vocabulary)"};
+y[i] = table[tokens[i] - first]; 0 for a token whose row another rank has, NaN for one that is not in the vocabulary.
+padding_token (PyTorch's padding_idx) is looked up like others; it matters to the gradient.)"};
 
 inline constexpr OpKind embedding_backward_kind{"embedding_backward", "dy tokens", "dtable", defaults_of<TableRows>, R"(
 The gradient of embedding_forward's table: a scatter-add.
@@ -36,8 +39,8 @@ dy: [t, h]
 tokens: i32 [t]
 dtable: [rows, h], dy's type
 
-dtable[v] = the sum of dy over the rows of token first + v, zero for tokens that do not occur. `vocabulary` tokens
-have rows on all ranks together.)"};
+dtable[v] = the sum of dy over the rows of token first + v, zero for tokens that do not occur and for padding_token
+(PyTorch's padding_idx; -1: none). `vocabulary` tokens have rows on all ranks together.)"};
 
 inline constexpr OpKind embedding_backward_add_kind{"embedding_backward_add", "dy tokens dtable", "dtable'",
                                                     defaults_of<TableRows>, R"(
@@ -48,7 +51,7 @@ dtable: [rows, h], dy's type
 dtable': an update
 
 dtable'[v] = dtable[v] + the sum of dy over the rows of token first + v, rounded once; rows whose token does not occur
-are neither read nor written. first and vocabulary as in embedding_backward.)"};
+are neither read nor written, nor is padding_token's. first, vocabulary and padding_token as in embedding_backward.)"};
 
 ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens,
                           const TableRows& attributes = {});

@@ -1,6 +1,6 @@
 // Looking up rows is exact. Scattering is Rule G with as many terms as the token occurs; rows that do not occur are
-// exactly zero, and so is what a token looks up in a part of a table that lacks its row. A token outside the vocabulary
-// has no right answer: its value is NaN.
+// exactly zero, and so are the padding token's, and what a token looks up in a part of a table that lacks its row. A
+// token outside the vocabulary has no right answer: its value is NaN.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -59,16 +59,18 @@ class EmbeddingForward : public OpDefinition {
   }
 };
 
-// Where the tokens of some rows occur: (row, position), sorted, so that a row finds its occurrences by bisection.
+// Where the tokens of some rows occur: (row, position), sorted, so that a row finds its occurrences by bisection. The
+// padding token counts as not occurring.
 using Occurrences = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-Occurrences occurrences_of(const TensorView& tokens, std::int64_t first, std::int64_t first_row,
+Occurrences occurrences_of(const TensorView& tokens, const TableRows& table, std::int64_t first_row,
                            std::int64_t last_row) {
   Occurrences found;
   for_each_chunk(tokens, [&](std::int64_t position, std::span<const double> values) {
     for (const double value : values) {
-      const std::int64_t row = static_cast<std::int64_t>(value) - first;
-      if (row >= first_row && row <= last_row) found.emplace_back(row, position);
+      const auto token = static_cast<std::int64_t>(value);
+      const std::int64_t row = token - table.first;
+      if (row >= first_row && row <= last_row && token != table.padding_token) found.emplace_back(row, position);
       ++position;
     }
   });
@@ -107,7 +109,7 @@ class EmbeddingBackward : public OpDefinition {
     const std::int64_t h = dy.shape()[1];
     const double u = accumulator_roundoff(operands.call.math);
     if (wanted.empty()) return;
-    const Occurrences occurrences = occurrences_of(operands.inputs[1], operands.call.attributes.as<TableRows>().first,
+    const Occurrences occurrences = occurrences_of(operands.inputs[1], operands.call.attributes.as<TableRows>(),
                                                    wanted.front() / h, wanted.back() / h);
     std::vector<ProductSum> sums;
     std::vector<double> values;

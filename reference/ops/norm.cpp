@@ -57,6 +57,11 @@ ValueId reserve_gradient(Program& program, ValueId x, ValueId parameter, const s
 
 }  // namespace
 
+RmsNorm row_norm_of(const OpCall& call) {
+  const bool centered = call.kind != rms_norm_forward_kind && call.kind != rms_norm_backward_kind;
+  return centered ? RmsNorm{call.attributes.as<Norm>()} : call.attributes.as<RmsNorm>();
+}
+
 LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attributes, const Math& math, std::string label,
                                     ValueId x, ValueId gamma, ValueId beta) {
   check(program, layer_norm_forward_kind, attributes, x, {}, {gamma, beta}, {});
@@ -101,7 +106,7 @@ ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& 
 
 RmsNormForward rms_norm_forward(Program& program, const RmsNorm& attributes, const Math& math, std::string label,
                                 ValueId x, ValueId gamma) {
-  check(program, rms_norm_forward_kind, attributes, x, {}, {gamma}, {});
+  check(program, rms_norm_forward_kind, attributes.norm, x, {}, {gamma}, {});
   const RmsNormForward out{reserve_like(program, x, label + ".y", Role::activation),
                            reserve_statistic(program, x, label + ".rstd")};
   program.append({rms_norm_forward_kind, attributes, math, {x, gamma}, {out.y, out.rstd}, std::move(label)});
@@ -110,7 +115,7 @@ RmsNormForward rms_norm_forward(Program& program, const RmsNorm& attributes, con
 
 RmsNormBackward rms_norm_backward(Program& program, const RmsNorm& attributes, const Math& math, std::string label,
                                   ValueId dy, ValueId x, ValueId gamma, ValueId rstd) {
-  check(program, rms_norm_backward_kind, attributes, x, {dy}, {gamma}, {rstd});
+  check(program, rms_norm_backward_kind, attributes.norm, x, {dy}, {gamma}, {rstd});
   const RmsNormBackward out{reserve_like(program, x, label + ".dx", Role::gradient),
                             reserve_gradient(program, x, gamma, label + ".dgamma")};
   program.append(

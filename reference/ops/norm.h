@@ -15,8 +15,18 @@ struct Norm {
   static void visit(auto&& attribute) { attribute("epsilon", &Norm::epsilon); }
 };
 using LayerNorm = Norm;
-using RmsNorm = Norm;
 using ResidualNorm = Norm;
+
+struct RmsNorm {
+  Norm norm;
+  bool rounds_before_gamma = false;  ///< rounds to x's type what gamma multiplies, as Llama's reference code does
+  static void visit(auto&& attribute) {
+    attribute.part(&RmsNorm::norm);
+    attribute("rounds_before_gamma", &RmsNorm::rounds_before_gamma);
+  }
+};
+/// The attributes of a call that normalizes rows, with a mean or without.
+[[nodiscard]] RmsNorm row_norm_of(const OpCall& call);
 
 inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd", defaults_of<Norm>,
                                                 R"(
@@ -43,18 +53,19 @@ dx = rstd (g - mean(g) - xhat mean(g xhat)), means over the row
 dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy
 epsilon is the forward's; rstd has it in it.)"};
 
-inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y rstd", defaults_of<Norm>, R"(
+inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y rstd", defaults_of<RmsNorm>, R"(
 Root mean square normalization over the last axis, which subtracts no mean and adds no beta.
 x, y: [..., n]
 gamma: [n]
 rstd: f32 [...]
 
 rstd = 1 / sqrt(mean of x^2 + epsilon), y = gamma x rstd
+With rounds_before_gamma, x rstd is rounded to x's type before gamma multiplies it, as in Llama's reference code.
 
 Source: Zhang and Sennrich, arXiv 1910.07467)"};
 
-inline constexpr OpKind rms_norm_backward_kind{"rms_norm_backward", "dy x gamma rstd", "dx dgamma", defaults_of<Norm>,
-                                               R"(
+inline constexpr OpKind rms_norm_backward_kind{"rms_norm_backward", "dy x gamma rstd", "dx dgamma",
+                                               defaults_of<RmsNorm>, R"(
 The gradients of rms_norm_forward, from its saved rstd.
 dy, x, dx: [..., n]
 gamma: [n]
@@ -63,7 +74,8 @@ dgamma: [n], gamma's type
 
 xhat = x rstd, g = gamma dy
 dx = rstd (g - xhat mean(g xhat)), the mean over the row; dgamma = sum over rows of dy xhat
-epsilon is the forward's; rstd has it in it.)"};
+epsilon is the forward's; rstd has it in it. With rounds_before_gamma, g is rounded to x's type, and so is the xhat of
+dgamma.)"};
 
 inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd",
                                                    defaults_of<Norm>, R"(

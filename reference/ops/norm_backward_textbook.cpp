@@ -42,7 +42,8 @@ class NormBackwardDefinition : public OpDefinition {
     if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(norm_rows(x)), op.call.math);
     if (!centered) {
       const std::string mean = "|xhat| (T + 4 u |b|) / " + std::to_string(x[-1]);
-      return bound_text("rstd (3 u |h| + " + mean + ") + 2 u |dx|, h = dy gamma, b = sum h xhat, T = " + sum(x[-1]),
+      const std::string h = row_norm_of(op.call).rounds_before_gamma ? "round(dy gamma)" : "dy gamma";
+      return bound_text("rstd (3 u |h| + " + mean + ") + 2 u |dx|, h = " + h + ", b = sum h xhat, T = " + sum(x[-1]),
                         op.call.math);
     }
     // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
@@ -70,30 +71,41 @@ class NormBackwardDefinition : public OpDefinition {
   static constexpr bool residual = norm_kind.name == residual_norm_backward_kind.name;
 
   // dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n), h = dy gamma; mean and rstd are taken as they were saved.
-  // Without a mean the first sum is not there.
+  // Without a mean the first sum is not there. Where h is rounded, `apart` is how far it may be off.
   static void evaluate_rows(const Operands& operands, std::span<const std::int64_t> wanted,
                             std::span<Expected> judged) {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t n = operands.inputs[1].shape()[-1];
     const auto size = static_cast<std::size_t>(n);
-    std::vector<double> gamma(size), h(size), xhat(size), dr(residual ? size : 0);
+    std::vector<double> gamma(size), h(size), xhat(size), dr(residual ? size : 0), apart(size);
     operands.input("gamma").read(0, gamma);
+    const bool rounds = row_norm_of(operands.call).rounds_before_gamma;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       operands.input("dy").read(wanted[i] * n, h);
       operands.input("x").read(wanted[i] * n, xhat);
       const double mean = mean_of(operands, wanted[i]);
       const double rstd = operands.input("rstd")[wanted[i]];
       ProductSum sum, weighted;
+      double of_weighted = 0.0;  // of the sum, by h
       for (std::size_t j = 0; j < size; ++j) {
         h[j] *= gamma[j];
         xhat[j] = (xhat[j] - mean) * rstd;
+        if (rounds) {
+          const Expected rounded = rounded_to(operands.input("x").dtype(), {h[j], u * std::fabs(h[j])});
+          h[j] = rounded.value;
+          apart[j] = rounded.bound;
+          of_weighted += rounded.bound * std::fabs(xhat[j]);
+        }
         if (centered) sum.add(h[j]);
         weighted.add(h[j] * xhat[j]);
       }
-      judge_row({h, xhat, rstd, sum, weighted, u}, judged.subspan(i * size, size));
+      const std::span<Expected> of_row = judged.subspan(i * size, size);
+      judge_row({h, xhat, rstd, sum, weighted, u}, of_row);
+      for (std::size_t j = 0; rounds && j < size; ++j)
+        of_row[j].bound += rstd * (apart[j] + std::fabs(xhat[j]) * of_weighted / static_cast<double>(n));
       if (!residual) continue;
       operands.input("dr").read(wanted[i] * n, dr);
-      add_residual(dr, u, judged.subspan(i * size, size));
+      add_residual(dr, u, of_row);
     }
   }
 
@@ -134,8 +146,9 @@ class NormBackwardDefinition : public OpDefinition {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t n = operands.inputs[1].shape()[-1];
     std::vector<ProductSum> sums(wanted.size());
-    std::vector<double> dy(wanted.size()), x(wanted.size(), 1.0);
+    std::vector<double> dy(wanted.size()), x(wanted.size(), 1.0), apart(wanted.size());
     const TensorView& rstds = operands.input("rstd");
+    const bool rounds = weighted && row_norm_of(operands.call).rounds_before_gamma;
     for (std::int64_t row = 0; row < norm_rows(operands.inputs[1].shape()); ++row) {
       gather(operands.inputs[0], wanted, row * n, dy);
       if (weighted) {
@@ -144,10 +157,15 @@ class NormBackwardDefinition : public OpDefinition {
         const double rstd = rstds[row];
         for (double& value : x) value = (value - mean) * rstd;
       }
+      for (std::size_t j = 0; rounds && j < sums.size(); ++j) {
+        const Expected xhat = rounded_to(operands.inputs[1].dtype(), {x[j], 2.0 * u * std::fabs(x[j])});
+        x[j] = xhat.value;
+        apart[j] += std::fabs(dy[j]) * xhat.bound;
+      }
       for (std::size_t j = 0; j < sums.size(); ++j) sums[j].add(dy[j] * x[j]);
     }
     for (std::size_t j = 0; j < sums.size(); ++j) {
-      judged[j] = {sums[j].value, weighted ? sum_bound(sums[j], u) : sum_error_bound(sums[j], u)};
+      judged[j] = {sums[j].value, weighted ? apart[j] + sum_bound(sums[j], u) : sum_error_bound(sums[j], u)};
     }
   }
 };

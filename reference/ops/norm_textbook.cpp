@@ -21,6 +21,7 @@ struct NormalizedRow {
   std::span<const double> x, gamma, beta;
   double epsilon = 0.0;
   double u = 0.0;
+  std::optional<DType> rounded{};  ///< what gamma multiplies is rounded to this type
   [[nodiscard]] bool centered() const { return !beta.empty(); }
 };
 
@@ -60,10 +61,12 @@ void judge_y(const RowStatistics& statistics, const NormalizedRow& row, std::spa
   for (std::size_t j = 0; j < row.x.size(); ++j) {
     const double deviation = row.x[j] - statistics.mean;
     const double beta = row.centered() ? row.beta[j] : 0.0;
-    const double y = row.gamma[j] * deviation * statistics.rstd + beta;
-    const double normalized =
-        statistics.rstd * (statistics.mean_bound + std::fabs(deviation) * (statistics.theta + 4.0 * u));
-    judged[j] = {y, std::fabs(row.gamma[j]) * normalized + 2.0 * u * (std::fabs(y) + std::fabs(beta))};
+    Expected normalized{
+        deviation * statistics.rstd,
+        statistics.rstd * (statistics.mean_bound + std::fabs(deviation) * (statistics.theta + 4.0 * u))};
+    if (row.rounded) normalized = rounded_to(*row.rounded, normalized);
+    const double y = row.gamma[j] * normalized.value + beta;
+    judged[j] = {y, std::fabs(row.gamma[j]) * normalized.bound + 2.0 * u * (std::fabs(y) + std::fabs(beta))};
   }
 }
 
@@ -78,12 +81,14 @@ void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::sp
 }
 
 /// The rule that judge_normalized() computes, for rows of n elements.
-std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math, bool centered = true) {
+std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math, bool centered = true,
+                             bool rounds = false) {
   const std::string count = std::to_string(n);
   if (!centered) {
     const std::string theta = ", r = 3 u + 2 u sqrt(" + count + ") mean(x^2) rstd^2 / 2";
-    return bound_text(
-        (output == NormalizedOutput::rstd ? "rstd (r + u)" : "|gamma x| rstd (r + 4 u) + 2 u |y|") + theta, math);
+    const std::string y = rounds ? "|gamma| times how far round(xhat (1 +- (r + 4 u))) are apart / 2 + 2 u |y|"
+                                 : "|gamma x| rstd (r + 4 u) + 2 u |y|";
+    return bound_text((output == NormalizedOutput::rstd ? "rstd (r + u)" : y) + theta, math);
   }
   const std::string mean = "2 u sqrt(" + count + ") mean|x| + 2 u |mean|";
   if (output == NormalizedOutput::mean) return bound_text(mean, math);
@@ -109,15 +114,18 @@ class NormForwardDefinition : public OpDefinition {
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
-    return normalized_bound(meaning(output), op.inputs[0].shape[-1], op.call.math, centered);
+    return normalized_bound(meaning(output), op.inputs[0].shape[-1], op.call.math, centered,
+                            row_norm_of(op.call).rounds_before_gamma);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const TensorView& data = operands.input("x");
     const std::int64_t n = data.shape()[-1];
-    const double epsilon = operands.call.attributes.as<Norm>().epsilon;
+    const RmsNorm attributes = row_norm_of(operands.call);
     const double u = accumulator_roundoff(operands.call.math);
+    std::optional<DType> rounded;
+    if (attributes.rounds_before_gamma) rounded = data.dtype();
     std::vector<double> x(static_cast<std::size_t>(n));
     std::vector<double> gamma(x.size());
     std::vector<double> beta(centered ? x.size() : 0);
@@ -126,7 +134,8 @@ class NormForwardDefinition : public OpDefinition {
     const std::size_t size = output == 0 ? x.size() : 1;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       data.read(wanted[i] * n, x);
-      judge_normalized(meaning(output), {x, gamma, beta, epsilon, u}, judged.subspan(i * size, size));
+      judge_normalized(meaning(output), {x, gamma, beta, attributes.norm.epsilon, u, rounded},
+                       judged.subspan(i * size, size));
     }
   }
 
@@ -142,9 +151,9 @@ class NormForwardDefinition : public OpDefinition {
       if (tape.wanted(call.input(input))) tape.contribute(call.input(input), gradient);
     };
     const ValueId x = call.input("x"), gamma = call.input("gamma"), rstd = call.output("rstd");
-    const Norm& norm = call.attributes.as<Norm>();
+    const RmsNorm norm = row_norm_of(call);
     if constexpr (centered) {
-      const auto of = layer_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, x, gamma,
+      const auto of = layer_norm_backward(program, norm.norm, call.math, tape.label(call, "backward"), *dy, x, gamma,
                                           call.output("mean"), rstd);
       contribute("x", of.dx);
       contribute("gamma", of.dgamma);

@@ -39,8 +39,15 @@
 #include <string_view>
 
 #include "harness/core/recipe.h"
+#include "reference/ops/definition.h"
 
 namespace gpubench {
+
+/// A number that is rounded to `type` on the way to a result: the middle of what it may become, and half the width.
+[[nodiscard]] inline Expected rounded_to(DType type, const Expected& exact) {
+  const double low = round_to(type, exact.value - exact.bound), high = round_to(type, exact.value + exact.bound);
+  return low == high ? Expected{low, 0.0} : Expected{0.5 * (low + high), 0.5 * (high - low)};
+}
 
 /// A sum of products in fp64, with what its error bound needs to know about its terms.
 struct ProductSum {

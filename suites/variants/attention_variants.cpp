@@ -6,11 +6,12 @@
 namespace gpubench::variants {
 namespace {
 
-constexpr std::int64_t heads = 4, width = 5;
+constexpr std::int64_t width = 5;
 
 void build_attention(VariantBuild& call) {
   const auto& attributes = call.attributes<Attention>();
-  const std::int64_t b = 2, s = call.n, t = call.n + call.other("keys_more"), kv = call.other("kv_heads");
+  const std::int64_t b = 3, s = call.n, t = call.n + call.other("keys_more"), kv = call.other("kv_heads"),
+                     heads = kv * call.other("query_heads_each");
   const ValueId q = call.in("q", {b, s, heads, width}), k = call.in("k", {b, t, kv, width});
   const ValueId v = call.in("v", {b, t, kv, width + call.other("values_wider")});
   call.wanted = {q, k, v};
@@ -22,20 +23,20 @@ void build_attention(VariantBuild& call) {
 
 void build_merge(VariantBuild& call) {
   const auto part = [&](const std::string& name) {
-    return AttentionForward{call.in(name + ".o", {2, call.n, 3, width}),
-                            call.wide(name + ".lse", {2, 3, call.n}, Fill::normal(4.0))};
+    return AttentionForward{call.in(name + ".o", {3, call.n, 5, width + 1}),
+                            call.wide(name + ".lse", {3, 5, call.n}, Fill::normal(4.0))};
   };
   const AttentionForward one = part("one");
   (void)attention_merge(call.p, call.r.math, call.label, one, part("other"));
 }
 
 void build_rotary(VariantBuild& call) {
-  const Shape whole{2, call.n, 3, 10};
+  const Shape whole{3, call.n, 3, 10};
   const ValueId cos = call.wide("cos", {call.n, 3}, Fill::normal(0.5)),
                 sin = call.wide("sin", {call.n, 3}, Fill::normal(0.5));
-  ValueId x = call.in("x", call.other("part") != 0 ? whole : Shape{2, call.n, 3, 6});
+  ValueId x = call.in("x", call.other("part") != 0 ? whole : Shape{3, call.n, 3, 6});
   if (call.other("part") != 0) {
-    TensorSpec spec = tensor(call.label + ".part", call.r.tensor, {2, call.n, 3, 6}, Role::activation);
+    TensorSpec spec = tensor(call.label + ".part", call.r.tensor, {3, call.n, 3, 6}, Role::activation);
     spec.layout = Layout::row_major(whole);
     x = call.p.part(x, spec, 4);
   }
@@ -56,7 +57,8 @@ std::vector<Variants> attention_variants() {
         {"sinks"},
         {"documents"},
         {"keys_more", {0, 3, -2}},
-        {"kv_heads", {2, 4, 1}},
+        {"kv_heads", {3, 1}},
+        {"query_heads_each", {2, 1}},
         {"values_wider", {0, 3}}},
        build_attention,
        suites::training_recipes()},

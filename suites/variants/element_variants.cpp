@@ -66,13 +66,13 @@ void build_transpose(VariantBuild& call) {
 
 void build_moves(VariantBuild& call) {
   Program& p = call.p;
-  const Shape image{2, 3, 5, call.n};
-  const ValueId x = call.in("x", image), two = call.in("two", {2, call.n});
-  const ValueId repeated = p.reserve(tensor("repeated", call.r.tensor, {2, 3, call.n}, Role::activation));
-  repeat_rows_into(p, call.r.math, "repeat_rows", two, repeated);
+  const Shape image{3, 6, 5, call.n};
+  const ValueId x = call.in("x", image), rows = call.in("rows", {3, call.n});
+  const ValueId repeated = p.reserve(tensor("repeated", call.r.tensor, {3, 5, call.n}, Role::activation));
+  repeat_rows_into(p, call.r.math, "repeat_rows", rows, repeated);
   const std::array<int, 4> nhwc{0, 2, 3, 1};
   call.y = {copy(p, "copy", x), reorder(p, Layout::ordered(image, nhwc), "reorder", x), repeated};
-  call.wanted = {x, two};
+  call.wanted = {x, rows};
   for (const DType to : {DType::bf16, DType::f16, DType::f32}) {
     if (to != call.r.tensor) (void)cast(p, to, "cast to " + std::string(name(to)), x);
   }

@@ -23,7 +23,7 @@ void build_experts(VariantBuild& call) {
   Program& p = call.p;
   const Math& math = call.r.math;
   const auto& grouping = call.attributes<TokenGrouping>();
-  const std::int64_t k = 2, h = call.n, width = call.n - 2, all_experts = grouping.experts + 2 * grouping.first;
+  const std::int64_t k = 3, h = call.n, width = call.n - 2, all_experts = grouping.experts + 2 * grouping.first;
   const bool transposed = call.other("transpose_b") != 0, weighted_before = call.other("weighted_before") != 0;
   const ValueId indices = call.integers("indices", {tokens, k}, 0, all_experts - 1);
   const ValueId weights = call.wide("weights", {tokens, k}), x = call.in("x", {tokens, h});

@@ -6,7 +6,8 @@
 namespace gpubench::variants {
 namespace {
 
-constexpr std::int64_t height = 9, channels = 12, filters = 24;
+constexpr std::int64_t channels = 12, filters = 24;
+constexpr std::int64_t convolved = 5, pooled = 9;  // heights
 
 BatchNormChannels channels_of(VariantBuild& call, std::int64_t count) {
   const ValueId gamma = call.wide("gamma", {count}), beta = call.wide("beta", {count});
@@ -15,7 +16,7 @@ BatchNormChannels channels_of(VariantBuild& call, std::int64_t count) {
 
 void build_conv(VariantBuild& call) {
   const auto& attributes = call.attributes<Conv2d>();
-  const ValueId x = call.in("x", {1, height, call.n, channels});
+  const ValueId x = call.in("x", {3, convolved, call.n, channels});
   const ValueId filter =
       call.in("filter", {filters, call.other("r"), call.other("s"), channels / attributes.groups}, Fill::normal(0.25));
   call.y = {conv2d_forward(call.p, attributes, call.r.math, call.label, x, filter)};
@@ -24,7 +25,7 @@ void build_conv(VariantBuild& call) {
 
 void build_conv_batch_norm(VariantBuild& call) {
   const auto& attributes = call.attributes<Conv2dBatchNorm>();
-  const Shape x{2, height, call.n, channels}, filter{filters, 3, 2, channels / attributes.conv.groups};
+  const Shape x{3, convolved, call.n, channels}, filter{filters, 3, 3, channels / attributes.conv.groups};
   const Conv2dExtents e = extents_of(attributes.conv, x, filter);
   const ValueId image = call.in("x", x), weights = call.in("filter", filter, Fill::normal(0.25));
   const BatchNormChannels of_channels = channels_of(call, filters);
@@ -34,19 +35,19 @@ void build_conv_batch_norm(VariantBuild& call) {
 }
 
 void build_max_pool(VariantBuild& call) {
-  const ValueId x = call.in("x", {2, height, call.n, 5});
+  const ValueId x = call.in("x", {3, pooled, call.n, 5});
   call.y = {max_pool_forward(call.p, call.attributes<Pool>(), call.r.math, call.label, x).y};
   call.wanted = {x};
 }
 
 void build_average_pool(VariantBuild& call) {
-  const ValueId x = call.in("x", {2, height, call.n, 5});
+  const ValueId x = call.in("x", {3, pooled, call.n, 5});
   call.y = {average_pool_forward(call.p, call.attributes<Pool>(), call.r.math, call.label, x)};
   call.wanted = {x};
 }
 
 void build_batch_norm(VariantBuild& call) {
-  const ValueId x = call.in("x", {2, 3, call.n, 5});
+  const ValueId x = call.in("x", {3, 6, call.n, 5});
   const BatchNormChannels of_channels = channels_of(call, 5);
   call.y = {batch_norm_forward(call.p, call.attributes<BatchNorm>(), call.r.math, call.label, x, of_channels).y};
   call.wanted = {x, of_channels.gamma, of_channels.beta};
@@ -54,17 +55,17 @@ void build_batch_norm(VariantBuild& call) {
 
 void build_batch_norm_relu(VariantBuild& call) {
   const auto& attributes = call.attributes<BatchNormRelu>();
-  const ValueId x = call.in("x", {2, 3, call.n, 5});
+  const ValueId x = call.in("x", {3, 6, call.n, 5});
   const BatchNormChannels of_channels = channels_of(call, 5);
   call.wanted = {x, of_channels.gamma, of_channels.beta};
   std::optional<ValueId> r;
-  if (attributes.r) call.wanted.push_back(*(r = call.in("r", {2, 3, call.n, 5})));
+  if (attributes.r) call.wanted.push_back(*(r = call.in("r", {3, 6, call.n, 5})));
   call.y = {batch_norm_relu_forward(call.p, attributes.norm, call.r.math, call.label, x, of_channels, r).y};
 }
 
 void build_batch_norm_relu_backward(VariantBuild& call) {
   const auto& attributes = call.attributes<BatchNormReluBackward>();
-  const Shape shape{2, 3, call.n, 5};
+  const Shape shape{3, 6, call.n, 5};
   const ValueId x = call.in("x", shape), dy = call.in("dy", shape);
   const BatchNormChannels of_channels = channels_of(call, 5);
   const BatchNormForward saved =
@@ -76,8 +77,13 @@ void build_batch_norm_relu_backward(VariantBuild& call) {
 }
 
 std::vector<Factor> pool_factors() {
-  return {{"window_h", {2, 3, 5}}, {"window_w", {2, 3, 4}}, {"stride_h", {1, 2, 3}},
-          {"stride_w", {1, 2, 5}}, {"pad_h", {0, 1, 2}},    {"pad_w", {0, 1, 3}}};
+  return {{"window_h", {2, 3, 5}},
+          {"window_w", {2, 3, 4}},
+          {"stride_h", {1, 2, 3}},
+          {"stride_w", {1, 2, 5}},
+          {"pad_h", {0, 1, 2}},
+          {"pad_w", {0, 1, 3}},
+          {"ceil_mode"}};
 }
 
 }  // namespace

@@ -125,10 +125,10 @@ std::vector<Variants> row_variants() {
   const Factor epsilons{"epsilon", {1e-5, 0.25}}, axes{"axes", {2, 3}};
   const Factor smoothing{"label_smoothing", {0.0, 0.2}}, z_loss{"z_loss", {0.0, 0.01}},
       ignored{"ignore_index", {-100, 3}}, labels{"labels", {1, 0}};
-  const std::vector<Factor> parts_of_tables{{"first", {0, 2}}, {"vocabulary", {0, 21}}};
+  const std::vector<Factor> parts_of_tables{{"first", {0, 2}}, {"vocabulary", {0, 21}}, {"padding_token", {-1, 3, 0}}};
   return {
       {"layer_norm", layer_norm_forward_kind, {epsilons, axes}, build_layer_norm},
-      {"rms_norm", rms_norm_forward_kind, {epsilons, axes}, build_rms_norm},
+      {"rms_norm", rms_norm_forward_kind, {epsilons, {"rounds_before_gamma"}, axes}, build_rms_norm},
       {"residual_norm", residual_norm_forward_kind, {epsilons, axes}, build_residual_norm},
       {"residual_norm_backward", residual_norm_backward_kind, {epsilons, axes}, build_residual_norm_backward},
       {"softmax", softmax_forward_kind, {axes}, build_softmax},

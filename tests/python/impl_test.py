@@ -116,7 +116,7 @@ class Files(unittest.TestCase):
             ("x = 1\n", "mine.py has no function with @gpubench.implements"),
             (
                 "import gpubench\n@gpubench.implements('rms_norm_forward')\ndef f(x, weight): pass\n",
-                "f: rms_norm_forward has no weight; it has gamma, x, epsilon, out, stream",
+                "f: rms_norm_forward has no weight; it has gamma, x, epsilon, rounds_before_gamma, out, stream",
             ),
             ("import gpubench\n@gpubench.implements('rms_norm')\ndef f(x): pass\n", "no op 'rms_norm'; did you mean"),
         ]:

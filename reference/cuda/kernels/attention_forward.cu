@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
 #pragma unroll
   for (int i = 0; i < of_thread; ++i) {
     const float total = sum_of_row(sum[i]) + (args.sinks != nullptr ? full_exp(sink() - largest[i]) : 0.0F);
-    reciprocal[i] = 1.0F / total;
+    reciprocal[i] = total == 0.0F ? 0.0F : 1.0F / total;  // 0: the query sees no key
     if (i == chosen) {
       most = largest[i];
       all = total;

@@ -288,7 +288,7 @@ __device__ __forceinline__ void cut_to_document(const AttentionArgs& args, int b
   }
 }
 
-/// The keys that a query sees. Neither end decreases from query to query.
+/// The keys that a query sees: none where the end is not above the first. Neither decreases from query to query.
 __device__ __forceinline__ IndexRange keys_of(const AttentionArgs& args, int batch, int query) {
   const int end = args.causal ? query + static_cast<int>(args.t - args.s) + 1 : static_cast<int>(args.t);
   IndexRange range{0, end};

@@ -19,15 +19,16 @@ struct EmbeddingForwardArgs {
 void launch_embedding_forward(const EmbeddingForwardArgs& args, cudaStream_t stream);
 
 /// dtable[v] = sum of dy over the rows whose token is first + v, the same bits every time; 0 where there are none.
-/// Tokens outside the table count nowhere. Where it `adds`, dtable[v] is a summand as well, and stays as it is where
-/// there are none. dy and dtable have one type.
+/// Tokens outside the table count nowhere, nor does padding_token (-1: none). Where it `adds`, dtable[v] is a summand
+/// as well, and stays as it is where there are none. dy and dtable have one type.
 struct EmbeddingBackwardArgs {
   Element data = Element::f32;
   bool adds = false;
   const void* dy = nullptr;
   const int* tokens = nullptr;
   void* dtable = nullptr;
-  std::int64_t first = 0, rows = 0, tokens_count = 0, columns = 0;  ///< fewer than 2^31 tokens and rows of the table
+  std::int64_t first = 0, padding_token = -1;
+  std::int64_t rows = 0, tokens_count = 0, columns = 0;  ///< fewer than 2^31 tokens and rows of the table
   std::int64_t dy_stride = 0, dtable_stride = 0;
   int* scratch = nullptr;  ///< embedding_backward_scratch() integers
 };

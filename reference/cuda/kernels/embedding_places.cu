@@ -31,12 +31,18 @@ __global__ void __launch_bounds__(threads) empty_kernel(EmbeddingBackwardArgs ar
   }
 }
 
+/// The row that a position's token adds to; -1 for none.
+__device__ __forceinline__ std::int64_t row_of(const EmbeddingBackwardArgs& args, std::int64_t position) {
+  const std::int64_t token = load(args.tokens + position), row = token - args.first;
+  return row >= 0 && row < args.rows && token != args.padding_token ? row : -1;
+}
+
 __global__ void __launch_bounds__(threads) count_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.tokens_count;
        i += static_cast<std::int64_t>(gridDim.x) * threads) {
-    const std::int64_t row = load(args.tokens + i) - args.first;
-    if (row >= 0 && row < args.rows) store(lists.slots + i, atomic_add(lists.counts + row, 1));
+    const std::int64_t row = row_of(args, i);
+    if (row >= 0) store(lists.slots + i, atomic_add(lists.counts + row, 1));
   }
 }
 
@@ -63,8 +69,8 @@ __global__ void __launch_bounds__(threads) place_kernel(EmbeddingBackwardArgs ar
   const Lists lists = lists_of(args);
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.tokens_count;
        i += static_cast<std::int64_t>(gridDim.x) * threads) {
-    const std::int64_t row = load(args.tokens + i) - args.first;
-    if (row < 0 || row >= args.rows) continue;
+    const std::int64_t row = row_of(args, i);
+    if (row < 0) continue;
     store(lists.places + load(lists.begins + row) + load(lists.slots + i), static_cast<int>(i));
   }
 }

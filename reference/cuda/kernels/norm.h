@@ -9,7 +9,7 @@ namespace gpubench::cuda {
 /// x and y [rows, columns] of type `data`; gamma, beta [columns] of type `parameter`, which is `data` or f32 (f64 data
 /// has f64 parameters); mean and rstd [rows] in f32 (f64 for f64 data). y may be x. With a residual [rows, columns], of
 /// type `data`, what is normalized is sum = x + residual, rounded to `data`; then neither y nor sum may be x or the
-/// residual. Root mean square normalization has neither beta nor mean.
+/// residual. Root mean square normalization has neither beta nor mean; `rounds`: to `data`, before gamma multiplies.
 struct LayerNormForwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;
@@ -22,6 +22,7 @@ struct LayerNormForwardArgs {
   std::int64_t rows = 0, columns = 0;
   std::int64_t x_stride = 0, y_stride = 0;
   double epsilon = 0.0;
+  bool rounds = false;
   const void* residual = nullptr;  ///< null: x is normalized
   void* sum = nullptr;
   std::int64_t residual_stride = 0, sum_stride = 0;
@@ -33,7 +34,8 @@ void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t st
 void launch_residual_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream);
 
 /// As above; dx may be dy, x or the residual's gradient, which, where there is one, is added to it. dgamma and dbeta
-/// [columns] are of type `parameter`; no dbeta where there is no mean.
+/// [columns] are of type `parameter`; no dbeta where there is no mean. `rounds`: to `data` what gamma multiplies dy to,
+/// and the normalized row where dgamma has it for a factor.
 struct LayerNormBackwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;
@@ -48,6 +50,7 @@ struct LayerNormBackwardArgs {
   void* dbeta = nullptr;
   std::int64_t rows = 0, columns = 0;
   std::int64_t dy_stride = 0, x_stride = 0, dr_stride = 0, dx_stride = 0;
+  bool rounds = false;
   void* partial = nullptr;  ///< scratch, layer_norm_backward_scratch() bytes
   std::int64_t parts = 1;   ///< layer_norm_backward_parts()
 };

@@ -184,10 +184,10 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
     for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
       const W slope = widen(load(dy + i));
       const W xhat = (widen(load(x + i)) - mean) * rstd;
-      const W h = slope * widen(load(static_cast<const P*>(args.gamma) + i));
+      const W h = rounded_if<T>(args.rounds, slope * widen(load(static_cast<const P*>(args.gamma) + i)));
       sums.h += h;
       sums.h_xhat += h * xhat;
-      store(dgamma + i, (row == blockIdx.x ? W(0) : load(dgamma + i)) + slope * xhat);
+      store(dgamma + i, (row == blockIdx.x ? W(0) : load(dgamma + i)) + slope * rounded_if<T>(args.rounds, xhat));
       if (sums_of(args) > 1) store(dbeta + i, (row == blockIdx.x ? W(0) : load(dbeta + i)) + slope);
     }
     sums = block_row_sums(sums, scratch.at[turn]);
@@ -198,7 +198,8 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
       if (dr != nullptr) added = load_pack<1>(dr + i);
       store_pack(
           static_cast<T*>(args.dx) + row * args.dx_stride + i,
-          dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means, dr != nullptr ? &added : nullptr));
+          dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means, args.rounds,
+                dr != nullptr ? &added : nullptr));
     }
     turn = 1 - turn;
   }

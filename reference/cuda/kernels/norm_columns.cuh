@@ -15,13 +15,14 @@ struct RowSums {
 
 template <class T, class P, int N>
 __device__ __forceinline__ Pack<T, N> dx_of(const Loaded<T, N>& dy, const Loaded<T, N>& x, const Loaded<P, N>& gamma,
-                                            Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means,
+                                            Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means, bool rounds,
                                             const Loaded<T, N>* dr) {
   Pack<T, N> dx;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     const Wide<T> xhat = (widen(x[i]) - mean) * rstd;
-    const Wide<T> of_norm = rstd * ((widen(dy[i]) * widen(gamma[i]) - means.h) - xhat * means.h_xhat);
+    const Wide<T> h = rounded_if<T>(rounds, widen(dy[i]) * widen(gamma[i]));
+    const Wide<T> of_norm = rstd * ((h - means.h) - xhat * means.h_xhat);
     dx.at[i] = narrow<T>(dr != nullptr ? of_norm + widen((*dr)[i]) : of_norm);
   }
   return dx;
@@ -81,10 +82,10 @@ struct Columns {
       for (int i = 0; i < N; ++i) {
         const W slope = widen(dy[k][i]);
         const W xhat = (widen(x[k][i]) - mean) * rstd;
-        const W h = slope * widen(gammas[i]);
+        const W h = rounded_if<T>(args.rounds, slope * widen(gammas[i]));
         sums.h += h;
         sums.h_xhat += h * xhat;
-        dgamma[k * N + i] += slope * xhat;
+        dgamma[k * N + i] += slope * rounded_if<T>(args.rounds, xhat);
         dbeta[k * N + i] += slope;
       }
     }
@@ -98,7 +99,7 @@ struct Columns {
       const std::int64_t at = column(k);
       if (at >= args.columns) break;
       store_part(static_cast<T*>(args.dx) + row * args.dx_stride + at, args.columns - at,
-                 dx_of(dy[k], x[k], gamma(args, k), mean, rstd, means, residual ? &dr[k] : nullptr));
+                 dx_of(dy[k], x[k], gamma(args, k), mean, rstd, means, args.rounds, residual ? &dr[k] : nullptr));
     }
   }
 };

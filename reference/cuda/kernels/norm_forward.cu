@@ -49,7 +49,7 @@ __device__ __forceinline__ Pack<T, N> normalized(const Loaded<T, N>& x, const La
   Pack<T, N> y;
   if (args.beta == nullptr) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(widen(gamma[i]) * (widen(x[i]) * rstd));
+    for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(widen(gamma[i]) * rounded_if<T>(args.rounds, widen(x[i]) * rstd));
     return y;
   }
   const auto beta = load_part<N>(static_cast<const P*>(args.beta) + column, count, P{});

@@ -93,6 +93,11 @@ template <class T, class From>
 __device__ __forceinline__ T narrow(From x) {
   return Narrowing<T>::of(x);
 }
+/// x, or what storing it as a T leaves of it.
+template <class T>
+__device__ __forceinline__ Wide<T> rounded_if(bool rounds, Wide<T> x) {
+  return rounds ? widen(narrow<T>(x)) : x;
+}
 
 template <class T>
 struct Type {

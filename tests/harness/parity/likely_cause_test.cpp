@@ -174,7 +174,7 @@ Program layer_norm(DType type = DType::f32) {
 }
 Program rms_norm(DType type) {
   Program p;
-  rms_norm_forward(p, {epsilon}, {}, "y", Tensor{p, type}("x", {rows, width}, Fill::norm_rows(1.0)),
+  rms_norm_forward(p, {{epsilon}}, {}, "y", Tensor{p, type}("x", {rows, width}, Fill::norm_rows(1.0)),
                    Tensor{p}("gamma", {width}));
   return p;
 }
@@ -197,7 +197,7 @@ TEST(LikelyCause, ANormNamesItsEpsilonItsVarianceAndItsRounding) {
   kernel = {};
   kernel.centered = false;
   kernel.normalized = [](double value) { return round_to(DType::bf16, value); };
-  expect_cause(rms_norm(DType::bf16), "rounded before gamma", kernel);
+  expect_cause(rms_norm(DType::bf16), "switch the other way: rounds_before_gamma on", kernel);
 }
 
 struct Heads {

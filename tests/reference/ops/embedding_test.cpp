@@ -69,6 +69,28 @@ TEST(Embedding, OfTheRowsOfARankOthersTokensAre0AndTheirGradientsGoElsewhere) {
   EXPECT_EQ(run.get(sum), (std::vector<double>{8, 10, 109, 210}));
 }
 
+// Rows 2 and 3 of a table of six again: token 3 is looked up and gets no gradient.
+TEST(Embedding, ThePaddingTokenIsLookedUpAndGetsNoGradient) {
+  const TableRows rows{.first = 2, .vocabulary = 6, .padding_token = 3};
+  Program program;
+  const ValueId table = source(program, "table", DType::f32, {2, 2}, Role::parameter);
+  const ValueId tokens = source(program, "tokens", DType::i32, {3});
+  const ValueId y = embedding_forward(program, "look up", table, tokens, rows);
+  const ValueId dy = source(program, "dy", DType::f32, {3, 2});
+  const ValueId dtable = embedding_backward(program, f32_math, "scatter", dy, tokens, 2, rows);
+  const ValueId given = source(program, "given", DType::f32, {2, 2}, Role::gradient);
+  const ValueId sum = embedding_backward_add(program, f32_math, "add", dy, tokens, given, rows);
+  TextbookRun run(program);
+  run.set(table, {1, 2, 3, 4});
+  run.set(tokens, {3, 2, 3});
+  run.set(dy, {1, 2, 10, 20, 100, 200});
+  run.set(given, {7, 8, 9, 10});
+  run.run();
+  EXPECT_EQ(run.get(y), (std::vector<double>{3, 4, 1, 2, 3, 4}));
+  EXPECT_EQ(run.get(dtable), (std::vector<double>{10, 20, 0, 0}));
+  EXPECT_EQ(run.get(sum), (std::vector<double>{17, 28, 9, 10}));
+}
+
 TEST(Embedding, RowsThatAreNotInTheVocabularyAreRefused) {
   Program program;
   const ValueId table = source(program, "table", DType::f32, {2, 2}, Role::parameter);
@@ -77,6 +99,8 @@ TEST(Embedding, RowsThatAreNotInTheVocabularyAreRefused) {
             "embedding_forward: rows 5 to 7 are not in a vocabulary of 6");
   EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.first = 1}); }),
             "embedding_forward: rows 1 to 3 are not in a vocabulary of 2");
+  EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.padding_token = 2}); }),
+            "embedding_forward: padding_token 2 is not in a vocabulary of 2");
 }
 
 struct Added {

@@ -21,8 +21,8 @@ struct Example {
     x = source(program, "x", type, {rows, n});
     gamma = source(program, "gamma", parameters, {n}, Role::parameter);
     rstd = source(program, "rstd", type == DType::f64 ? DType::f64 : DType::f32, {rows});
-    forward = rms_norm_forward(program, {epsilon}, math, "rms", x, gamma);
-    backward = rms_norm_backward(program, {epsilon}, math, "back", dy, x, gamma, rstd);
+    forward = rms_norm_forward(program, {{epsilon}}, math, "rms", x, gamma);
+    backward = rms_norm_backward(program, {{epsilon}}, math, "back", dy, x, gamma, rstd);
   }
 };
 
@@ -32,8 +32,37 @@ TEST(RmsNorm, ARowWorkedOutByHand) {
   TextbookRun run(s.program);
   run.set(s.x, {1, 7});
   run.set(s.gamma, {3, 12});
-  EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{0.5, 14}));
+  expect_near(values_of(run.judge(0, 0)), {0.5, 14}, 1e-14);
   EXPECT_DOUBLE_EQ(run.judge(0, 1)[0].value, 1.0 / 6.0);
+}
+
+// (1, 7) / 5 are 0.2 and 1.4 to fp64, in bf16 205 2^-10 and 179 2^-7.
+TEST(RmsNorm, BeforeGammaTheRowIsRoundedWhereItIsAskedTo) {
+  Program program;
+  const ValueId x = source(program, "x", DType::bf16, {1, 2});
+  const ValueId gamma = source(program, "gamma", DType::f32, {2}, Role::parameter);
+  (void)rms_norm_forward(program, {{.epsilon = 0.0}, true}, f32_math, "rms", x, gamma);
+  TextbookRun run(program);
+  run.set(x, {1, 7});
+  run.set(gamma, {1, 1});
+  EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{205 * 0x1p-10, 179 * 0x1p-7}));
+}
+
+// A saved rstd of 1/3: xhat = (1/3, 7/3), in bf16 171 2^-9 and 149 2^-6. dy gamma = (1 + 2^-7)^2 rounds to 1 + 2^-6.
+TEST(RmsNorm, InTheGradientTheProductWithGammaAndXhatAreRounded) {
+  Program program;
+  const ValueId dy = source(program, "dy", DType::bf16, {1, 2}), x = source(program, "x", DType::bf16, {1, 2});
+  const ValueId gamma = source(program, "gamma", DType::f32, {2}, Role::parameter);
+  const ValueId rstd = source(program, "rstd", DType::f32, {1});
+  (void)rms_norm_backward(program, {{}, true}, f32_math, "back", dy, x, gamma, rstd);
+  TextbookRun run(program);
+  run.set(dy, {1 + 0x1p-7, 0});
+  run.set(x, {1, 7});
+  run.set(gamma, {1 + 0x1p-7, 1});
+  run.set(rstd, {1.0 / 3.0});
+  const double third = static_cast<float>(1.0 / 3.0), h = 1 + 0x1p-6, projection = h * third / 2;
+  expect_near(values_of(run.judge(0, 0)), {third * (h - third * projection), third * (-7 * third * projection)}, 1e-15);
+  EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{(1 + 0x1p-7) * 171 * 0x1p-9, 0}));
 }
 
 // An infinity has an infinite mean of squares in any arithmetic: rstd is 0, and so is all that it can be multiplied

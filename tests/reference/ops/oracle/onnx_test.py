@@ -185,8 +185,6 @@ def window(vector, x, y, kernel):
     given = vector.attributes
     ours(x.ndim == 4, "not two-dimensional")
     strides, dilations = given.get("strides", [1, 1]), given.get("dilations", [1, 1])
-    ours(not given.get("ceil_mode", 0) or all((y.shape[2 + i] - 1) * strides[i] + dilations[i] * (kernel[i] - 1) + 1 <= x.shape[2 + i] + sum(
-        given.get("pads", [0] * 4)[i::2]) for i in range(2)), "a last window beyond the padding")
     pads = given.get("pads", [0, 0, 0, 0])
     if given.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         reach = [(y.shape[2 + i] - 1) * strides[i] + dilations[i] * (kernel[i] - 1) + 1 - x.shape[2 + i] for i in range(2)]
@@ -213,7 +211,8 @@ def pooling(vector):
     kernel = list(x.shape[2:]) if vector.op.startswith("Global") else vector.attributes["kernel_shape"]
     attributes, dilations = window(vector, x, y, kernel)
     ours(dilations == [1, 1], "dilation")
-    return channels_last(x), channels_last(y), {**attributes, "window_h": kernel[0], "window_w": kernel[1]}
+    ceil_mode = bool(vector.attributes.get("ceil_mode", 0))
+    return channels_last(x), channels_last(y), {**attributes, "window_h": kernel[0], "window_w": kernel[1], "ceil_mode": ceil_mode}
 
 
 @translates("AveragePool", "GlobalAveragePool")

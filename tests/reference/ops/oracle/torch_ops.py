@@ -291,13 +291,20 @@ def conv2d_backward_filter(op, x, dy):
     return gradients(lambda filter: conv2d(op, x, filter), [torch.zeros_like(op.outputs["dfilter"])], dy)
 
 
-def padded(op, x, value):
-    """As NCHW; here any padding is allowed, where PyTorch's pooling takes at most half of a window."""
-    return F.pad(x.permute(0, 3, 1, 2), (op.pad_w, op.pad_w, op.pad_h, op.pad_h), value=value)
+def padded(op, x, value, beyond=0.0):
+    """As NCHW; here any padding is allowed, where PyTorch's pooling takes at most half of a window. Cut or extended with `beyond` to what the windows cover."""
+    p, q = next(iter(op.outputs.values() if "y" in op.outputs else op.inputs.values())).shape[1:3]
+    plane = x.permute(0, 3, 1, 2)
+    if op.pad_h <= op.window_h // 2 and op.pad_w <= op.window_w // 2:
+        of_torch = F.avg_pool2d(plane, (op.window_h, op.window_w), (op.stride_h, op.stride_w), (op.pad_h, op.pad_w), op.ceil_mode)
+        assert of_torch.shape[2:] == (p, q), f"{tuple(of_torch.shape[2:])} windows, here {p} x {q}"
+    plane = F.pad(plane, (op.pad_w, op.pad_w, op.pad_h, op.pad_h), value=value)
+    rows, columns = (p - 1) * op.stride_h + op.window_h, (q - 1) * op.stride_w + op.window_w
+    return F.pad(plane, (0, columns - plane.shape[3], 0, rows - plane.shape[2]), value=beyond)
 
 
 def max_pool(op, x):
-    plane = padded(op, x, -math.inf)
+    plane = padded(op, x, -math.inf, -math.inf)
     y, place = F.max_pool2d(plane, (op.window_h, op.window_w), (op.stride_h, op.stride_w), return_indices=True)
     row, column = place // plane.shape[3], place % plane.shape[3]
     row = row - op.stride_h * torch.arange(y.shape[2]).reshape(-1, 1)
@@ -494,7 +501,7 @@ def cross_entropy_combine(op, lses, scores, labels, count=None):
 def looked_up(op, table, tokens):
     """In a table of all tokens, whose other rows are 0."""
     after = max(op.vocabulary - op.first - table.shape[0], 0)
-    return F.embedding(tokens, F.pad(table, (0, 0, op.first, after)))
+    return F.embedding(tokens, F.pad(table, (0, 0, op.first, after)), padding_idx=op.padding_token if op.padding_token >= 0 else None)
 
 
 @computes("embedding_forward")
@@ -635,11 +642,12 @@ def attention(op, q, k, v, sinks=None, documents=None):
     scores = op.scale * q @ k.mT
     if op.softcap:
         scores = op.softcap * torch.tanh(scores / op.softcap)
-    scores = scores.masked_fill(~seen_pairs(op, q.shape[2], k.shape[2], documents), -math.inf)
+    seen = seen_pairs(op, q.shape[2], k.shape[2], documents)
+    scores = scores.masked_fill(~seen, -math.inf)
     if sinks is not None:
         scores = torch.cat([scores, sinks[None, :, None, None].expand(*scores.shape[:3], 1)], -1)
-    shares = torch.softmax(scores, -1)[..., :k.shape[2]]
-    return (shares @ v).transpose(1, 2), torch.logsumexp(scores, -1)
+    shares = torch.softmax(scores if sinks is not None else scores.masked_fill(~seen.any(-1, keepdim=True), 0.0), -1)
+    return (shares[..., :k.shape[2]] * seen @ v).transpose(1, 2), torch.logsumexp(scores, -1)
 
 
 def optional_operands(op, rest):
