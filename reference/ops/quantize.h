@@ -118,6 +118,11 @@ value * scale is near the element (nvfp4: near the element times the tensor's sc
 
 A block with a NaN or an infinity has a scale of NaN (E8M0: 255) and values of what NaN is in their type (e2m1: 6).
 
+Where the formats leave several results open, each is right:
+  mx*    with an infinity and no NaN, e = 127 as well (E8M0: 254), with a saturated infinity
+  nvfp4  the f32 operations in another order: a / 6 * scale, a * (scale / 6); x * (scale / scales), t * (1 / scales);
+         scales below 2^-6 as 2^-6
+
 Source: OCP Microscaling Formats 1.0; NVIDIA's NVFP4)"};
 
 struct QuantizedBlocks {

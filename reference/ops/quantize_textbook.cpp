@@ -1,6 +1,7 @@
 // Bitwise where the scale is a power of two, as it should be: then scaling is exact, and the one rounding is the
 // checker's. With any other scale the product is first rounded once in the arithmetic type.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -143,10 +144,23 @@ struct BlockScale {
 
 double f32_of(double value) { return round_to(DType::f32, value); }
 
-BlockScale nvfp4_scale(double largest, double tensor_scale) {
-  const double sixth = f32_of(f32_of(largest * tensor_scale) / 6.0);
-  const double stored = round_to(DType::f8_e4m3, std::fmin(sixth, largest_finite(DType::f8_e4m3)));
-  return {stored, tensor_scale, stored};
+/// The right results that differ by the order of f32 operations. The first is what quantize.h says.
+using Candidates = std::array<double, 3>;
+
+/// The candidate that was written, else the first; `written` is NaN where nothing was. A zero has the candidate's sign.
+double chosen(const Candidates& candidates, double written) {
+  const auto* const found = std::ranges::find(candidates, written);
+  return found != candidates.end() ? *found : candidates.front();
+}
+
+BlockScale nvfp4_scale(double largest, double tensor_scale, double written) {
+  constexpr double smallest = 0x1p-6;  // the smallest normal number of e4m3
+  Candidates stored{f32_of(f32_of(largest * tensor_scale) / 6.0), f32_of(f32_of(largest / 6.0) * tensor_scale),
+                    f32_of(largest * f32_of(tensor_scale / 6.0))};
+  for (double& one : stored) one = round_to(DType::f8_e4m3, std::fmin(one, largest_finite(DType::f8_e4m3)));
+  const bool raised = written == smallest && stored.front() < smallest;
+  const double scale = raised ? smallest : chosen(stored, written);
+  return {scale, tensor_scale, scale};
 }
 
 BlockScale mx_scale(double largest, DType to, bool covers) {
@@ -172,21 +186,28 @@ class QuantizeBlocksDefinition final : public OpDefinition {
     return units;
   }
 
-  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
+  std::string bound(const CallSpecs&, int output) const override {
+    return std::string(exact_bound) + (output == output_values ? " for the stored scales" : "");
+  }
+
+  [[nodiscard]] bool reads_written(const OpCall&) const override { return true; }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const auto& attributes = operands.call.attributes.as<QuantizeBlocks>();
     const auto block = static_cast<std::size_t>(block_of(attributes.format));
-    std::vector<double> x(block);
+    std::vector<double> x(block), written(block, std::nan(""));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       operands.inputs[0].read(wanted[i] * static_cast<std::int64_t>(block), x);
-      const BlockScale scale = scale_of(operands, attributes, largest_magnitude(x));
+      const double stored = operands.written.empty() ? std::nan("") : operands.written[1][wanted[i]];
+      const BlockScale scale = scale_of(operands, attributes, largest_magnitude(x), stored);
       if (output != output_values) {
         judged[i] = moved(scale.stored);
         continue;
       }
-      for (std::size_t e = 0; e < block; ++e) judged[i * block + e] = moved(value_of(x[e], scale, attributes.format));
+      if (!operands.written.empty()) operands.written[0].read(wanted[i] * static_cast<std::int64_t>(block), written);
+      for (std::size_t e = 0; e < block; ++e)
+        judged[i * block + e] = moved(value_of(x[e], scale, attributes.format, written[e]));
     }
   }
 
@@ -195,20 +216,29 @@ class QuantizeBlocksDefinition final : public OpDefinition {
   }
 
  private:
-  static BlockScale scale_of(const Operands& operands, const QuantizeBlocks& attributes, double largest) {
+  /// `written`: the scale that was written; NaN where none was.
+  static BlockScale scale_of(const Operands& operands, const QuantizeBlocks& attributes, double largest,
+                             double written) {
     const bool mx = attributes.format != BlockFormat::nvfp4;
+    if (mx && std::isinf(largest) && written == 254.0) return {written, 0x1p-127, 1.0};  // E8M0: 254 is 2^127
     if (!std::isfinite(largest)) return {mx ? 255.0 : std::nan(""), std::nan(""), 1.0};
-    if (!mx) return nvfp4_scale(largest, operands.inputs[1][0]);
+    if (!mx) return nvfp4_scale(largest, operands.inputs[1][0], written);
     return mx_scale(largest, element_of(attributes.format), attributes.covers);
   }
 
-  static double value_of(double x, const BlockScale& scale, BlockFormat format) {
+  static double value_of(double x, const BlockScale& scale, BlockFormat format, double written) {
     const DType to = element_of(format);
-    double value = x * scale.factor;
+    const double t = f32_of(x * scale.factor);
+    Candidates values;
+    values.fill(x * scale.factor);
     if (format == BlockFormat::nvfp4) {
-      value = scale.divisor == 0.0 ? std::copysign(0.0, x) : f32_of(f32_of(value) / scale.divisor);
+      values = {f32_of(t / scale.divisor), f32_of(x * f32_of(scale.factor / scale.divisor)),
+                f32_of(t * f32_of(1.0 / scale.divisor))};
+      if (scale.divisor == 0.0) values.fill(std::copysign(0.0, x));
     }
-    return round_to(to, std::isnan(value) ? value : std::clamp(value, -largest_finite(to), largest_finite(to)));
+    for (double& value : values)
+      value = round_to(to, std::isnan(value) ? value : std::clamp(value, -largest_finite(to), largest_finite(to)));
+    return chosen(values, written);
   }
 };
 

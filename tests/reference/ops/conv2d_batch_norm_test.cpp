@@ -31,20 +31,6 @@ struct Example {
 
 enum Output { product_output, y_output, mean_output, rstd_output, running_mean_output, running_var_output };
 
-/// Expected values of all of an output, on what the outputs hold.
-std::vector<Expected> judge_stored(const Program& program, TextbookRun& run, int output) {
-  const OpCall& call = program.op(0);
-  std::vector<TensorView> inputs, written;
-  for (const ValueId id : call.inputs) inputs.push_back(run.view(id));
-  for (const ValueId id : call.outputs) written.push_back(run.view(id));
-  const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
-  std::vector<std::int64_t> all(static_cast<std::size_t>(outputs[static_cast<std::size_t>(output)].shape.elements()));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  std::vector<Expected> judged(all.size());
-  definition(call.kind).evaluate({call, inputs, outputs, written}, output, all, judged);
-  return judged;
-}
-
 // A filter that keeps channel 0 and doubles channel 1 gives (1, 3, 5, 7), mean 4, variance 5, or 20 / 3 without bias,
 // and four times 2, variance 0. Epsilon 4 gives rstd 1/3 and 1/2.
 TEST(Conv2dBatchNorm, ChannelsWorkedOutByHand) {
@@ -76,8 +62,8 @@ TEST(Conv2dBatchNorm, TheNormIsJudgedOnTheProductThatWasStored) {
   TextbookRun run(s.program);
   run.set(s.out.product, {2, 4, 6, 8});
 
-  EXPECT_EQ(values_of(judge_stored(s.program, run, mean_output)), std::vector<double>{5});
-  EXPECT_EQ(values_of(judge_stored(s.program, run, product_output)), (std::vector<double>{0, 0, 0, 0}));
+  EXPECT_EQ(values_of(run.judge_stored(0, mean_output)), std::vector<double>{5});
+  EXPECT_EQ(values_of(run.judge_stored(0, product_output)), (std::vector<double>{0, 0, 0, 0}));
 }
 
 // (1, 3, 5, 7) in bf16, u = 2^-24, e = 2^-8 |x|: M = T / 4 + six deviations of the sum of d, which is less than sum e,
@@ -99,8 +85,8 @@ TEST(Conv2dBatchNorm, BoundsOfTheStatisticsWorkedOutByHand) {
   const double moved = 2 * e * std::min(32.0, 6 * std::sqrt((9 + 9 + 25 + 441) / 3.0)) / 4 + 84 * e * e / 4;
   const double variance = of_squares / 4 + 8 * (sum / 4 + 8 * u) + mean * mean + 3 * u * 21 + moved;
 
-  EXPECT_NEAR(judge_stored(s.program, run, mean_output)[0].bound, mean, 1e-15);
-  const Expected rstd = judge_stored(s.program, run, rstd_output)[0];
+  EXPECT_NEAR(run.judge_stored(0, mean_output)[0].bound, mean, 1e-15);
+  const Expected rstd = run.judge_stored(0, rstd_output)[0];
   EXPECT_NEAR(rstd.value + rstd.bound, 1 / std::sqrt(9 - variance), 1e-6);
 }
 
@@ -132,9 +118,9 @@ std::array<int, 5> rejected(DType type, const Fault& fault, bool before_rounding
   const std::vector<double> stored = run.get(s.out.product);
   const std::vector<double> gamma = run.get(s.channels.gamma), beta = run.get(s.channels.beta),
                             old_mean = run.get(s.channels.running_mean);
-  const std::vector<Expected> y_judged = judge_stored(s.program, run, y_output);
+  const std::vector<Expected> y_judged = run.judge_stored(0, y_output);
   std::array<std::vector<Expected>, 4> judged;
-  for (int i = 0; i < 4; ++i) judged.at(static_cast<std::size_t>(i)) = judge_stored(s.program, run, mean_output + i);
+  for (int i = 0; i < 4; ++i) judged.at(static_cast<std::size_t>(i)) = run.judge_stored(0, mean_output + i);
   std::array<int, 5> bad{};
   constexpr auto n = static_cast<float>(rows);
   for (std::size_t j = 0; j < c; ++j) {
@@ -207,7 +193,7 @@ TEST(Conv2dBatchNorm, TheBoundHasRoomForTheCancellationAndBatchNormsHasNot) {
   TextbookRun alone(apart);
   alone.set(x, product);
 
-  EXPECT_TRUE(within(judge_stored(s.program, run, rstd_output)[0], DType::f32, rstd));
+  EXPECT_TRUE(within(run.judge_stored(0, rstd_output)[0], DType::f32, rstd));
   EXPECT_FALSE(within(alone.judge(0, 2)[0], DType::f32, rstd));
 }
 

@@ -102,25 +102,12 @@ TEST(GemmGeluBiasGradient, ItsSumAgreesWithDifferencesOverTheBias) {
   for (std::size_t j = 0; j < n; ++j) EXPECT_NEAR(db[j], (objective(j, 1e-5) - objective(j, -1e-5)) / 2e-5, 1e-9) << j;
 }
 
-/// Expected sums of the columns of what dz holds.
-std::vector<Expected> judge_sums_of(const Program& program, TextbookRun& run, ValueId dz) {
-  const OpCall& call = program.op(0);
-  std::vector<TensorView> inputs;
-  for (const ValueId input : call.inputs) inputs.push_back(run.view(input));
-  const std::vector<TensorView> written{run.view(dz), run.view(call.outputs[1])};
-  std::vector<std::int64_t> all(static_cast<std::size_t>(program.spec(call.outputs[1]).shape[0]));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  std::vector<Expected> judged(all.size());
-  definition(call.kind).evaluate({call, inputs, specs_of(program, call.outputs), written}, 1, all, judged);
-  return judged;
-}
-
 TEST(GemmGeluBiasGradient, TheSumIsJudgedOnWhatWasStored) {
   GeluCase c(DType::bf16, f32_math, 4, 2, 1, gelu_gradient, DType::f32);
   TextbookRun run(c.program);
   run.set(c.out.c, {1, 2, 3, 4, -5, 6, 7, 8});
 
-  const std::vector<Expected> judged = judge_sums_of(c.program, run, c.out.c);
+  const std::vector<Expected> judged = run.judge_stored(0, 1);
 
   // 1 + 3 - 5 + 7 = 6 and 2 + 4 + 6 + 8 = 20, whatever the inputs hold
   EXPECT_EQ(values_of(judged), (std::vector<double>{6, 20}));
@@ -136,7 +123,7 @@ TEST(GemmGeluBiasGradient, WhereStoringRoundsNothingTheSumHasTheBoundOfAColumnSu
   TextbookRun run(c.program);
   run.set(c.out.c, {1, 3, -5, 7});
 
-  const std::vector<Expected> judged = judge_sums_of(c.program, run, c.out.c);
+  const std::vector<Expected> judged = run.judge_stored(0, 1);
 
   EXPECT_NEAR(judged[0].bound, 4 * 0x1p-24 * (6 + std::sqrt(84.0)), 1e-18);
 }
@@ -184,7 +171,7 @@ TEST(GemmGeluBiasGradient, TheBoundAllowsSumsBeforeAndAfterRoundingAndRejectsFau
     run.set(c.out.c, {made.dz.begin(), made.dz.end()});  // rounds
     const std::vector<double> stored = run.get(c.out.c);
     const std::vector<float> rounded(stored.begin(), stored.end());
-    const std::vector<Expected> judged = judge_sums_of(c.program, run, c.out.c);
+    const std::vector<Expected> judged = run.judge_stored(0, 1);
 
     int incomplete = 0, tile_missing = 0, swapped = 0, without_slope = 0;
     for (std::size_t j = 0; j < n; ++j) {

@@ -141,12 +141,13 @@ TEST(Quantize, AmaxIsTheLargestMagnitudeAndNaNWhereAnyIs) {
   EXPECT_TRUE(std::isnan(run.get(largest)[0]));
 }
 
-/// Values and scale of a block whose first elements are these, and the rest 0.
+/// Values and scale of a block whose first elements are these, and the rest 0; right ones where the op wrote `written`.
 struct Block {
   std::vector<double> values;
   double scale;
 };
-Block block_of(const QuantizeBlocks& attributes, std::vector<double> x, double tensor_scale = 1.0) {
+Block block_of(const QuantizeBlocks& attributes, std::vector<double> x, double tensor_scale = 1.0,
+               const std::optional<Block>& written = {}) {
   const std::size_t wanted = x.size();
   x.resize(static_cast<std::size_t>(gpubench::block_of(attributes.format)));
   Program program;
@@ -158,9 +159,16 @@ Block block_of(const QuantizeBlocks& attributes, std::vector<double> x, double t
   run.set(in, x);
   if (scale) run.set(*scale, {tensor_scale});
   run.run();
-  std::vector<double> values = run.get(out.values);
+  std::vector<double> values = run.get(out.values), scales = run.get(out.scales);
+  if (written) {
+    std::ranges::copy(written->values, values.begin());
+    run.set(out.values, values);
+    run.set(out.scales, {written->scale});
+    values = values_of(run.judge_stored(0, 0));
+    scales = values_of(run.judge_stored(0, 1));
+  }
   values.resize(wanted);
-  return {std::move(values), run.get(out.scales)[0]};
+  return {std::move(values), scales[0]};
 }
 
 // E8M0 127 is 2^0. Largest 3.75: its exponent 1 less e4m3's 8 is 2^-7, 120; 480 saturates, or takes 2^-6.
@@ -212,6 +220,29 @@ TEST(Quantize, Nvfp4ScalesAreASixthOfTheLargestInE4m3) {
 }
 
 // The nearest of e2m1's fifteen numbers, the even code of two: found by looking at each.
+// 254 is 2^127, the largest scale: what is finite becomes 0.
+TEST(Quantize, AnInfinityMaySaturateUnderTheLargestMxScale) {
+  for (const BlockFormat format : {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp4}) {
+    const double most = largest_finite(element_of(format));
+    const Block saturated{{-most, 0.0}, 254.0};
+    EXPECT_EQ(block_of({format}, {-HUGE_VAL, 1.0}, 1.0, saturated).values, saturated.values);
+    EXPECT_EQ(block_of({format}, {-HUGE_VAL, 1.0}, 1.0, saturated).scale, 254.0);
+    EXPECT_EQ(block_of({format}, {-HUGE_VAL, 1.0}, 1.0, Block{{0.0, 0.0}, 253.0}).scale, 255.0);
+    EXPECT_EQ(block_of({format}, {NAN, 1.0}, 1.0, saturated).scale, 255.0);
+    EXPECT_NE(block_of({format}, {256.0, 1.0}, 1.0, saturated).scale, 254.0);
+  }
+}
+
+// Scales below 2^-6 are denormal in e4m3: 0.0625 / 6 is nearest to 5 2^-9, and may be 2^-6 too.
+TEST(Quantize, AnNvfp4ScaleBelowTheNormalOnesMayBeTheSmallestOfThese) {
+  const QuantizeBlocks nvfp4{BlockFormat::nvfp4};
+  EXPECT_EQ(block_of(nvfp4, {0.0625}, 1.0, Block{{0.0}, 5 * 0x1p-9}).scale, 5 * 0x1p-9);
+  EXPECT_EQ(block_of(nvfp4, {0.0625}, 1.0, Block{{0.0}, 0x1p-6}).scale, 0x1p-6);
+  EXPECT_EQ(block_of(nvfp4, {0.0625}, 1.0, Block{{4.0}, 0x1p-6}).values[0], 4.0);
+  EXPECT_EQ(block_of(nvfp4, {0.0625}, 1.0, Block{{0.0}, 6 * 0x1p-9}).scale, 5 * 0x1p-9);
+  EXPECT_EQ(block_of(nvfp4, {6.0}, 1.0, Block{{0.0}, 0x1p-6}).scale, 1.0);
+}
+
 TEST(Quantize, EveryBf16BecomesTheNearestNumberOfFourBits) {
   const std::vector<double> values = every_element(DType::bf16);
   Program program;
