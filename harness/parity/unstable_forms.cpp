@@ -49,6 +49,7 @@ class Forms {
     if (is(swiglu_forward_kind)) sigmoid_by_exp("gate", "y");
     if (is(swiglu_backward_kind)) sigmoid_by_exp("gate", "dgate");
     if (is(clip_kind)) scaled_below_the_limit();
+    if (is(gradient_norm_kind)) divided_by_the_largest();
     if (is(adamw_kind, clip_adamw_kind)) no_epsilon();
     return std::move(forms_);
   }
@@ -182,10 +183,17 @@ class Forms {
   }
 
   void scaled_below_the_limit() {
-    const double factor = call_.attributes.as<Clip>().limit / (input("norm").get(0) + 1e-6);  // by definition
-    if (!(factor > 1.0)) return;
-    for (std::size_t i = 0; i < right_.size(); ++i)
+    const double limit = call_.attributes.as<Clip>().limit, norm = input("norm").get(0);
+    const double factor = limit / (norm + 1e-6);  // by definition
+    for (std::size_t i = 0; i < right_.size() && factor > 1.0; ++i)
       add("gradients below the limit scaled up to it", i, [=](std::int64_t, double right) { return factor * right; });
+    for (std::size_t i = 0; i < right_.size() && norm == limit; ++i)
+      add("gradients at the limit not scaled", i, [=](std::int64_t, double right) { return right / factor; });
+  }
+
+  void divided_by_the_largest() {
+    add("norm of quotients by the largest gradient", 0,
+        [](std::int64_t, double right) { return right == 0.0 ? nan : right; });
   }
 
   void no_epsilon() {

@@ -58,7 +58,9 @@ class GradientNormDefinition : public OpDefinition {
       const std::int64_t last = op.inputs[i].shape.elements() - 1;
       data.inputs.push_back({i, [=](std::int64_t e) { return e % step == 0 || e == last ? 1.0 : 0.0; }});
     }
-    return {data};
+    RevealingData zeros{"gradients of 0", {}, true};
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) zeros.inputs.push_back({i, [](std::int64_t) { return 0.0; }, 1});
+    return {data, zeros};
   }
 };
 
@@ -68,12 +70,13 @@ double clip_factor(const TensorView& norm, double limit) {
   return wanted >= 1.0 ? 1.0 : wanted;
 }
 
-// A norm just above the limit: the factor is no power of two nearly, so that the 1e-6 moves it by 16 u. One below it,
-// which must change nothing.
+// A norm just above the limit: the factor is no power of two nearly, so that the 1e-6 moves it by 16 u. One at the
+// limit, which the 1e-6 alone makes less. One below it, which must change nothing.
 std::vector<RevealingData> near_the_limit(const CallSpecs& op, double limit) {
   const std::optional<std::size_t> norm = position_of(op.call.kind.inputs, op.call.attributes, "norm");
   if (!norm) return {};
   return {{"a norm just above the limit", {{*norm, [limit](std::int64_t) { return 1.0625 * limit; }}}},
+          {"a norm at the limit", {{*norm, [limit](std::int64_t) { return limit; }}}},
           {"a norm below the limit", {{*norm, [limit](std::int64_t) { return 0.75 * limit; }}}}};
 }
 
