@@ -266,9 +266,10 @@ int predict_sizes(const Options& options, const Environment& environment) {
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
   out << fmt::format(
       "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
-      "published series ({} of them, {} on average); slowest: where most of the wire's time goes; memory: of a "
-      "device, beside buffers\n",
-      published_errors().count, percent(published_errors().mean));
+      "published series ({} with the work of a fitted step: {} on average; {} others: {}), and what the measured "
+      "steps leave open; slowest: where most of the wire's time goes; memory: of a device, without buffers\n",
+      published_errors().weak.count, percent(published_errors().weak.mean), published_errors().strong.count,
+      percent(published_errors().strong.mean));
   Json sizes = Json::array();
   for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, request, options));
   file.write(Json{{"model", std::string(request.model.name)},
@@ -279,6 +280,11 @@ int predict_sizes(const Options& options, const Environment& environment) {
                   {"sizes", sizes}});
   picture.write(chart::svg(chart_of(request, prediction), "predict", chart::Placement::file));
   return exit_codes::ok;
+}
+
+std::string errors_text(std::string_view which, const Errors& errors) {
+  return fmt::format("\n{} predictions {}: {} off on average, {} at worst", errors.count, which, percent(errors.mean),
+                     percent(errors.worst));
 }
 
 int score_series(const Options& options, const Environment& environment) {
@@ -312,8 +318,8 @@ int score_series(const Options& options, const Environment& environment) {
   out << "Published series: the two smallest steps of each are fitted, the others predicted. constant: the smallest "
          "step's throughput of a device.\n\n"
       << table.text(console_style(options, Stream::out, environment))
-      << fmt::format("\n{} predictions: {} off on average, {} at worst\n", published_errors().count,
-                     percent(published_errors().mean), percent(published_errors().worst));
+      << errors_text("with a fitted step's work for each device", published_errors().weak)
+      << errors_text("with other work", published_errors().strong) << "\n";
   file.write(Json{{"series", all}});
   return exit_codes::ok;
 }

@@ -16,13 +16,22 @@ constexpr std::size_t most_sizes = 1000;
 constexpr std::int64_t far_from_measured = 16;  // times as many devices
 constexpr double little = 0.05;
 
-/// The one measured step, where so much of its wire time shows. Never all of the step is taken for that.
-StepModel assuming(double exposed, double growth, const PredictionRequest& request) {
+/// The fit where this share of the wire shows, if the measured steps don't determine it. It is never taken for more
+/// than half of a step.
+StepModel assuming(double exposed, const PredictionRequest& request) {
   const MeasuredStep& step = request.measured.front();
-  const StepTerms terms = terms_of(request.model, step.shape, request.network);
-  const double shown_s = std::min(exposed * terms.wire.seconds, 0.5 * step.seconds);
-  const double share = terms.wire.seconds > 0.0 ? shown_s / terms.wire.seconds : 0.0;
-  return {terms.flop / (step.seconds - shown_s), share, growth, step.shape.devices};
+  const double wire_s = terms_of(request.model, step.shape, request.network).wire.seconds;
+  const double share = std::min(exposed, wire_s > 0.0 ? 0.5 * step.seconds / wire_s : 0.0);
+  return fit(request.model, request.measured, request.network, share);
+}
+
+/// How far the growth of two measured steps may be off, by the errors of steps that differ in nothing else.
+double growth_error(std::span<const MeasuredStep> measured) {
+  const double doublings = std::log2(static_cast<double>(measured.back().shape.devices) /
+                                     static_cast<double>(measured.front().shape.devices));
+  return doublings > 0.0
+             ? std::min(most_growth, 2.0 * std::sqrt(2.0) * published_errors().weak.root_mean_square / doublings)
+             : most_growth;
 }
 
 /// The models that what is known allows: the likeliest, and those of the shortest and the longest steps.
@@ -42,10 +51,14 @@ Allowed allowed_by(const PredictionRequest& request) {
     return all;
   }
   all.likely = all.fastest = all.slowest = fit(request.model, request.measured, request.network);
-  if (request.measured.size() == 1) {  // which leaves open how much of the wire is hidden, and what a doubling adds
-    all.fastest = assuming(0.0, 0.0, request);
-    all.slowest = assuming(most_exposed, most_growth, request);
+  if (!determine_exposure(request.model, request.measured, request.network)) {
+    all.fastest = assuming(0.0, request);
+    all.slowest = assuming(most_exposed, request);
   }
+  const bool is_one = request.measured.size() == 1;  // which leaves open what a doubling adds
+  const double error = is_one ? most_growth : growth_error(request.measured);
+  all.fastest.growth = is_one ? 0.0 : std::max(0.0, all.fastest.growth - error);
+  all.slowest.growth = is_one ? most_growth : std::min(most_growth, all.slowest.growth + error);
   return all;
 }
 
@@ -80,7 +93,8 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   }
   const StepModel& model = models.likely;
   size.seconds = model.seconds(size.terms, devices);
-  const double of_series = 2.0 * published_errors().root_mean_square;
+  const bool weak = is_weak(request.model, size.terms, request.measured, request.network);
+  const double of_series = 2.0 * (weak ? published_errors().weak : published_errors().strong).root_mean_square;
   const double a = models.fastest.seconds(size.terms, devices), b = models.slowest.seconds(size.terms, devices);
   size.low_s = std::min({a, b, size.seconds}) * (1.0 - of_series);
   size.high_s = std::max({a, b, size.seconds}) * (1.0 + of_series);

@@ -39,6 +39,15 @@ std::vector<PublishedSeries> all_series() {
               at_rate(1536, 3072, 2048, gpt3, 888.5e3 / 2048.0), at_rate(3584, 3584, 2048, gpt3, 1.847e6 / 2048.0)};
   all.push_back(std::move(v3));
 
+  // Throughput between evaluations. Batches are 128, 16 and 8 sequences for each replica; a part of a stage is a layer.
+  const ParallelLayout in_layers{4, 8, 1, 1, 12, 1};
+  PublishedSeries v31{
+      "MLPerf v3.1, GPT-3 175B, FP8", "gpt3-175b", "H100", "mlcommons/training_results_v3.1, NVIDIA", h100, {}};
+  v31.steps = {at_rate(512, 2048, 2048, in_layers, 185.1),    at_rate(4096, 2048, 2048, in_layers, 1259.0),
+               at_rate(6144, 3072, 2048, in_layers, 1867.0),  at_rate(8192, 4096, 2048, in_layers, 2496.0),
+               at_rate(10240, 2560, 2048, in_layers, 2703.0), at_rate(10752, 2688, 2048, in_layers, 2805.0)};
+  all.push_back(std::move(v31));
+
   PublishedSeries v4{
       "MLPerf v4.0, GPT-3 175B, FP8", "gpt3-175b", "H100", "mlcommons/training_results_v4.0, NVIDIA", h100, {}};
   v4.steps = {at_rate(512, 2048, 2048, {4, 8, 1, 1, 4, 2}, 429.6e3 / 2048.0),
@@ -73,29 +82,39 @@ SeriesScore score_of(const PublishedSeries& series) {
   SeriesScore score{fit(*model, steps.first(2), series.network), {}};
   const MeasuredStep& first = steps.front();
   for (const MeasuredStep& step : steps.subspan(2)) {
-    const double predicted = score.model.seconds(terms_of(*model, step.shape, series.network), step.shape.devices);
+    const StepTerms terms = terms_of(*model, step.shape, series.network);
+    const double predicted = score.model.seconds(terms, step.shape.devices);
     const double work = static_cast<double>(step.shape.global_batch) / static_cast<double>(first.shape.global_batch);
     const double devices = static_cast<double>(step.shape.devices) / static_cast<double>(first.shape.devices);
-    score.steps.push_back({step.shape.devices, step.seconds, predicted, first.seconds * work / devices});
+    score.steps.push_back({step.shape.devices, step.seconds, predicted, first.seconds * work / devices,
+                           is_weak(*model, terms, steps.first(2), series.network)});
   }
   return score;
 }
 
-const Errors& published_errors() {
-  static const Errors all = [] {
-    Errors errors;
-    double sum = 0.0, squares = 0.0;
+bool is_weak(const TransformerModel& model, const StepTerms& terms, std::span<const MeasuredStep> steps,
+             const Network& network) {
+  constexpr double alike = 0.02;
+  return std::ranges::any_of(steps, [&](const MeasuredStep& step) {
+    return std::fabs(terms.flop / terms_of(model, step.shape, network).flop - 1.0) < alike;
+  });
+}
+
+const PublishedErrors& published_errors() {
+  static const PublishedErrors all = [] {
+    PublishedErrors errors;
+    const auto add = [](Errors& to, double error) {
+      to.mean = (to.mean * to.count + error) / (to.count + 1);
+      to.root_mean_square = std::hypot(to.root_mean_square * std::sqrt(to.count), error) / std::sqrt(to.count + 1);
+      to.worst = std::max(to.worst, error);
+      ++to.count;
+    };
     for (const PublishedSeries& series : published_series()) {
       for (const PredictedStep& step : score_of(series).steps) {
-        const double error = std::fabs(step.error());
-        sum += error;
-        squares += error * error;
-        errors.worst = std::max(errors.worst, error);
-        ++errors.count;
+        add(errors.all, std::fabs(step.error()));
+        add(step.weak ? errors.weak : errors.strong, std::fabs(step.error()));
       }
     }
-    errors.mean = sum / errors.count;
-    errors.root_mean_square = std::sqrt(squares / errors.count);
     return errors;
   }();
   return all;

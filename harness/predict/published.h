@@ -25,6 +25,7 @@ struct PredictedStep {
   std::int64_t devices = 0;
   double measured_s = 0.0, predicted_s = 0.0;
   double constant_s = 0.0;  ///< at the smallest step's throughput per device
+  bool weak = false;        ///< a device has as much work as in one of the fitted steps
   [[nodiscard]] double error() const { return predicted_s / measured_s - 1.0; }
   [[nodiscard]] double error_of_constant() const { return constant_s / measured_s - 1.0; }
 };
@@ -36,11 +37,18 @@ struct SeriesScore {
 /// The two smallest steps are fitted, all others predicted.
 [[nodiscard]] SeriesScore score_of(const PublishedSeries& series);
 
-/// Of the errors of all predicted steps of all series, without their signs.
+/// Whether a device has as much work as in one of these steps (weak scaling).
+[[nodiscard]] bool is_weak(const TransformerModel& model, const StepTerms& terms, std::span<const MeasuredStep> steps,
+                           const Network& network);
+
+/// Of the errors of predicted steps of all series, without their signs.
 struct Errors {
   int count = 0;
   double mean = 0.0, worst = 0.0, root_mean_square = 0.0;
 };
-[[nodiscard]] const Errors& published_errors();
+struct PublishedErrors {
+  Errors all, weak, strong;  ///< strong: the others
+};
+[[nodiscard]] const PublishedErrors& published_errors();
 
 }  // namespace gpubench

@@ -9,8 +9,8 @@
 // with the work. W: seconds on the wire to reduce gradients and gather weights once a step, latency included, of which
 // the share x is not hidden behind work. g: what each doubling adds (stragglers, a network that is shared).
 //
-// r, x and g are what a fit finds. Two measured steps tell r and x where their pipelines are differently full, else r
-// and g.
+// r, x and g are what a fit finds. Two measured steps determine r and x where their pipelines are differently full,
+// else r and g.
 #pragma once
 
 #include <cstdint>
@@ -83,9 +83,13 @@ inline constexpr double usual_growth = 0.006;
 /// As far as a fit goes: the published series lie within. More than all of the wire's time is a network that is shared.
 inline constexpr double most_exposed = 1.5, most_growth = 0.02;
 
-/// From one or two measured steps, the smaller first. `network` is theirs. Throws std::invalid_argument for other
-/// counts, and for steps that take less than what is on the wire.
+/// Whether two measured steps determine x: their pipelines are differently full.
+[[nodiscard]] bool determine_exposure(const TransformerModel& model, std::span<const MeasuredStep> measured,
+                                      const Network& network);
+
+/// From one or two measured steps, the smaller first. `network` is theirs. `exposed`: x where they don't determine it.
+/// Throws std::invalid_argument for other counts, and for steps that take less than what is on the wire.
 [[nodiscard]] StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measured,
-                            const Network& network);
+                            const Network& network, double exposed = 1.0);
 
 }  // namespace gpubench

@@ -15,12 +15,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// harness/predict/README.md has 0.8% on average and 3.4% at worst. Where the rate of a device falls by more than 3%,
-// far better than assuming that it stays.
+// harness/predict/README.md has these errors. Where the rate of a device falls by more than 3%, predictions are far
+// better than assuming that it stays.
 TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
-  EXPECT_GE(published_errors().count, 10);
-  EXPECT_LE(published_errors().mean, 0.009);
-  EXPECT_LE(published_errors().worst, 0.035);
+  const PublishedErrors& errors = published_errors();
+  EXPECT_GE(errors.weak.count, 4);
+  EXPECT_LE(errors.weak.worst, 0.011);
+  EXPECT_GE(errors.strong.count, 7);
+  EXPECT_LE(errors.strong.mean, 0.012);
+  EXPECT_LE(errors.strong.worst, 0.035);
+  EXPECT_EQ(errors.all.count, errors.weak.count + errors.strong.count);
   for (const PublishedSeries& series : published_series()) {
     ASSERT_GE(series.steps.size(), 3U) << series.name;
     const SeriesScore score = score_of(series);
@@ -31,6 +35,35 @@ TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
           << series.name << " " << step.devices << ": " << step.error();
     }
   }
+}
+
+// Any two steps of a series, and the larger ones predicted: also where both have the same work for each device, and so
+// leave open how much of the wire shows with less.
+TEST(Published, IntervalsHoldNearlyAllStepsWhicheverTwoAreFitted) {
+  int inside[2] = {}, all[2] = {};
+  for (const PublishedSeries& series : published_series()) {
+    for (std::size_t first = 0; first < series.steps.size(); ++first) {
+      for (std::size_t second = first + 1; second < series.steps.size(); ++second) {
+        for (std::size_t other = first + 1; other < series.steps.size(); ++other) {
+          if (other == second) continue;
+          const MeasuredStep& step = series.steps[other];
+          PredictionRequest request{.model = *find_model(series.model), .layout = step.shape.layout};
+          request.sequence = step.shape.sequence;
+          request.global_batch = step.shape.global_batch;
+          request.devices = {step.shape.devices};
+          request.measured = {series.steps[first], series.steps[second]};
+          const PredictedSize size = predict(request).sizes.front();
+          const int weak = is_weak(request.model, size.terms, request.measured, request.network) ? 1 : 0;
+          ++all[weak];
+          inside[weak] += size.low_s <= step.seconds && step.seconds <= size.high_s ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(all[0], 40);
+  EXPECT_GT(all[1], 40);
+  EXPECT_GE(inside[0], 0.9 * all[0]);
+  EXPECT_GE(inside[1], 0.9 * all[1]);
 }
 
 // A fit has what it was made of: its two steps come out as they were, or one of them where the other is beyond what
@@ -68,7 +101,8 @@ TEST(Predict, SplitsAStepIntoWorkBubbleWireAndGrowth) {
   EXPECT_EQ(prediction.sizes[0].extrapolated, "");
   EXPECT_THAT(prediction.sizes[2].extrapolated, HasSubstr("the most that was ever published"));
   const auto above = [&](std::size_t i) { return prediction.sizes[i].high_s / prediction.sizes[i].seconds; };
-  EXPECT_NEAR(above(2) / above(1), 1.02, 1e-9);  // one doubling beyond
+  EXPECT_GT(above(2) / above(1), 1.02);  // one doubling beyond
+  EXPECT_LT(above(2) / above(1), 1.03);
 }
 
 TEST(Predict, OneStepLeavesMoreOpenThanTwo) {
