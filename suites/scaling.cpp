@@ -179,7 +179,9 @@ Suite scaling() {
                                    {"n"}, resnet_points(), Scaling::weak),
           curve<resnet_train_step>("resnet_strong", "a whole ResNet training step, all ranks with parts of this batch",
                                    "images", {"n"}, resnet_points(), Scaling::strong),
-      }};
+      },
+      /*only_by_name=*/false,
+      /*repeats_steps=*/true};
 }
 
 }  // namespace gpubench::suites

@@ -130,11 +130,11 @@ int list_claims(const Options& options, std::span<const std::string> words, cons
   return exit_codes::ok;
 }
 
-// All, with those that are for the check alone.
+// With those that are for the check alone.
 std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
-  std::vector<std::string_view> names{"all"};
+  std::vector<std::string_view> names;
   for (const Suite& suite : suites) {
-    if (suite.only_by_name) names.push_back(suite.name);
+    if (!suite.repeats_steps) names.push_back(suite.name);
   }
   return names;
 }

@@ -74,7 +74,8 @@ struct Suite {
   std::string name;
   std::string description;
   std::vector<std::shared_ptr<const Workload>> workloads;
-  bool only_by_name = false;  ///< not part of "all", nor of the default
+  bool only_by_name = false;   ///< not part of "all", nor of the default
+  bool repeats_steps = false;  ///< other suites' training steps on more ranks: not part of an implementation's check
 };
 
 }  // namespace gpubench
