@@ -14,15 +14,15 @@
 namespace gpubench {
 namespace {
 
-constexpr double most_batch_ratio = 2.0;
-
 // `delta` is B's time over A's, as a log; speed is its inverse.
 Speed speed_of(double delta, double error, double degrees) {
   const double half = student_t_quantile(0.975, degrees) * error;
   return {std::exp(-delta), std::exp(-delta - half), std::exp(-delta + half)};
 }
 
-Relation relation_of(const Speed& speed, double tau) {
+/// `batches`: those of the sides differ.
+Relation relation_of(const Speed& speed, double tau, bool batches) {
+  if (batches && speed.low <= factor_of_batches && speed.high >= 1.0 / factor_of_batches) return Relation::unsure;
   const double edge = std::log1p(tau);
   if (std::log(speed.high) < edge && std::log(speed.low) > -edge) return Relation::same;
   if (speed.low > 1.0) return Relation::faster;
@@ -31,16 +31,8 @@ Relation relation_of(const Speed& speed, double tau) {
 }
 
 std::string batch_note(const MatchedCase& one) {
-  std::int64_t least = one.baseline.runs.front().batch;
-  std::int64_t most = least;
-  for (const CaseOfSide* side : {&one.baseline, &one.candidate}) {
-    for (const CaseRun& run : side->runs) {
-      least = std::min(least, run.batch);
-      most = std::max(most, run.batch);
-    }
-  }
-  if (static_cast<double>(most) <= most_batch_ratio * static_cast<double>(least)) return "";
-  return fmt::format("samples of {} and of {} runs", least, most);
+  const Batches batches = batches_of(one.baseline.runs, one.candidate.runs);
+  return batches.differ() ? fmt::format("samples of {} and of {} runs", batches.least, batches.most) : "";
 }
 
 std::string why_lone(const MatchedCase& one) {
@@ -69,7 +61,7 @@ ComparedCase compared(const MatchedCase& one, const Effect& effect, double tau) 
   result.median_b_ns = one.candidate.median_ns();
   result.speed = speed_of(effect);
   result.note = batch_note(one);
-  result.relation = result.note.empty() ? relation_of(result.speed, tau) : Relation::unsure;
+  result.relation = relation_of(result.speed, tau, !result.note.empty());
   return result;
 }
 

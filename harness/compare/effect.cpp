@@ -81,6 +81,17 @@ Effect effect_of(const Evidence& one, std::optional<double> suite_variance, doub
 
 }  // namespace
 
+Batches batches_of(std::span<const CaseRun> baseline, std::span<const CaseRun> candidate) {
+  Batches batches{baseline.front().batch, baseline.front().batch};
+  for (const auto side : {baseline, candidate}) {
+    for (const CaseRun& run : side) {
+      batches.least = std::min(batches.least, run.batch);
+      batches.most = std::max(batches.most, run.batch);
+    }
+  }
+  return batches;
+}
+
 double assumed_spread(std::string_view device_kind, bool clock_locked) {
   if (device_kind != "cuda") return 0.03;
   return clock_locked ? 0.003 : 0.01;

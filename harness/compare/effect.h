@@ -30,6 +30,17 @@ struct CaseRun {
   bool drifting = false;  ///< its later rounds differ from its earlier ones
 };
 
+/// The fewest and the most runs per sample of both sides.
+struct Batches {
+  std::int64_t least = 1, most = 1;
+  /// Samples last a set time, so a case that becomes slower has fewer runs per sample: one that is 4 times slower has a
+  /// quarter of them. Beyond a ratio of 2 samples are of another kind: launches overlap less, caches are colder.
+  [[nodiscard]] bool differ() const { return static_cast<double>(most) > 2.0 * static_cast<double>(least); }
+};
+[[nodiscard]] Batches batches_of(std::span<const CaseRun> baseline, std::span<const CaseRun> candidate);
+/// The largest ratio of times that other batches alone are taken to explain.
+inline constexpr double factor_of_batches = 1.5;
+
 /// Run-to-run noise of a case that was known before these runs.
 struct Prior {
   double variance = 0.0;  ///< of the log median, from one invocation to the next

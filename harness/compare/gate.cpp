@@ -150,6 +150,10 @@ void conclude(const GateOptions& options, GateResult& result) {
   const int missing = options.allow_missing ? 0 : result.count(GateVerdict::missing);
   const int other_work = result.count(GateVerdict::not_comparable);
   const int inconclusive = result.count(GateVerdict::inconclusive);
+  const auto slower = std::ranges::count_if(result.cases, [&](const GateCase& one) {
+    return one.verdict == GateVerdict::inconclusive && one.judgement &&
+           one.judgement->low95 > std::log1p(result.tau.of(one.suite));
+  });
   const int concluded = result.count(GateVerdict::improved) + result.count(GateVerdict::unchanged);
   if (regressed + failed + missing > 0)
     return say(GateOutcome::failed, fmt::format("{} regressed, {} failing, {} missing", regressed, failed, missing));
@@ -157,6 +161,9 @@ void conclude(const GateOptions& options, GateResult& result) {
   if (concluded == 0)
     return say(GateOutcome::inconclusive,
                inconclusive == 0 ? "no case was measured on both sides" : "not one case could be concluded upon");
+  if (slower > 0)
+    return say(GateOutcome::inconclusive,
+               fmt::format("{} inconclusive with an interval wholly above what matters", slower));
   if (options.strict && inconclusive > 0)
     return say(GateOutcome::inconclusive, fmt::format("{} inconclusive, and --strict", inconclusive));
   say(GateOutcome::passed, fmt::format("nothing regressed; {} concluded, {} inconclusive", concluded, inconclusive));
@@ -249,7 +256,9 @@ std::string doubt_text(const Judgement& judgement) {
     case InconclusiveReason::unknown_noise:
       return fmt::format("noise from run to run is not known; {}, or a calibration (--noise)", more("more runs"));
     case InconclusiveReason::few_samples: return "fewer than 5 valid rounds of 5 samples; run it with --preset gate";
-    case InconclusiveReason::batch: return "samples of the sides are of different numbers of runs (more than twice)";
+    case InconclusiveReason::batch:
+      return fmt::format("samples of the sides are of different numbers of runs, which alone may make {}x",
+                         factor_of_batches);
     case InconclusiveReason::bimodal: return "bimodal: runs of one side differ by more than 6 times the noise";
     case InconclusiveReason::clock: return "clock: the device ran at another clock, which explains it";
     case InconclusiveReason::busy:

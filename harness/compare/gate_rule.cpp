@@ -14,7 +14,6 @@ namespace {
 
 constexpr int least_rounds = 5;
 constexpr int least_samples = 5;
-constexpr double most_batch_ratio = 2.0;
 constexpr double bimodal_spreads = 6.0;  // that far apart two runs of one mode are never: below 1e-4 of normal data
 constexpr double clock_difference = 0.01;
 constexpr double assumed_factor = 5.0;  // 3 alarms in every fifth suite of unchanged code; 5 in none of 40
@@ -34,18 +33,6 @@ bool any(const Evidence& one, bool (*holds)(const CaseRun&)) {
 }
 
 bool few_samples(const CaseRun& run) { return run.rounds < least_rounds || run.samples < least_samples; }
-
-bool batches_differ(const Evidence& one) {
-  std::int64_t least = one.baseline.front().batch;
-  std::int64_t most = least;
-  for (const auto* side : {&one.baseline, &one.candidate}) {
-    for (const CaseRun& run : *side) {
-      least = std::min(least, run.batch);
-      most = std::max(most, run.batch);
-    }
-  }
-  return static_cast<double>(most) > most_batch_ratio * static_cast<double>(least);
-}
 
 double range_of(std::span<const CaseRun> runs) {
   const std::vector<double> y = values_of(runs, [](const CaseRun& run) { return run.log_median; });
@@ -77,11 +64,12 @@ bool busy(std::span<const CaseRun> side) {
 
 std::size_t fewer_runs(const Evidence& one) { return std::min(one.baseline.size(), one.candidate.size()); }
 
-// What stands against any firm verdict on the case, whatever its numbers are.
+// What stands against any firm verdict on the case, whatever its numbers are; batches only against one within what they
+// explain.
 InconclusiveReason doubt_of(const Evidence& one, const Effect& effect) {
-  if (batches_differ(one)) return InconclusiveReason::batch;
   if (any(one, few_samples)) return InconclusiveReason::few_samples;
   if (effect.source != NoiseSource::assumed && bimodal(one, effect)) return InconclusiveReason::bimodal;
+  if (batches_of(one.baseline, one.candidate).differ()) return InconclusiveReason::batch;
   return InconclusiveReason::none;
 }
 
@@ -157,6 +145,13 @@ GateVerdict change_of(const Judgement& judgement, const GateRule& rule) {
   return GateVerdict::inconclusive;
 }
 
+// The same of sides with different batches, which is certain where the whole interval is beyond what they explain.
+GateVerdict change_beyond_batches(const Judgement& judgement) {
+  const double explained = std::log(factor_of_batches);
+  if (judgement.low95 > explained) return GateVerdict::regressed;
+  return judgement.high95 < -explained ? GateVerdict::improved : GateVerdict::inconclusive;
+}
+
 // The 90% interval is inside +-log(1 + tau).
 bool unchanged(const Effect& effect, double tau) {
   if (effect.source == NoiseSource::assumed) return false;
@@ -191,11 +186,14 @@ void settle(const Evidence& one, const GateRule& rule, double tests, Quantiles& 
   const Effect& effect = judgement.effect;
   if (effect.source != NoiseSource::assumed)
     judgement.detectable = std::max(rule.tau, std::expm1(found.at(effect.degrees) * effect.error));
-  if (judgement.doubt != InconclusiveReason::none) return;
-  judgement.verdict = change_of(judgement, rule);
+  const bool batches = judgement.doubt == InconclusiveReason::batch;
+  if (judgement.doubt != InconclusiveReason::none && !batches) return;
+  judgement.verdict = batches ? change_beyond_batches(judgement) : change_of(judgement, rule);
   if (judgement.verdict != GateVerdict::inconclusive) {
     judgement.doubt = doubt_of_change(one, effect, rule.tau);
     if (judgement.doubt != InconclusiveReason::none) judgement.verdict = GateVerdict::inconclusive;
+  } else if (batches) {
+    return;
   } else if (unchanged(effect, rule.tau)) {
     judgement.verdict = GateVerdict::unchanged;
   } else {

@@ -37,7 +37,7 @@ enum class InconclusiveReason {
   noise,          ///< the interval holds both "unchanged" and a difference that matters
   unknown_noise,  ///< too few runs a side, and no calibration
   few_samples,    ///< fewer than 5 valid rounds of 5 samples
-  batch,          ///< samples of the sides are of different numbers of runs
+  batch,          ///< samples of the sides are of different numbers of runs, which may explain the difference
   bimodal,        ///< runs of one side differ by more than noise does: the case has several speeds
   clock,          ///< the device's clock differed, and explains it
   busy,           ///< other work took the processors, more often than not
@@ -71,8 +71,9 @@ struct Judgement {
 ///
 /// Slower with q < 0.05 over all cases and delta >= log(1 + tau): regressed; the mirror: improved; the 90% interval
 /// within +-log(1 + tau): unchanged. Where the noise is only assumed, regressed needs
-/// delta > max(log(1 + tau), 5 sqrt(2) assumed), and improved the mirror; nothing else is concluded.
-/// Throws std::invalid_argument for a tau that is not in (0, 10).
+/// delta > max(log(1 + tau), 5 sqrt(2) assumed), and improved the mirror; nothing else is concluded. Where batches
+/// differ (effect.h), regressed needs an interval beyond factor_of_batches, and improved the mirror. Throws
+/// std::invalid_argument for a tau that is not in (0, 10).
 [[nodiscard]] std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule);
 
 /// Where most cases moved the same way: at least 20 cases, median beyond 1%, 70% of one sign. A lost compiler flag

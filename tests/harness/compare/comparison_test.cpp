@@ -152,14 +152,18 @@ TEST(Comparison, HardwareOfDifferentMakesIsComparedAndNamed) {
   }
 }
 
-TEST(Comparison, BatchesThatDifferTooMuchAreUnsure) {
-  CaseRecord other = timed_record("a", 500);
-  other.batch = 16;  // the other side has 4
-  const std::vector<Invocation> b{read_back(timed_report({other}))};
-  const Comparison comparison = compare(side_of({1000}), b, {});
-  EXPECT_EQ(comparison.cases[0].relation, Relation::unsure);
-  EXPECT_EQ(comparison.cases[0].note, "samples of 4 and of 16 runs");
-  EXPECT_TRUE(comparison.suites.empty());
+// One run a side: 1.13 times less and more.
+TEST(Comparison, BatchesThatDifferTooMuchAreUnsureWithinWhatTheyExplain) {
+  for (const auto& [ns, relation] : {std::pair(4 * 700, Relation::unsure), std::pair(4 * 1650, Relation::unsure),
+                                     std::pair(4 * 500, Relation::faster), std::pair(4 * 4000, Relation::slower)}) {
+    CaseRecord other = timed_record("a", ns);
+    other.batch = 16;  // the other side has 4
+    const std::vector<Invocation> b{read_back(timed_report({other}))};
+    const Comparison comparison = compare(side_of({1000}), b, {});
+    EXPECT_EQ(comparison.cases[0].relation, relation) << ns;
+    EXPECT_EQ(comparison.cases[0].note, "samples of 4 and of 16 runs");
+    EXPECT_TRUE(comparison.suites.empty());
+  }
 }
 
 TEST(Comparison, TextsOfReportsStayTextInEveryFormat) {

@@ -129,14 +129,30 @@ TEST(GateRule, FewerThanFiveRoundsOfFiveSamplesConcludeNothing) {
   EXPECT_EQ(only(enough).verdict, GateVerdict::regressed);
 }
 
-TEST(GateRule, BatchesThatDifferByMoreThanTwiceConcludeNothing) {
-  Evidence one = shifted(0.5);
-  one.candidate[0].batch = 8;  // the others have 4
+// log(1.5) is 0.405; the 95% interval of three runs with 0.5% noise is 0.9% to either side.
+TEST(GateRule, BatchesThatDifferByMoreThanTwiceExplainAFactorAndNoMore) {
+  for (const double sign : {1.0, -1.0}) {
+    Evidence one = shifted(sign * 0.3);
+    const GateVerdict changed = sign > 0.0 ? GateVerdict::regressed : GateVerdict::improved;
+    one.candidate[0].batch = 8;  // the others have 4
+    EXPECT_EQ(only(one).verdict, changed);
+    for (const std::int64_t batch : {9, 1}) {
+      one.candidate[0].batch = batch;
+      EXPECT_EQ(only(one).verdict, GateVerdict::inconclusive);
+      EXPECT_EQ(only(one).doubt, InconclusiveReason::batch);
+    }
+    for (const auto& [delta, verdict] :
+         {std::pair(0.40, GateVerdict::inconclusive), std::pair(0.41, GateVerdict::inconclusive),
+          std::pair(0.43, changed), std::pair(std::log(4.0), changed)}) {
+      Evidence other = shifted(sign * delta);
+      for (CaseRun& run : other.candidate) run.batch = 1;
+      EXPECT_EQ(only(other).verdict, verdict) << sign * delta;
+      EXPECT_EQ(only(other).doubt == InconclusiveReason::none, verdict == changed) << sign * delta;
+    }
+  }
+  // Noise that is not known, one run a side.
+  Evidence one{{CaseRun{1.0, 0.0, 10, 10, 4}}, {CaseRun{1.0 + std::log(4.0), 0.0, 10, 10, 1}}};
   EXPECT_EQ(only(one).verdict, GateVerdict::regressed);
-  one.candidate[0].batch = 9;
-  EXPECT_EQ(only(one).doubt, InconclusiveReason::batch);
-  one.candidate[0].batch = 1;
-  EXPECT_EQ(only(one).verdict, GateVerdict::inconclusive);
 }
 
 // Two of three candidate runs are 7 usual spreads slower: some processes are, some are not.

@@ -60,6 +60,34 @@ TEST(Gate, EqualSidesPass) {
   EXPECT_EQ(result.noise, "from the reports of both sides");
 }
 
+/// Four times as slow, so that a sample has a quarter of the runs; and a case that stays as it is.
+TEST(Gate, ACaseThatIsSoMuchSlowerThatItsBatchIsSmallerFails) {
+  CaseRecord slow = timed_record("a", 4000);
+  slow.batch = 1;  // the baseline's has 4
+  for (RoundRecord& round : slow.rounds) {
+    for (double& ns : round.times.device_ns) ns /= 4.0;  // of a sample
+  }
+  const GateResult result =
+      gate_of({timed_record("a", 1000), timed_record("b", 1000)}, {slow, timed_record("b", 1000)});
+  EXPECT_EQ(result.outcome, GateOutcome::failed);
+  EXPECT_EQ(result.count(GateVerdict::regressed), 1);
+  EXPECT_EQ(result.count(GateVerdict::unchanged), 1);
+}
+
+TEST(Gate, ACaseThatIsSlowerAndInconclusiveNeverPasses) {
+  CaseRecord slow = timed_record("a", 1300);
+  slow.rounds.resize(3);  // too few
+  GateResult result = gate_of({timed_record("a", 1000), timed_record("b", 1000)}, {slow, timed_record("b", 1000)});
+  EXPECT_EQ(result.count(GateVerdict::inconclusive), 1);
+  EXPECT_EQ(result.count(GateVerdict::unchanged), 1);
+  EXPECT_EQ(result.outcome, GateOutcome::inconclusive);
+  EXPECT_EQ(result.why, "1 inconclusive with an interval wholly above what matters");
+  GateOptions options;
+  options.tau.all = 0.5;
+  result = gate_of({timed_record("a", 1000), timed_record("b", 1000)}, {slow, timed_record("b", 1000)}, options);
+  EXPECT_EQ(result.outcome, GateOutcome::passed);
+}
+
 TEST(Gate, ASuiteMayHaveAChangeOfItsOwnThatMatters) {
   GateOptions options;
   options.tau.by_suite["gemm"] = 0.15;
