@@ -308,9 +308,9 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
 }
 
 // oneDNN 2.6's 1x1 gradient of the filter for AVX2 gathers strided pixels in vectors of 8 channels. Of fewer channels
-// it reads and writes beside its buffers: wrong sums in most launches of 2 threads, bytes in front of x changed on one,
-// or no end. Not known to be mended in any version.
-bool writes_beside_its_buffers(const std::string& implementation, const ConvolutionRequest& request) {
+// it reads and writes outside its buffers: wrong sums in most launches of 2 threads, bytes in front of x changed on
+// one, or no end. No version without it is known.
+bool writes_outside_its_buffers(const std::string& implementation, const ConvolutionRequest& request) {
   constexpr std::int64_t vector = 8;
   const bool strided = request.stride[0] > 1 || request.stride[1] > 1;
   return implementation.starts_with("jit_1x1:avx2") && strided && request.source.extents[1] < vector;
@@ -356,8 +356,8 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
   }
   auto desc = describe_backward<dnnl::convolution_backward_weights>(state.engine, attributes, forward, algorithm, x, w,
                                                                     y, strides, holes, padding, padding);
-  while (writes_beside_its_buffers(desc.impl_info_str(), request)) {
-    if (!desc.next_impl()) throw dnnl::error(dnnl_unimplemented, "only a 1x1 kernel that writes beside its buffers");
+  while (writes_outside_its_buffers(desc.impl_info_str(), request)) {
+    if (!desc.next_impl()) throw dnnl::error(dnnl_unimplemented, "only a 1x1 kernel that writes outside its buffers");
   }
   return builder.finish(desc, dnnl::convolution_backward_weights(desc),
                         {{DNNL_ARG_SRC, "source", x_given, desc.src_desc()},

@@ -35,7 +35,7 @@ const Case cases[] = {
     {"two_groups", 2, 7, 7, 16, 32, 3, 3, {1, 1, 1, 1, 1, 1, 2}},
     {"depthwise", 1, 9, 9, 16, 16, 3, 3, {2, 2, 1, 1, 1, 1, 16}},
     {"strided_pointwise", 1, 8, 8, 32, 64, 1, 1, {2, 2, 0, 0, 1, 1, 1}},
-    // A kernel of oneDNN 2.6 for AVX2 writes beside its buffers.
+    // A kernel of oneDNN 2.6 for AVX2 writes outside its buffers.
     {"strided_pointwise_of_7_channels", 2, 28, 28, 7, 64, 1, 1, {2, 2, 0, 0, 1, 1, 1}},
     {"strided_pointwise_of_3_channels", 2, 28, 28, 3, 24, 1, 1, {2, 2, 0, 0, 1, 1, 1}},
     // Products of own blocks, below AVX-512.
