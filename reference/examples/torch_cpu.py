@@ -45,7 +45,8 @@ def attention(q, k, v, causal, scale):
         queries, keys = scores.shape[-2:]
         scores.masked_fill_(torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries).logical_not_(), float("-inf"))
     lse = torch.logsumexp(scores, -1)
-    return (torch.exp_(scores.sub_(lse.unsqueeze(-1))) @ v).transpose(1, 2), lse
+    finite = lse.unsqueeze(-1).clamp_min(torch.finfo(torch.float32).min)  # -inf where a query sees no key: its weights are 0
+    return (torch.exp_(scores.sub_(finite)) @ v).transpose(1, 2), lse
 
 
 @gpubench.implements("adamw", types=("f32",), when=lambda call: not (call.attributes["copies"] or call.attributes["skips"]))

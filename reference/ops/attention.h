@@ -89,7 +89,7 @@ o1, o2, o: [b, s, hq, dv]
 lse1, lse2, lse: f32 [b, hq, s]
 
 lse = log(exp(lse1) + exp(lse2)), o = o1 exp(lse1 - lse) + o2 exp(lse2 - lse), whose lse may be the stored one or not
-yet rounded
+yet rounded. Where both are -infinity, for a query that sees no key of either, lse is, too, and o = 0.
 
 Source: Liu et al., Ring Attention with Blockwise Transformers, arXiv 2310.01889)"};
 

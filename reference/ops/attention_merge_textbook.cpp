@@ -23,6 +23,7 @@ struct Joined {
 
 Joined joined(double first, double second, double u, double rounding) {
   const double larger = std::max(first, second);
+  if (larger == -HUGE_VAL) return {.lse = {larger, 0.0}};
   const double exponential = std::exp(-std::fabs(first - second));
   const double logarithm = std::log1p(exponential);
   Joined all;

@@ -132,6 +132,8 @@ std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
       double score = attention.scale * product(row) * static_cast<double>(e.d);
       if (attention.softcap != 0.0) score = attention.softcap * std::tanh(score / attention.softcap);
       const KeyRange keys = keys_before(attention, e, row);
+      if (keys.first == keys.end && attention.sinks)
+        return score;  // the sink's, here far above it: exp(sink - lse) is 0
       return score + std::log(static_cast<double>(keys.end - keys.first));
     });
   }

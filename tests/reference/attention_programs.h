@@ -81,6 +81,7 @@ inline void fill(ProgramRun& run, const AttentionProgram& made, const AttentionV
 }
 
 /// Two parts of attention, joined: random, the second part's rows by turns far below, alike and far above the first's.
+/// Every fifth row sees no key of the first part, every seventh none of the second.
 struct MergeProgram {
   Program program;
   AttentionForward one, other;
@@ -104,9 +105,14 @@ inline void fill(ProgramRun& run, const MergeProgram& p) {
     run.set_random(each.o, each.o == p.one.o ? 1 : 2);
     run.set_random(each.lse, each.o == p.one.o ? 3 : 4);
   }
-  std::vector<double> lse = run.get(p.other.lse);
-  for (std::size_t i = 0; i < lse.size(); ++i) lse[i] += 40.0 * (static_cast<double>(i % 3) - 1.0);
-  run.set(p.other.lse, lse);
+  std::vector<double> first = run.get(p.one.lse), second = run.get(p.other.lse);
+  for (std::size_t i = 0; i < second.size(); ++i) {
+    second[i] += 40.0 * (static_cast<double>(i % 3) - 1.0);
+    if (i % 5 == 4) first[i] = -HUGE_VAL;
+    if (i % 7 == 6) second[i] = -HUGE_VAL;
+  }
+  run.set(p.one.lse, first);
+  run.set(p.other.lse, second);
 }
 
 }  // namespace gpubench::testing

@@ -137,7 +137,8 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
 #pragma unroll
   for (int i = 0; i < of_thread; ++i) {
     const float total = sum_of_row(sum[i]) + (args.sinks != nullptr ? full_exp(sink() - largest[i]) : 0.0F);
-    reciprocal[i] = total == 0.0F ? 0.0F : 1.0F / total;  // 0: the query sees no key
+    const bool sees = args.sinks != nullptr || memory.first[first_row() + i] < memory.end[first_row() + i];
+    reciprocal[i] = sees ? 1.0F / total : 0.0F;
     if (i == chosen) {
       most = largest[i];
       all = total;
