@@ -109,16 +109,20 @@ class ExpertChoice {
     std::sort(sorted_above_.rbegin(), sorted_above_.rend());
   }
 
-  /// What stands at each of k places: `written` where that is right, else the exact choice; NaN where there is none.
+  /// What stands at each of k places: `written` where that is right, else the first of the exact order that stands at
+  /// no earlier place; NaN where there is none.
   void judge(std::span<const double> written, std::span<Expected> judged) const {
     std::vector<bool> taken(row_.x.size());
     for (std::size_t j = 0; j < judged.size(); ++j) {
-      judged[j] = invalid_ ? Expected{no_answer, 0.0} : moved(static_cast<double>(order_[j]));
-      if (invalid_ || written.empty() || !row_.in_range(written[j])) continue;
-      const auto i = static_cast<std::size_t>(written[j]);
-      if (!may_follow(i, j, taken)) continue;
-      taken[i] = true;
-      judged[j] = moved(written[j]);
+      judged[j] = {no_answer, 0.0};
+      if (invalid_) continue;
+      std::size_t chosen = *std::ranges::find_if(order_, [&](std::size_t i) { return !taken[i]; });
+      if (!written.empty() && row_.in_range(written[j])) {
+        const auto i = static_cast<std::size_t>(written[j]);
+        if (may_follow(i, j, taken)) chosen = i;
+      }
+      taken[chosen] = true;
+      judged[j] = moved(static_cast<double>(chosen));
     }
   }
 

@@ -71,6 +71,8 @@ TEST(Routing, EqualScoresMayComeInAnyOrderAndNoOthers) {
   EXPECT_EQ(s.right_indices(run, {3, 1, 0}), (std::vector<double>{3, 1, 0}));
   EXPECT_EQ(s.right_indices(run, {1, 3, 4}), (std::vector<double>{1, 3, 4}));
   EXPECT_EQ(s.right_indices(run, {1, 1, 4}), (std::vector<double>{1, 3, 4}));
+  EXPECT_EQ(s.right_indices(run, {3, 3, 0}), (std::vector<double>{3, 1, 0}));
+  EXPECT_EQ(s.right_indices(run, {3, 1, 1}), (std::vector<double>{3, 1, 0}));
   EXPECT_EQ(s.right_indices(run, {1, 3, 2}), (std::vector<double>{1, 3, 0}));
 }
 
@@ -82,8 +84,8 @@ TEST(Routing, ScoresWithinTheirBoundsMayChangePlacesAndOthersMayNot) {
   EXPECT_EQ(s.right_indices(run, {2, 1}), (std::vector<double>{2, 1}));
   EXPECT_EQ(s.right_indices(run, {1, 2}), (std::vector<double>{1, 2}));
   EXPECT_EQ(s.right_indices(run, {2, 3}), (std::vector<double>{2, 1}));
-  EXPECT_EQ(s.right_indices(run, {3, 2}), (std::vector<double>{2, 2}));
-  EXPECT_EQ(s.right_indices(run, {1, 1}), (std::vector<double>{1, 1}));  // at its second place the exact choice's: 1
+  EXPECT_EQ(s.right_indices(run, {3, 2}), (std::vector<double>{2, 1}));
+  EXPECT_EQ(s.right_indices(run, {1, 1}), (std::vector<double>{1, 2}));
 }
 
 TEST(Routing, WeightsAreJudgedOnTheIndicesThatWereStored) {
