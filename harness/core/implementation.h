@@ -74,7 +74,8 @@ typedef enum gpubench_attribute_type {
   GPUBENCH_LIST = 4   /* `list`, `count` numbers */
 } gpubench_attribute_type;
 
-/* One constant of a call: alpha, transpose_b, epilogue. All that the op has are listed, default or not. */
+/* One constant of a call: alpha, transpose_b, epilogue. All that the op has are listed, default or not. Ops get more of
+ * them: decline a call with one that you don't read. */
 typedef struct gpubench_attribute {
   const char* name;
   int32_t type; /* gpubench_attribute_type */

@@ -48,6 +48,8 @@ static gpubench_status offers(const gpubench_call* call, char* text, size_t size
     why = "only rms_norm_forward";
   } else if (operand(call, "x")->dl.device.device_type != 1) {
     why = "only on a CPU";
+  } else if (attribute(call, "rounds_before_gamma")->whole != 0) {
+    why = "the row is not rounded before gamma";
   } else {
     for (size_t i = 0; i < call->input_count + call->output_count; ++i) {
       const gpubench_tensor* t = &call->tensors[i];

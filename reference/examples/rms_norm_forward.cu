@@ -42,11 +42,11 @@ const gpubench_tensor* operand(const gpubench_call* call, const char* name) {
   return nullptr;
 }
 
-double epsilon_of(const gpubench_call* call) {
+const gpubench_attribute* attribute(const gpubench_call* call, const char* name) {
   for (size_t i = 0; i < call->attribute_count; ++i) {
-    if (std::strcmp(call->attributes[i].name, "epsilon") == 0) return call->attributes[i].real;
+    if (std::strcmp(call->attributes[i].name, name) == 0) return &call->attributes[i];
   }
-  return 0.0;
+  return nullptr;
 }
 
 bool is(const gpubench_tensor* t, const char* type) { return std::strcmp(t->type, type) == 0; }
@@ -65,6 +65,8 @@ gpubench_status offers(const gpubench_call* call, char* text, size_t size) {
     why = "only rms_norm_forward";
   } else if (operand(call, "x")->dl.device.device_type != 2) {
     why = "only on a CUDA device";
+  } else if (attribute(call, "rounds_before_gamma")->whole != 0) {
+    why = "the row is not rounded before gamma";
   } else {
     const gpubench_tensor* x = operand(call, "x");
     if (!is(x, "f32") && !is(x, "bf16")) why = "only f32 and bf16";
@@ -87,7 +89,7 @@ void launch(const gpubench_call* call, cudaStream_t stream) {
   rms_norm<<<static_cast<unsigned>(rows), threads, 0, stream>>>(
       static_cast<const T*>(x.data), static_cast<const T*>(operand(call, "gamma")->dl.data),
       static_cast<T*>(operand(call, "y")->dl.data), static_cast<float*>(operand(call, "rstd")->dl.data), n,
-      static_cast<float>(epsilon_of(call)));
+      static_cast<float>(attribute(call, "epsilon")->real));
 }
 
 gpubench_status run(void*, const gpubench_call* call, void*, void* stream, char* text, size_t size) {

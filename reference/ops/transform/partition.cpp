@@ -171,7 +171,10 @@ class Shares {
 
   void keep_own_rows(OpCall& embedding, ValueId table, int rank) const {
     const std::int64_t rows = step_.spec(table).shape[0];
-    embedding.attributes = TableRows{.first = rank * (rows / options_.ranks), .vocabulary = rows};
+    TableRows own = embedding.attributes.as<TableRows>();
+    own.first = rank * (rows / options_.ranks);
+    own.vocabulary = rows;
+    embedding.attributes = own;
   }
 
   [[nodiscard]] CrossEntropy own_classes(const OpCall& call, int rank) const {

@@ -84,7 +84,7 @@ TEST(TensorParallel, AVocabularyIsSharedFromTheTableToTheLoss) {
   Program p;
   const ValueId tokens = source(p, "tokens", DType::i32, {2}), labels = source(p, "labels", DType::i32, {2});
   const ValueId table = source(p, "table", DType::f32, {4, 3}, Role::parameter);
-  const ValueId x = embedding_forward(p, "x", table, tokens);
+  const ValueId x = embedding_forward(p, "x", table, tokens, {.padding_token = 3});
   const ValueId logits = gemm(p, linear, f32_math, "logits", x, table).c;
   (void)cross_entropy_forward(p, f32_math, "loss", logits, labels);
   const Cuts cuts{{"table", {0}}};
@@ -95,7 +95,7 @@ TEST(TensorParallel, AVocabularyIsSharedFromTheTableToTheLoss) {
                                       "cross_entropy_partial loss.partial@1", "all_gather loss.lse.all_gather",
                                       "all_gather loss.score.all_gather", "cross_entropy_combine loss@0",
                                       "cross_entropy_combine loss@1"}));
-  EXPECT_EQ(shared.op(1).attributes.as<TableRows>(), (TableRows{.first = 2, .vocabulary = 4}));
+  EXPECT_EQ(shared.op(1).attributes.as<TableRows>(), (TableRows{.first = 2, .vocabulary = 4, .padding_token = 3}));
   EXPECT_EQ(shared.op(6).attributes.as<CrossEntropy>(), (CrossEntropy{.first = 2, .classes = 4}));
   EXPECT_EQ(shared.spec(shared.op(3).output("c")).shape, (Shape{2, 2}));
   const Program scattered = tensor_parallel(p, {.ranks = 2, .scatters_tokens = true}, cuts, {}).program;
