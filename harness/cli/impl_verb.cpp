@@ -130,7 +130,7 @@ int list_claims(const Options& options, std::span<const std::string> words, cons
   return exit_codes::ok;
 }
 
-// With those that are for the check alone.
+// All, also those that are for the check alone, but not those that repeat the steps of others.
 std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
   std::vector<std::string_view> names;
   for (const Suite& suite : suites) {

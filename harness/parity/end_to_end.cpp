@@ -10,6 +10,7 @@
 #include "harness/parity/textbook_outputs.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/quantize.h"
 
 namespace gpubench {
 namespace {
@@ -100,7 +101,8 @@ bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, std
 TextbookMachine::Choices choices_of(const Program& program, const LeftValues& run) {
   TextbookMachine::Choices choices;
   for (const OpCall& op : program.ops()) {
-    if (!definition(op.kind).reads_written(op)) continue;
+    // The integers of quantize_blocks are scales, which follow from its input as floats do.
+    if (!definition(op.kind).reads_written(op) || op.kind == quantize_blocks_kind) continue;
     for (const ValueId output : op.outputs) {
       if (is_float(program.spec(output).dtype)) continue;
       if (const std::optional<TensorView> chosen = run(output))

@@ -13,10 +13,10 @@
 // gradient times the learning rate): in a weight that is updated, nine elements may have taken the tensor's largest
 // step in the other direction. ReLU's gradient jumps where x is zero, by as much as flows in, and an x so near to it
 // that rounding decides its sign is rare: one run in ten may have one. So each of the three has, in every tensor that a
-// ReLU reads, one of the elements nearest to zero on the other side of it. Integers are decisions, such as which
-// element of a window is its largest: what is compared is what follows from them. Those that are judged on what was
-// written (the experts of a token) are taken from the real run: by another choice between two that are as good, all
-// that follows would be another computation. Only for small programs: the textbook runs everything four times.
+// ReLU reads, one of the elements nearest to zero on the other side of it. Integers are decisions: what is
+// compared is what follows from them. Those that are judged on what was written (the experts of a token, which element
+// of a window is its largest) are taken from the real run: by another choice between two that are as good, all that
+// follows would be another computation. Only for small programs: the textbook runs everything four times.
 #pragma once
 
 #include <cstddef>

@@ -110,10 +110,8 @@ const PublishedErrors& published_errors() {
       ++to.count;
     };
     for (const PublishedSeries& series : published_series()) {
-      for (const PredictedStep& step : score_of(series).steps) {
-        add(errors.all, std::fabs(step.error()));
+      for (const PredictedStep& step : score_of(series).steps)
         add(step.weak ? errors.weak : errors.strong, std::fabs(step.error()));
-      }
     }
     return errors;
   }();

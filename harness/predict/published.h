@@ -47,7 +47,7 @@ struct Errors {
   double mean = 0.0, worst = 0.0, root_mean_square = 0.0;
 };
 struct PublishedErrors {
-  Errors all, weak, strong;  ///< strong: the others
+  Errors weak, strong;  ///< strong: the others
 };
 [[nodiscard]] const PublishedErrors& published_errors();
 

@@ -11,8 +11,8 @@
 namespace gpubench {
 namespace {
 
-/// Of a step: two that differ in the wire's share by less than this are told apart by noise.
-constexpr double tells_apart = 0.01;
+/// Of a step: noise makes a difference in the wire's share that is below this.
+constexpr double least_apart = 0.01;
 
 struct Axis {
   std::string_view name;
@@ -22,14 +22,15 @@ constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor},        {"pp", &Paralle
                          {"cp", &ParallelLayout::context},       {"ep", &ParallelLayout::expert},
                          {"vp", &ParallelLayout::virtual_parts}, {"mbs", &ParallelLayout::micro_batch}};
 
-/// The two equations T = F / r + x W of two steps: x, and how far they are from being one equation.
+/// x of the two equations T = F / r + x W of two steps, and whether they determine it.
 struct Exposure {
   double share = 0.0;
   bool is_determined = false;
 };
 Exposure exposure_of(const StepTerms& a, double a_s, const StepTerms& b, double b_s) {
   const double apart = a.flop * b.wire.seconds - b.flop * a.wire.seconds;
-  return {(a.flop * b_s - b.flop * a_s) / apart, std::fabs(apart) > tells_apart * a.flop * b_s};
+  if (!(std::fabs(apart) > least_apart * a.flop * b_s)) return {};
+  return {(a.flop * b_s - b.flop * a_s) / apart, true};
 }
 
 double doublings(std::int64_t devices, std::int64_t first) {

@@ -31,7 +31,7 @@ tokens: i32 [t]
 y: [t, h], table's type
 
 y[i] = table[tokens[i] - first]; 0 for a token whose row another rank has, NaN for one that is not in the vocabulary.
-padding_token (PyTorch's padding_idx) is looked up like others; it matters to the gradient.)"};
+padding_token (PyTorch's padding_idx) is looked up like others; only its gradient differs.)"};
 
 inline constexpr OpKind embedding_backward_kind{"embedding_backward", "dy tokens", "dtable", defaults_of<TableRows>, R"(
 The gradient of embedding_forward's table: a scatter-add.

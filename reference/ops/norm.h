@@ -75,7 +75,7 @@ dgamma: [n], gamma's type
 xhat = x rstd, g = gamma dy
 dx = rstd (g - xhat mean(g xhat)), the mean over the row; dgamma = sum over rows of dy xhat
 epsilon is the forward's; rstd has it in it. With rounds_before_gamma, g is rounded to x's type, and so is the xhat of
-dgamma.)"};
+dgamma; the products that dgamma sums are not.)"};
 
 inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd",
                                                    defaults_of<Norm>, R"(

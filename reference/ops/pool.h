@@ -13,7 +13,8 @@ struct Pool {
   std::int64_t pad_h = 0, pad_w = 0;  ///< less than the window: none lies in the padding
   /// Of a mean: zeros of the padding count as elements (PyTorch's default; ONNX's is not).
   bool counts_padding = false;
-  /// A last window may reach past the padding, as long as it begins in the image or in the padding before it.
+  /// A last window may reach past the padding, as long as it begins in the image or in the padding before it. The first
+  /// fits into the padded image.
   bool ceil_mode = false;
   static void visit(auto&& attribute) {
     attribute.always("window_h", &Pool::window_h);

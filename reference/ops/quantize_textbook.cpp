@@ -144,7 +144,7 @@ struct BlockScale {
 
 double f32_of(double value) { return round_to(DType::f32, value); }
 
-/// The right results that differ by the order of f32 operations. The first is what quantize.h says.
+/// The right results that differ by the order of f32 operations. The first is quantize.h's formula.
 using Candidates = std::array<double, 3>;
 
 /// The candidate that was written, else the first; `written` is NaN where nothing was. A zero has the candidate's sign.

@@ -21,7 +21,7 @@ __device__ __forceinline__ Range elements_of(const PoolAxisArgs& axis, std::int6
   const std::int64_t first = first_of(axis, window), past = first + axis.window;
   return {first > 0 ? first : 0, past < axis.extent ? past : axis.extent};
 }
-/// With those of the padding, as many as there are: a last window may reach past it.
+/// Elements of a window in the image and its padding, which a last window may reach past.
 __device__ __forceinline__ std::int64_t padded_elements_of(const PoolAxisArgs& axis, std::int64_t window) {
   const std::int64_t first = first_of(axis, window), past = first + axis.window, end = axis.extent + axis.pad;
   return (past < end ? past : end) - first;

@@ -24,7 +24,6 @@ TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
   EXPECT_GE(errors.strong.count, 7);
   EXPECT_LE(errors.strong.mean, 0.012);
   EXPECT_LE(errors.strong.worst, 0.035);
-  EXPECT_EQ(errors.all.count, errors.weak.count + errors.strong.count);
   for (const PublishedSeries& series : published_series()) {
     ASSERT_GE(series.steps.size(), 3U) << series.name;
     const SeriesScore score = score_of(series);

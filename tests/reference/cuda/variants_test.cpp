@@ -23,7 +23,7 @@ class EmulatedOps {
     machine_.fill_sources("test/case", 42, program);
   }
 
-  /// What the check says of the op's outputs: "" where they are right. Throws Unsupported.
+  /// The check's verdict on the op's outputs; "" where they are right. Throws Unsupported.
   std::string judge(int op) {
     const OpCall& call = program_.op(op);
     std::vector<ValueId> ids(call.inputs);

@@ -219,8 +219,7 @@ TEST(Quantize, Nvfp4ScalesAreASixthOfTheLargestInE4m3) {
   EXPECT_TRUE(std::isnan(block_of({BlockFormat::nvfp4}, {1.0, NAN}).scale));
 }
 
-// The nearest of e2m1's fifteen numbers, the even code of two: found by looking at each.
-// 254 is 2^127, the largest scale: what is finite becomes 0.
+// 254 is 2^127, the largest scale: 1 becomes 0.
 TEST(Quantize, AnInfinityMaySaturateUnderTheLargestMxScale) {
   for (const BlockFormat format : {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp4}) {
     const double most = largest_finite(element_of(format));
@@ -243,6 +242,7 @@ TEST(Quantize, AnNvfp4ScaleBelowTheNormalOnesMayBeTheSmallestOfThese) {
   EXPECT_EQ(block_of(nvfp4, {6.0}, 1.0, Block{{0.0}, 0x1p-6}).scale, 1.0);
 }
 
+// The nearest of e2m1's fifteen numbers, the even code of two: found by looking at each.
 TEST(Quantize, EveryBf16BecomesTheNearestNumberOfFourBits) {
   const std::vector<double> values = every_element(DType::bf16);
   Program program;
