@@ -51,7 +51,7 @@ Allowed allowed_by(const PredictionRequest& request) {
     return all;
   }
   all.likely = all.fastest = all.slowest = fit(request.model, request.measured, request.network);
-  if (!determine_exposure(request.model, request.measured, request.network)) {
+  if (all.likely.assumes_exposure) {
     all.fastest = assuming(0.0, request);
     all.slowest = assuming(most_exposed, request);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -22,15 +23,11 @@ constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor},        {"pp", &Paralle
                          {"cp", &ParallelLayout::context},       {"ep", &ParallelLayout::expert},
                          {"vp", &ParallelLayout::virtual_parts}, {"mbs", &ParallelLayout::micro_batch}};
 
-/// x of the two equations T = F / r + x W of two steps, and whether they determine it.
-struct Exposure {
-  double share = 0.0;
-  bool is_determined = false;
-};
-Exposure exposure_of(const StepTerms& a, double a_s, const StepTerms& b, double b_s) {
+/// x of the two equations T = F / r + x W of two steps; nothing where they don't determine it.
+std::optional<double> exposure_of(const StepTerms& a, double a_s, const StepTerms& b, double b_s) {
   const double apart = a.flop * b.wire.seconds - b.flop * a.wire.seconds;
   if (!(std::fabs(apart) > least_apart * a.flop * b_s)) return {};
-  return {(a.flop * b_s - b.flop * a_s) / apart, true};
+  return (a.flop * b_s - b.flop * a_s) / apart;
 }
 
 double doublings(std::int64_t devices, std::int64_t first) {
@@ -120,21 +117,13 @@ double StepModel::seconds(const StepTerms& terms, std::int64_t devices) const {
          (1.0 + growth * std::max(0.0, doublings(devices, first)));
 }
 
-bool determine_exposure(const TransformerModel& model, std::span<const MeasuredStep> measured, const Network& network) {
-  if (measured.size() != 2) return false;
-  const MeasuredStep &small = measured.front(), &large = measured.back();
-  return exposure_of(terms_of(model, small.shape, network), small.seconds, terms_of(model, large.shape, network),
-                     large.seconds)
-      .is_determined;
-}
-
 StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measured, const Network& network,
               double exposed) {
   if (measured.empty() || measured.size() > 2)
     throw std::invalid_argument(fmt::format("{} measured steps; expected one or two", measured.size()));
   const MeasuredStep& small = measured.front();
   const StepTerms a = terms_of(model, small.shape, network);
-  StepModel result{0.0, exposed, usual_growth, small.shape.devices};
+  StepModel result{0.0, exposed, usual_growth, small.shape.devices, true};
   const auto take_rate = [&] {
     const double working = small.seconds - result.exposed * a.wire.seconds;
     if (!(working > 0.0)) {
@@ -152,9 +141,9 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
   const MeasuredStep& large = measured.back();
   const StepTerms b = terms_of(model, large.shape, network);
   result.growth = 0.0;
-  const Exposure exposure = exposure_of(a, small.seconds, b, large.seconds);
-  if (exposure.is_determined) {
-    result.exposed = std::clamp(exposure.share, 0.0, most_exposed);
+  if (const std::optional<double> share = exposure_of(a, small.seconds, b, large.seconds)) {
+    result.exposed = std::clamp(*share, 0.0, most_exposed);
+    result.assumes_exposure = false;
     take_rate();
     return result;
   }

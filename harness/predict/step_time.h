@@ -72,6 +72,7 @@ struct StepModel {
   double exposed = 1.0;
   double growth = 0.0;
   std::int64_t first = 1;
+  bool assumes_exposure = false;  ///< the measured steps don't determine x
 
   [[nodiscard]] double seconds(const StepTerms& terms, std::int64_t devices) const;
 };
@@ -82,10 +83,6 @@ inline constexpr double usual_growth = 0.006;
 
 /// As far as a fit goes: the published series lie within. More than all of the wire's time is a network that is shared.
 inline constexpr double most_exposed = 1.5, most_growth = 0.02;
-
-/// Whether two measured steps determine x: their pipelines are differently full.
-[[nodiscard]] bool determine_exposure(const TransformerModel& model, std::span<const MeasuredStep> measured,
-                                      const Network& network);
 
 /// From one or two measured steps, the smaller first. `network` is theirs. `exposed`: x where they don't determine it.
 /// Throws std::invalid_argument for other counts, and for steps that take less than what is on the wire.

@@ -309,7 +309,7 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
 
 // oneDNN 2.6's 1x1 gradient of the filter for AVX2 gathers strided pixels in vectors of 8 channels. Of fewer channels
 // it reads and writes outside its buffers: wrong sums in most launches of 2 threads, bytes in front of x changed on
-// one, or no end. No version without it is known.
+// one, or no end. No fixed version is known.
 bool writes_outside_its_buffers(const std::string& implementation, const ConvolutionRequest& request) {
   constexpr std::int64_t vector = 8;
   const bool strided = request.stride[0] > 1 || request.stride[1] > 1;
