@@ -35,7 +35,7 @@ std::vector<FlagSection> output_sections() {
            row("--resume", "DIR",
                "resume a run that was interrupted or killed: its folder, or the "
                "FILE.journal.jsonl beside its --json FILE; machine, build and flags must be the same, and flags may be "
-               "left out",
+               "left out, all but --impl, --python and --trust-libraries",
                text(&Options::resume)),
            row("--junit", "FILE", "also as JUnit XML; -, here as below: to standard output", text(&Options::junit)),
            row("--csv", "FILE", "also as CSV, a row for each case and metric", text(&Options::csv)),

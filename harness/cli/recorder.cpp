@@ -104,12 +104,49 @@ std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan,
 
 namespace {
 
+using Words = std::vector<std::string>;
+
+struct PartedWords {
+  Words taken, others;
+};
+
+// The flags of these names, with their values, apart from the others.
+PartedWords parted(const Words& own_words, std::span<const std::string_view> names) {
+  constexpr std::string_view without_value = "--trust-libraries";
+  PartedWords all;
+  for (std::size_t i = 0; i < own_words.size(); ++i) {
+    const bool is_taken = std::ranges::find(names, own_words[i]) != names.end();
+    Words& place = is_taken ? all.taken : all.others;
+    place.push_back(own_words[i]);
+    if (is_taken && own_words[i] != without_value && i + 1 < own_words.size()) place.push_back(own_words[++i]);
+  }
+  return all;
+}
+
+constexpr std::string_view code_flags[]{"--impl", "--python", "--trust-libraries"};
+constexpr std::string_view file_flags[]{"--pin", "--impl", "--like", "--shapes"};
+
+// A journal may be anybody's: it starts no code that the caller did not name.
+void require_code_named_again(const Words& needed, const Words& given) {
+  for (const std::string_view flag : code_flags) {
+    if (std::ranges::find(needed, flag) == needed.end() || std::ranges::find(given, flag) != given.end()) continue;
+    throw UsageError(
+        fmt::format("it ran code that a journal alone doesn't start; give it again: {}", visible(joined(needed, " "))));
+  }
+}
+
 // A journal may be anybody's: it chooses what is run and how it is measured, never what is written where.
 void require_measuring_words(const Resumption& one, std::span<const std::string> suites) {
   std::vector<std::string> words{"run"};
   words.insert(words.end(), one.journal.start.words.begin(), one.journal.start.words.end());
   if (parse_options(words, {}, suites).own_words != one.journal.start.words)
     throw UsageError("its flags are not those that choose and measure");
+}
+
+// Only the verb, flags of code and where choices are kept stand beside --resume: the others are the journal's.
+bool takes_flags_of_journal(const Options& options) {
+  const Words chosen = parted(options.own_words, code_flags).others;
+  return chosen.empty() || std::ranges::equal(chosen, no_tuning_cache);
 }
 
 // The report goes where the journal is, in the place of the partial one.
@@ -143,17 +180,20 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   one.words.assign(words.begin(), words.end());
   std::vector<std::string> suites;
   for (const Suite& suite : environment.suites) suites.push_back(suite.name);
+  PartedWords kept;
   try {
     one.journal = read_journal(one.path);
     require_measuring_words(one, suites);
+    kept = parted(one.journal.start.words, code_flags);
+    if (takes_flags_of_journal(options)) require_code_named_again(kept.taken, options.own_words);
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--resume: {}; expected the journal of a run that was interrupted", e.what()));
   } catch (const UsageError& e) {
     throw UsageError(fmt::format("--resume: {}: {}", visible(one.path), e.what()));
   }
-  if (options.own_words.empty() || std::ranges::equal(options.own_words, no_tuning_cache)) {
-    std::vector<std::string> all{"run"};
-    all.insert(all.end(), one.journal.start.words.begin(), one.journal.start.words.end());
+  if (takes_flags_of_journal(options)) {
+    Words all{"run"};
+    all.insert(all.end(), kept.others.begin(), kept.others.end());
     const bool has_verb = !words.empty() && words.front() == "run";
     all.insert(all.end(), words.begin() + (has_verb ? 1 : 0), words.end());
     one.words = all;
@@ -182,8 +222,10 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   return facts;
 }
 
-void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings) {
-  const std::vector<Difference> all = differences(resumption.journal.start.settings, settings);
+void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings,
+                      std::span<const std::string_view> unknown) {
+  std::vector<Difference> all = differences(resumption.journal.start.settings, settings);
+  std::erase_if(all, [&](const Difference& one) { return std::ranges::find(unknown, one.key) != unknown.end(); });
   if (all.empty()) return;
   const std::string more = all.size() == 1 ? "" : fmt::format(", and {} more", all.size() - 1);
   throw AnotherRun(
@@ -225,15 +267,11 @@ std::vector<std::string> users_of(const Environment& environment) {
 }
 
 std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
-  std::vector<std::string> kept;
-  for (std::size_t i = 0; i < own_words.size(); ++i) {
-    if (own_words[i] == "--pin" || own_words[i] == "--impl" || own_words[i] == "--like" || own_words[i] == "--shapes") {
-      ++i;
-    } else {
-      kept.push_back(own_words[i]);
-    }
-  }
-  return kept;
+  return parted(own_words, file_flags).others;
+}
+
+std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words) {
+  return parted(own_words, code_flags).taken;
 }
 
 }  // namespace gpubench

@@ -1,6 +1,7 @@
 // Keeps the records of a run: in memory for its report, in its journal for --resume, anonymous with --anonymize.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -89,7 +90,8 @@ struct Resumption {
 /// The journal's file that --resume DIR or --resume FILE means.
 [[nodiscard]] std::string journal_of(const std::string& resume);
 
-/// Of a command line with --resume. Throws UsageError where there is no journal, or one that does not hold.
+/// Of a command line with --resume. Throws UsageError where there is no journal, or one that does not hold, or that
+/// names code which the command line does not.
 [[nodiscard]] Resumption open_resumption(const Options& options, std::span<const std::string> words,
                                          const Environment& environment);
 
@@ -100,8 +102,12 @@ struct Resumption {
                                                                            const Options& options,
                                                                            const Anonymizer* anonymizer);
 
-/// Throws AnotherRun with the first fact that differs.
-void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings);
+/// Those settings that are known only after the code of --impl has been asked.
+inline constexpr std::array<std::string_view, 2> settings_told_by_code{"cases", "implementations"};
+
+/// Throws AnotherRun with the first setting that differs; `unknown`: those that are not compared.
+void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings,
+                      std::span<const std::string_view> unknown = {});
 
 // --anonymize.
 
@@ -116,6 +122,10 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
 
 /// The words that say what is run, without --pin and --like: whoever resumes the run names the files again.
 [[nodiscard]] std::vector<std::string> without_files(const std::vector<std::string>& own_words);
+
+/// Of these words, those that say which code of others is loaded: --impl, --python, --trust-libraries. Whoever resumes
+/// a run gives them again.
+[[nodiscard]] std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words);
 
 /// Passes everything on, records and notes made anonymous.
 class AnonymousObserver final : public RunObserver {

@@ -72,6 +72,13 @@ class Run {
         resumption_(resumption),
         key_(key) {}
 
+  /// Of a resumed run, before code of others is loaded: throws AnotherRun unless the machine, the build and the flags
+  /// are those of the interrupted one.
+  void require_same_before_loading() {
+    info_ = describe_device(device_, environment_, options_.for_opening_s());
+    require_same_run(*resumption_, start().settings, settings_told_by_code);
+  }
+
   int execute() {
     environment_.catch_signals();  // from here on there is something to lose
     started_ = environment_.time_of_day();
@@ -93,7 +100,6 @@ class Run {
       info_ = backend->device();
       add_gpu_properties(info_);
     }
-    if (key_) anonymizer_.emplace(*key_, kept_flags(), report(), users_of(environment_));
     open_journal();
     std::vector<PlannedCase> left;
     for (const PlannedCase& planned : plan_) {
@@ -136,10 +142,16 @@ class Run {
     return log;
   }
 
+  // What the journal begins with, once the device is known.
+  JournalStart start() {
+    if (key_) anonymizer_.emplace(*key_, kept_flags(), report(), users_of(environment_));
+    return {invocation_, anonymizer_ ? without_files(options_.own_words) : options_.own_words,
+            settings_of(report(), plan_, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
+  }
+
   // Before the first case: from here on nothing that was measured is lost.
   void open_journal() {
-    const JournalStart start{invocation_, anonymizer_ ? without_files(options_.own_words) : options_.own_words,
-                             settings_of(report(), plan_, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
+    const JournalStart start = this->start();
     if (resumption_ != nullptr) require_same_run(*resumption_, start.settings);
     if (destination_.journal_file.empty()) return;
     try {
@@ -161,8 +173,11 @@ class Run {
       return "";
     }
     const std::filesystem::path file = destination_.journal_file;
-    return options_.started_by + "gpubench run --resume " +
-           (file.filename() == journal_name ? file.parent_path() : file).string();
+    std::vector<std::string> words{options_.started_by + "gpubench run --resume",
+                                   (file.filename() == journal_name ? file.parent_path() : file).string()};
+    const std::vector<std::string> code = words_naming_code(options_.own_words);
+    words.insert(words.end(), code.begin(), code.end());
+    return joined(words, " ");
   }
 
   // With "-" standard output holds one document alone, with --turns their answers; people read the rest on standard
@@ -383,8 +398,13 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   if (plan.empty()) return refuse_empty(selection, environment);
   tell_excepts(suites, environment);
   tell_suites_without_cases(selection, plan, environment);
+  const auto run_of = [&](std::vector<Claims> claimants) {
+    return Run(options, words, environment, device, plan, selection.tier, run, suites.source, std::move(claimants),
+               resumption, key_for(options, environment));
+  };
   std::vector<Claims> claims;
   if (!run.implementations.empty()) {
+    if (resumption != nullptr) run_of({}).require_same_before_loading();
     claims = ask_claims(run.implementations, words, device.word(), environment, options.for_opening_s());
     plan = claimed(std::move(plan), claims);
     if (plan.empty())
@@ -410,9 +430,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     for (const auto& [key, record] : resumption->journal.finished) run.finished.insert(key);
     run.in_flight = resumption->journal.in_flight;
   }
-  return Run(options, words, environment, device, std::move(plan), selection.tier, run, suites.source,
-             std::move(claims), resumption, key_for(options, environment))
-      .execute();
+  return run_of(std::move(claims)).execute();
 }
 
 }  // namespace

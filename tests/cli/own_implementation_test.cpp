@@ -128,6 +128,35 @@ TEST_F(OwnImplementationProgram, WhatItPrintsGoesToAFileBesideTheReportAndWritin
   EXPECT_FALSE(std::filesystem::exists("q.json.printed.log")) << "nothing was printed";
 }
 
+TEST_F(OwnImplementationProgram, AJournalAloneStartsNoCodeAndAnotherRunIsRefusedBeforeItIsLoaded) {
+  const auto here = [](std::vector<std::string> words) {  // where no second place takes the lost report
+    words.insert(words.begin(), {"/usr/bin/env", "TMPDIR=missing", paths::program, "run"});
+    return run_child(words);
+  };
+  const std::vector<std::string> flags{"--device",       "cpu", "--tier",   "smoke",
+                                       "--tuning-cache", "off", "--filter", small[1]};
+  std::vector<std::string> words = flags;
+  words.insert(words.end(), {"--impl", paths::loops, "--out", "o", "--csv", "/dev/full"});
+  const ChildResult lost = here(words);
+  ASSERT_EQ(lost.exit_code, 3) << lost.err;
+  EXPECT_THAT(lost.out, HasSubstr(std::string("resume   gpubench run --resume o --impl ") + paths::loops + "\n"));
+
+  const ChildResult alone = here({"--resume", "o"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr(std::string("give it again: --impl ") + paths::loops));
+
+  std::ofstream("loops.so") << "not a library";
+  words = flags;
+  words.insert(words.end(), {"--impl", "loops.so", "--seed", "7", "--resume", "o"});
+  const ChildResult other = here(words);
+  EXPECT_EQ(other.exit_code, 4) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("seed"));
+
+  std::filesystem::remove("o/printed.log");
+  const ChildResult again = here({"--resume", "o", "--impl", paths::loops});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+}
+
 TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
   std::string files = paths::example_onednn;
 #ifdef GPUBENCH_TEST_OPENBLAS
