@@ -7,6 +7,7 @@
 #include "harness/cli/children.h"
 #include "harness/cli/device.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
@@ -21,6 +22,7 @@ namespace {
 struct Runs {
   std::vector<Invocation> invocations;
   int code = exit_codes::ok;  // the worst that still left a report
+  Completion completion{.unit = "runs"};
 };
 
 // Each run is a process of its own: the differences between processes are what is measured.
@@ -28,13 +30,15 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
   const CompareOptions& o = options.compare;
   const ReportFolder folder(o.keep, "calibrate");
   Runs runs;
+  runs.completion.complete = false;
+  runs.completion.requested = o.runs;
   for (int run = 1; run <= o.runs; ++run) {
     environment.err << fmt::format("calibrate: run {} of {}\n", run, o.runs) << std::flush;
     const std::string report = folder.report(run);
     std::vector<std::string> argv{environment.program, "run"};
     for (const std::string& word : words_for_runs({words.begin(), words.end()})) argv.push_back(word);
     argv.insert(argv.end(), {"--progress", "none", "--github", "off", "--force", "--json", report});
-    const int code = run_child_process(argv, environment.stop);
+    const int code = run_child_process(argv, environment.stop, environment.err);
     if (const int signal = environment.stop.load(); signal != 0) {
       runs.code = exit_code({{}, signal, false});
       return runs;
@@ -48,7 +52,9 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
     if (code == exit_codes::could_not_measure && !std::filesystem::exists(report)) return runs;
     SideFile one = read_side_of({&report, 1}, "calibrate");
     std::move(one.invocations.begin(), one.invocations.end(), std::back_inserter(runs.invocations));
+    runs.completion.done = run;
   }
+  runs.completion.complete = true;
   return runs;
 }
 
@@ -75,12 +81,17 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     environment.catch_signals();
     runs = repeat(options, words, environment);
     if (runs.invocations.size() < 2) {
-      environment.err << "calibrate: fewer than two runs ended with a report; nothing was written\n";
+      environment.err << fmt::format(
+          "calibrate: {} of {} runs ended with a report, and noise takes two; nothing was "
+          "written\n",
+          runs.invocations.size(), o.runs);
       return runs.code == exit_codes::ok ? exit_codes::could_not_measure : runs.code;
     }
-    if (environment.stop.load() != 0) environment.err << "calibrate: interrupted; the runs so far are taken\n";
+    if (!runs.completion.complete)
+      environment.err << fmt::format("calibrate {}; these are taken\n", runs.completion.interrupted());
   } else {
     runs.invocations = read_side_of(o.from, "--from").invocations;
+    runs.completion.done = runs.completion.requested = static_cast<double>(runs.invocations.size());
   }
   // Checks the set-ups, injected slowdowns and partial reports as for a baseline: both are what later runs are held to.
   const std::string now = iso_time(environment.time_of_day());
@@ -98,8 +109,10 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     throw CannotMeasure(std::string(why));
   }
   const std::string file = o.output.empty() ? noise_file_name(noise.setup) : o.output;
+  Json json = to_json(noise);
+  runs.completion.add_to(json);
   try {
-    write_atomically(file, dump(to_json(noise), 1) + "\n", {true, options.writing.mode});
+    write_atomically(file, dump(json, 1) + "\n", {true, options.writing.mode});
   } catch (const WriteError& e) {
     throw CannotMeasure(e.what());
   }

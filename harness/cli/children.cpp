@@ -14,10 +14,12 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "harness/cli/device.h"
+#include "harness/cli/verbs.h"
 #include "harness/core/descriptor.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
@@ -187,6 +189,15 @@ class HeldSignals {
   sigset_t before_;
 };
 
+// Whether the process stands still, stopped by a signal (man 5 proc_pid_stat: the state follows the name).
+bool is_stopped(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] == 'T';
+}
+
 // Passes the signal on; a second one, or no end within the patience, kills the run, and its worker with it.
 void stop_run(ChildEnd& run, int signal) {
   const HeldSignals held;
@@ -199,15 +210,29 @@ void stop_run(ChildEnd& run, int signal) {
 
 }  // namespace
 
-int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop) {
+int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop, std::ostream& err, double stopped_s) {
   constexpr double tick_s = 0.02;
+  constexpr int first_of_signals = 128;  // exit codes of a run that a signal has interrupted
   const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   ChildEnd run(start_child(argv, {.descriptors = {{STDOUT_FILENO, nowhere.get()}}, .leads_group = true}));
+  Stopwatch going;
+  std::string trouble;
   while (!run.within(tick_s)) {
     if (const int signal = stop.load(); signal != 0) stop_run(run, signal);
+    if (!is_stopped(run.pid())) going = Stopwatch();
+    if (going.seconds() <= stopped_s) continue;
+    trouble = fmt::format("stood still for {:.3g} s, stopped by a signal, and was killed", stopped_s);
+    ::kill(-run.pid(), SIGKILL);
+    going = Stopwatch();
   }
   const int status = run.status();
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : first_of_signals + WTERMSIG(status);
+  if (stop != 0 || code < first_of_signals) return code;
+  if (trouble.empty())
+    trouble = WIFEXITED(status) ? fmt::format("was interrupted by signal {}", code - first_of_signals)
+                                : describe_status(status);
+  err << "gpubench: a run " << trouble << std::endl;
+  return exit_codes::could_not_measure;
 }
 
 ReportFolder::ReportFolder(const std::string& keep, std::string_view verb) : path_(keep), temporary_(keep.empty()) {

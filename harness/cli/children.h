@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,9 +75,14 @@ class ReportFolder {
   bool temporary_;
 };
 
+/// A run that was stopped (SIGSTOP) goes on within this, or is killed.
+inline constexpr double stopped_patience_s = 60.0;
+
 /// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its
-/// standard error is ours. A signal that stops this process is passed on. Returns the exit code, 128 + signal where it
-/// was killed. Throws BackendError where it cannot start.
-[[nodiscard]] int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop);
+/// standard error is ours. A signal that stops this process is passed on. Returns the exit code; could_not_measure,
+/// with a line in `err`, where another signal ended the run, or it stood still for `stopped_s`. Throws
+/// BackendError where it cannot start.
+[[nodiscard]] int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop, std::ostream& err,
+                                    double stopped_s = stopped_patience_s);
 
 }  // namespace gpubench

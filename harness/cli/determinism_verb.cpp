@@ -48,7 +48,7 @@ std::map<std::string, CaseBits> bits_of_threads(int threads, std::span<const std
   }
   argv.insert(argv.end(), {"--threads", "0", "--runs", "2", "--save", folder.report(1), "--isolate", "off"});
   const OnProcessors fewer(threads);
-  static_cast<void>(run_child_process(argv, environment.stop));  // what it left says whether it could
+  static_cast<void>(run_child_process(argv, environment.stop, environment.err));  // what it left says whether it could
   return read_bits(folder.report(1)).cases;
 }
 
@@ -129,7 +129,7 @@ std::string summary_of(std::span<const DeterminismRecord> records, bool determin
 }
 
 Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& device, const Options& options,
-                 const std::string& trouble, bool passed) {
+                 const Completion& completion, const std::string& trouble, bool passed) {
   Json cases = Json::array();
   for (const DeterminismRecord& record : records) {
     Json repetitions = Json::array();
@@ -151,6 +151,7 @@ Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& d
                {"runs", options.repetitions},
                {"passed", passed},
                {"cases", std::move(cases)}};
+  completion.add_to(json);
   if (!trouble.empty()) json["trouble"] = trouble;
   return json;
 }
@@ -224,11 +225,14 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
       if (record.unsupported.empty()) record.repetitions.push_back(against(others, record.bits, way));
     }
   };
+  const std::size_t passes = info.kind == "cpu" ? threads.size() : 0;
+  double measured = static_cast<double>(records.size());
   for (const int number : threads) {
     if (info.kind != "cpu" || environment.stop != 0 || !trouble.empty()) break;
     try {
       status.show(threads_text(number));
       add(bits_of_threads(number, words, environment), threads_text(number));
+      if (environment.stop == 0) measured += static_cast<double>(cases.size());
     } catch (const ReadError&) {
       environment.err << fmt::format("{}: the process that ran with these left nothing\n", threads_text(number));
     }
@@ -240,6 +244,10 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
                << summary_of(records, options.run.deterministic, options.repetitions);
   if (before) json.prose() << against_text(*before, info) << "\n";
   if (!trouble.empty()) json.prose() << "after these cases its process " << trouble << "\n";
+  const int signal = environment.stop.load();
+  const Completion completion{signal == 0 && trouble.empty(), measured,
+                              static_cast<double>(cases.size() * (1 + passes)), "measurements of cases"};
+  if (signal != 0) json.prose() << "determinism " << completion.interrupted() << "\n";
   bool ran = false, broken = false;
   for (const DeterminismRecord& record : records) {
     for (const Repetition& repetition : record.repetitions) {
@@ -249,8 +257,8 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
     }
   }
   saved.write(bits_json(records, info));
-  json.write(document_of(records, info, options, trouble, ran && !broken && trouble.empty()));
-  if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  json.write(document_of(records, info, options, completion, trouble, ran && !broken && completion.complete));
+  if (signal != 0) return exit_code({{}, signal, false});
   if (broken) return exit_codes::verdict_failed;
   if (!trouble.empty()) return exit_codes::could_not_measure;
   return ran ? exit_codes::ok : exit_codes::nothing_ran;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/chart/chart.h"
+#include "harness/cli/verb_output.h"
 #include "harness/page/page.h"
 #include "harness/report/json_parser.h"
 #include "harness/report/text_table.h"
@@ -16,9 +17,11 @@ namespace gpubench {
 /// A row for each recipe, and one for each broken recipe that was tried.
 [[nodiscard]] std::string table_of(const ModelLearning& model, const ConsoleStyle& style);
 /// What all of it comes to, and what it does not show.
-[[nodiscard]] std::string summary_of(std::span<const ModelLearning> models, const ConsoleStyle& style);
-/// The worst verdict of the models; unsupported where the device ran none of their recipes.
-[[nodiscard]] Verdict verdict_of(std::span<const ModelLearning> models);
+[[nodiscard]] std::string summary_of(std::span<const ModelLearning> models, const Completion& completion,
+                                     const ConsoleStyle& style);
+/// The worst verdict of the models; unsupported where the device ran none of their recipes, skipped where nothing is
+/// wrong as far as it came.
+[[nodiscard]] Verdict verdict_of(std::span<const ModelLearning> models, const Completion& completion);
 
 [[nodiscard]] Json json_of(const ModelLearning& model);
 
@@ -33,6 +36,7 @@ struct LearningChart {
 /// The charts of all models as files of their own.
 [[nodiscard]] std::vector<page::Drawing> learning_drawings(std::span<const ModelLearning> models);
 /// All of it as one document without scripts. `device`: its name; untrusted, as all text.
-[[nodiscard]] std::string learning_page(std::span<const ModelLearning> models, const std::string& device);
+[[nodiscard]] std::string learning_page(std::span<const ModelLearning> models, const Completion& completion,
+                                        const std::string& device);
 
 }  // namespace gpubench

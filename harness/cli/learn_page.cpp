@@ -117,7 +117,8 @@ std::vector<page::Drawing> learning_drawings(std::span<const ModelLearning> mode
   return drawings;
 }
 
-std::string learning_page(std::span<const ModelLearning> models, const std::string& device) {
+std::string learning_page(std::span<const ModelLearning> models, const Completion& completion,
+                          const std::string& device) {
   Html html;
   html.raw(
           "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -129,9 +130,10 @@ std::string learning_page(std::span<const ModelLearning> models, const std::stri
       .raw(page::style_sheet())
       .raw(learn_style)
       .raw("</style>\n</head>\n<body>\n<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench learn</p>\n")
-      .element("h1", fmt::format("Training against fp64: {}", verdict_word(verdict_of(models))))
+      .element("h1", fmt::format("Training against fp64: {}", verdict_word(verdict_of(models, completion))))
       .raw("\n")
-      .element("p", device, "class=\"about\"")
+      .element("p", completion.complete ? device : fmt::format("{} · {}", device, completion.interrupted()),
+               "class=\"about\"")
       .raw("\n</header>\n<main id=\"main\">\n");
   html.raw(
       "<p class=\"lead\">Verdicts come from single steps: each starts from the state that training in fp64 has arrived "

@@ -107,17 +107,18 @@ std::string table_of(const ModelLearning& model, const ConsoleStyle& style) {
   return text + "\n" + broken.text(style);
 }
 
-Verdict verdict_of(std::span<const ModelLearning> models) {
+Verdict verdict_of(std::span<const ModelLearning> models, const Completion& completion) {
   Verdict verdict = Verdict::pass;
   bool ran = false;
   for (const ModelLearning& model : models) {
     verdict = worse(verdict, model.verdict());
     ran = ran || std::ranges::any_of(model.recipes, [](const RecipeLearning& one) { return one.lacking.empty(); });
   }
-  return ran || verdict != Verdict::pass ? verdict : Verdict::unsupported;
+  if (verdict != Verdict::pass) return verdict;
+  return !completion.complete ? Verdict::skipped : ran ? Verdict::pass : Verdict::unsupported;
 }
 
-std::string summary_of(std::span<const ModelLearning> models, const ConsoleStyle& style) {
+std::string summary_of(std::span<const ModelLearning> models, const Completion& completion, const ConsoleStyle& style) {
   std::size_t on_device = 0, emulated = 0, broken = 0, told = 0, alike = 0, steps = 0;
   for (const ModelLearning& model : models) {
     for (const RecipeLearning& recipe : model.recipes) {
@@ -147,7 +148,8 @@ std::string summary_of(std::span<const ModelLearning> models, const ConsoleStyle
         "those of the right recipe have\n",
         told, broken, alike);
   text += "Losses by themselves are no evidence: verdicts are by single steps from the state of fp64.\n";
-  const Verdict verdict = verdict_of(models);
+  if (!completion.complete) text += "learn " + completion.interrupted() + "\n";
+  const Verdict verdict = verdict_of(models, completion);
   return text + paint(fmt::format("VERDICT  {}", verdict_word(verdict)), tone_of(verdict), style) + "\n";
 }
 

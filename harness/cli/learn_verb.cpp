@@ -128,8 +128,8 @@ std::vector<Model> models_of(const Options& options, const Selection& selection,
   return models;
 }
 
-void write_drawings(const Options& options, std::span<const ModelLearning> models, const std::string& device,
-                    const Environment& environment) {
+void write_drawings(const Options& options, std::span<const ModelLearning> models, const Completion& completion,
+                    const std::string& device, const Environment& environment) {
   const WriteRules rules{true, options.writing.mode};
   const auto write = [&](const std::string& path, const std::string& text) {
     write_atomically(path, text, rules);
@@ -143,7 +143,7 @@ void write_drawings(const Options& options, std::span<const ModelLearning> model
       for (const page::Drawing& drawing : learning_drawings(models))
         write((std::filesystem::path(options.svg) / (drawing.name + ".svg")).string(), drawing.svg + "\n");
     }
-    if (!options.output.empty()) write(options.output, learning_page(models, device));
+    if (!options.output.empty()) write(options.output, learning_page(models, completion, device));
   } catch (const WriteError& e) {
     throw CannotMeasure(e.what());
   }
@@ -181,7 +181,10 @@ int learn_verb(const Options& options, const Environment& environment) {
     json.prose() << table_of(found.back(), style) << "\n" << std::flush;
     effort.broken = false;  // one model shows it
   }
-  json.prose() << summary_of(found, style);
+  const int signal = environment.stop.load();
+  const std::size_t whole = found.size() - (signal != 0 && !found.empty() ? 1 : 0);  // the last one was interrupted
+  const Completion completion{signal == 0, static_cast<double>(whole), static_cast<double>(models.size()), "models"};
+  json.prose() << summary_of(found, completion, style);
   Json document = {{"schema", "gpubench-learn"},
                    {"schema_version", 1},
                    {"version", version()},
@@ -189,12 +192,13 @@ int learn_verb(const Options& options, const Environment& environment) {
                    {"seed", run.seed},
                    {"steps", effort.steps},
                    {"batches", training_batches},
-                   {"verdict", name(verdict_of(found))},
+                   {"verdict", name(verdict_of(found, completion))},
                    {"models", Json::array()}};
+  completion.add_to(document);
   for (const ModelLearning& model : found) document["models"].push_back(json_of(model));
   json.write(document);
-  write_drawings(options, found, backend->device().name, environment);
-  if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  write_drawings(options, found, completion, backend->device().name, environment);
+  if (signal != 0) return exit_code({{}, signal, false});
   Totals totals;
   for (const ModelLearning& model : found) {
     for (const RecipeLearning& recipe : model.recipes)

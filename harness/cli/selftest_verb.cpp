@@ -56,7 +56,7 @@ std::string table_of(const SelftestResult& result, const ConsoleStyle& style) {
   return table.text(style);
 }
 
-std::string summary_of(const SelftestResult& result, const std::string& trouble) {
+std::string summary_of(const SelftestResult& result, const Completion& completion, const std::string& trouble) {
   std::int64_t faults = 0, caught = 0, unseen = 0, escaped = 0;
   for (const FaultRow& row : result.rows) {
     faults += row.faults;
@@ -76,10 +76,12 @@ std::string summary_of(const SelftestResult& result, const std::string& trouble)
     text += fmt::format("{} cases left out, the first: {}\n", result.left_out.size(), visible(result.left_out.front()));
   if (!trouble.empty()) text += fmt::format("until its process {}\n", trouble);
   if (!trouble.empty() && !result.has_failed()) return text + "selftest not completed\n";
+  if (!completion.complete && !result.has_failed()) return text + "selftest " + completion.interrupted() + "\n";
   return text + (result.passed() ? "selftest passed\n" : "selftest FAILED\n");
 }
 
-Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64_t seed, const std::string& trouble) {
+Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64_t seed, const Completion& completion,
+             const std::string& trouble) {
   Json rows = Json::array();
   for (const FaultRow& row : result.rows) {
     Json one = {{"fault", row.name},    {"in", row.where},        {"rule", row.rule},    {"faults", row.faults},
@@ -95,7 +97,7 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
                {"version", version()},
                {"device", device.name},
                {"seed", seed},
-               {"passed", trouble.empty() && result.passed()},
+               {"passed", completion.complete && result.passed()},
                {"ops", result.ops},
                {"kinds", result.kinds},
                {"clean_launches", result.clean_launches},
@@ -104,6 +106,7 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
                {"alarms", result.alarms},
                {"left_out", result.left_out},
                {"faults", std::move(rows)}};
+  completion.add_to(json);
   if (!trouble.empty()) json["trouble"] = trouble;
   return json;
 }
@@ -166,9 +169,13 @@ int selftest_verb(const Options& options, std::span<const std::string> words, co
       });
   status.erase();
   const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
-  json.prose() << table_of(result, console_style(options, stream, environment)) << "\n" << summary_of(result, trouble);
-  json.write(json_of(result, info, options.run.seed, trouble));
-  if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  const int signal = environment.stop.load();
+  const Completion completion{signal == 0 && trouble.empty(), static_cast<double>(result.steps_done),
+                              static_cast<double>(result.steps), "steps"};
+  json.prose() << table_of(result, console_style(options, stream, environment)) << "\n"
+               << summary_of(result, completion, trouble);
+  json.write(json_of(result, info, options.run.seed, completion, trouble));
+  if (signal != 0) return exit_code({{}, signal, false});
   if (result.has_failed()) return exit_codes::verdict_failed;
   if (!trouble.empty()) return exit_codes::could_not_measure;
   if (result.clean_launches == 0) return exit_codes::nothing_ran;

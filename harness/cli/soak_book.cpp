@@ -125,6 +125,13 @@ bool SoakBook::has_trouble() const {
   return std::ranges::any_of(devices_, [](const SoakingDevice& device) { return !device.trouble.empty(); });
 }
 
+Completion SoakBook::completion() const {
+  double done_s = requested_s_;
+  for (const SoakingDevice& device : devices_)
+    done_s = std::min(done_s, device.result.intervals.empty() ? 0.0 : device.result.intervals.back().at_s);
+  return {has_ended_ && !interrupted_ && !has_trouble(), done_s, requested_s_, "s"};
+}
+
 std::int64_t SoakBook::faults() const {
   const SoakResult all = total();
   return all.diverged + all.rejected + disagreements_;
@@ -133,7 +140,9 @@ std::int64_t SoakBook::faults() const {
 Json SoakBook::json() const {
   const SoakResult all = total();
   Json json = totals_of_soak(all);
-  json["passed"] = passed();
+  const Completion completion = this->completion();
+  completion.add_to(json);
+  json["passed"] = passed() && completion.complete;
   json["excluded_rate_per_op"] = excluded_rate(all.ops);
   json["devices"] = Json::array();
   for (const SoakingDevice& device : devices_) json["devices"].push_back(json_of(device));
@@ -158,9 +167,12 @@ SoakRead read_soak(const std::string& path) {
       const std::vector<std::string> words = texts_of(content.at("devices"));
       if (words.empty()) content.at("devices").refuse("is empty");
       read.book = SoakBook(words);
+      read.book.set_requested(read.wanted_s);
     } else if (kind == "end") {
       std::vector<std::string> not_compared = texts_of(content.at("not_compared"));
       read.book.set_voted(content.at("voted").integer(), {not_compared.begin(), not_compared.end()});
+      // One that was interrupted ends too; journals of earlier versions don't say so.
+      if (content.has("complete") && !content.at("complete").boolean()) read.book.set_interrupted();
       read.ended = true;
     } else if (kind == "vote") {
       read.book.add_vote(content.at("text").text());

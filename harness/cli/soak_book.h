@@ -43,13 +43,19 @@ class SoakBook {
     not_compared_.assign(not_compared.begin(), not_compared.end());
   }
 
+  /// How long it was to take.
+  void set_requested(double seconds) { requested_s_ = seconds; }
+  void set_interrupted() { interrupted_ = true; }
   /// It was killed, or still runs.
   void set_unended() { has_ended_ = false; }
 
   [[nodiscard]] std::span<const SoakingDevice> devices() const { return devices_; }
   /// All devices together; without intervals.
   [[nodiscard]] SoakResult total() const;
+  /// No fault was found, as far as it came.
   [[nodiscard]] bool passed() const { return total().passed() && disagreements_ == 0; }
+  /// In seconds that every device has screened.
+  [[nodiscard]] Completion completion() const;
   [[nodiscard]] bool has_trouble() const;
   /// Launches, findings of the textbook and votes that say something is wrong.
   [[nodiscard]] std::int64_t faults() const;
@@ -68,6 +74,8 @@ class SoakBook {
   std::vector<std::string> votes_;  ///< the first hundred
   std::int64_t disagreements_ = 0;
   std::int64_t voted_ = 0;
+  double requested_s_ = 0.0;
+  bool interrupted_ = false;
   bool has_ended_ = true;
   std::vector<std::string> not_compared_;
 };
@@ -86,7 +94,7 @@ inline constexpr int soak_schema_version = 2;
 
 struct SoakRead {
   SoakBook book;
-  double wanted_s = 0.0;  ///< how long it was to be
+  double wanted_s = 0.0;  ///< how long it was to take
   std::string version;    ///< of the program that wrote it
   std::uint64_t seed = 0;
   bool ended = false;  ///< else it was killed, or still runs

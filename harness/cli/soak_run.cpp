@@ -69,7 +69,9 @@ SoakRun::SoakRun(const Options& options, const Environment& environment, std::sp
       words_(words_of(places)),
       book_(words_),
       vote_(places.size()),
-      status_(environment) {}
+      status_(environment) {
+  book_.set_requested(options.minutes * 60.0);
+}
 
 void SoakRun::open_journal(std::uint64_t seed, std::span<const PlannedCase> cases) {
   if (options_.journal.empty()) return;
@@ -138,6 +140,7 @@ void SoakRun::show(const std::string& now) {
 
 SoakBook SoakRun::finish() {
   book_.set_voted(vote_.voted(), vote_.not_compared());
+  if (environment_.stop != 0) book_.set_interrupted();
   Json end = book_.json();
   end.erase("devices");  // their lines are there
   note_down("end", std::move(end));

@@ -145,11 +145,12 @@ std::string SoakBook::summary(const ConsoleStyle& style) const {
   if (all.diverged == 0 && all.ops > 0)
     text += fmt::format("no launch left other bits: faults in more than 1 of {:.0f} ops are excluded with 95%\n",
                         1.0 / excluded_rate(all.ops));
-  const std::string_view verdict = faults() > 0       ? "soak FAILED"
-                                   : has_trouble()    ? "soak not completed"
-                                   : !has_ended_      ? "no fault until its journal ends"
-                                   : all.launches > 0 ? "soak passed"
-                                                      : "nothing was launched";
+  const std::string verdict = faults() > 0    ? "soak FAILED"
+                              : has_trouble() ? "soak not completed"
+                              : !has_ended_   ? "no fault until its journal ends"
+                              : interrupted_  ? fmt::format("soak {}: no fault until then", completion().interrupted())
+                              : all.launches > 0 ? "soak passed"
+                                                 : "nothing was launched";
   return fmt::format("{}{}\n", text, verdict);
 }
 

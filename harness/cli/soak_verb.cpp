@@ -96,12 +96,10 @@ class SoakOutputs {
     head.update(book.json());
     json_.write(head);
     svg_.write(book.chart());
-    if (const int signal = environment_.stop.load(); signal != 0 && book.passed())
-      return exit_code({{}, signal, false});
-    const SoakResult all = book.total();
     if (book.faults() > 0) return exit_codes::verdict_failed;
     if (book.has_trouble()) return exit_codes::could_not_measure;
-    return all.launches == 0 ? exit_codes::nothing_ran : exit_codes::ok;
+    if (const int signal = environment_.stop.load(); signal != 0) return exit_code({{}, signal, false});
+    return book.total().launches == 0 ? exit_codes::nothing_ran : exit_codes::ok;
   }
 
  private:

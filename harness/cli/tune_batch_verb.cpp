@@ -12,6 +12,7 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/tune_batch.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/page/page.h"
@@ -55,7 +56,7 @@ class Trials {
                 {"--suite", planned.c.suite, "--tier", std::string(name(tier_)), "--filter", id_pattern(planned.id()),
                  "--precision", planned.c.recipe, "--batch", fmt::format("{}", batch), "--progress", "none", "--github",
                  "off", "--force", "--json", report});
-    const int code = run_child_process(argv, environment_.stop);
+    const int code = run_child_process(argv, environment_.stop, environment_.err);
     if (code != exit_codes::ok) code_ = code;
     if (!std::filesystem::exists(report)) return std::nullopt;
     try {
@@ -217,9 +218,15 @@ int tune_batch_verb(const Options& options, const Environment& environment) {
     json["item"] = shape.item();
     json["curves"].push_back(json_of(shape, curves.back()));
   }
+  const int signal = environment.stop.load();
+  const std::size_t whole = curves.size() - (signal != 0 && !curves.empty() ? 1 : 0);  // the last one was interrupted
+  const Completion completion{signal == 0, static_cast<double>(whole), static_cast<double>(shapes.size()),
+                              "precisions"};
+  completion.add_to(json);
+  if (signal != 0) out << "tune-batch " << completion.interrupted() << "\n" << std::flush;
   write_files(options, shapes, curves, trials.last(), json, environment);
   if (pure) environment.out << dump(json, 1) << "\n";
-  if (const int signal = environment.stop.load(); signal != 0) return exit_code({{}, signal, false});
+  if (signal != 0) return exit_code({{}, signal, false});
   if (options.dry_run) return exit_codes::ok;
   const bool all =
       std::all_of(curves.begin(), curves.end(), [](const TunedCurve& curve) { return curve.best().has_value(); });

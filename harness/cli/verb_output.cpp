@@ -16,6 +16,17 @@ constexpr const char* erase_line = "\r\x1b[K";
 
 }  // namespace
 
+std::string Completion::interrupted() const {
+  return fmt::format("interrupted after {:.4g} of {:.4g} {}", done, requested, unit);
+}
+
+void Completion::add_to(Json& document) const {
+  document["complete"] = complete;
+  document["done"] = done;
+  document["requested"] = requested;
+  document["unit"] = unit;
+}
+
 void StatusLine::show(const std::string& now) {
   if (environment_.err_is_terminal) {
     environment_.err << erase_line << visible(now).substr(0, static_cast<std::size_t>(environment_.columns) - 1)

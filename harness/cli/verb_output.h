@@ -3,12 +3,25 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "harness/cli/environment.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 
 namespace gpubench {
+
+/// How much a verb has done of what it was asked to do: an interruption leaves a part of it, which is no verdict.
+struct Completion {
+  bool complete = true;  ///< else it was interrupted, or came to a bad end
+  double done = 0.0;
+  double requested = 0.0;
+  std::string_view unit;  ///< "s", "cases", "runs"
+  /// "interrupted after 4 of 120 s".
+  [[nodiscard]] std::string interrupted() const;
+  /// The members "complete", "done", "requested" and "unit".
+  void add_to(Json& document) const;
+};
 
 /// What is done now, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then. The
 /// destructor erases it.

@@ -75,6 +75,8 @@ class Selftest {
       if (planned.cost.flop <= effort_.most_case_flop) chosen.push_back(&planned);
     }
     std::ranges::stable_sort(chosen, std::greater{}, [](const PlannedCase* one) { return one->cost.flop; });
+    const auto step_is_done = [this] { result_.steps_done += stop_ == 0 ? 1 : 0; };
+    result_.steps = static_cast<std::int64_t>(chosen.size()) + 2;
     for (std::size_t i = 0; i < chosen.size() && stop_ == 0; ++i) {
       progress_(fmt::format("{} of {} cases: {}", i + 1, chosen.size(), chosen[i]->id()), result_);
       const std::int64_t wanted = effort_.clean_launches - result_.clean_launches;
@@ -84,11 +86,14 @@ class Selftest {
       } catch (const Unsupported& e) {
         result_.left_out.push_back(fmt::format("{}: {}", chosen[i]->id(), e.what()));
       }
+      step_is_done();
     }
     faulty_devices();
+    step_is_done();
     std::vector<FaultRow> shared = parallel_selftest(
         cases_, effort_, options_.seed, result_.alarms, [&](const std::string& now) { progress_(now, result_); },
         stop_);
+    step_is_done();
     std::ranges::move(shared, std::back_inserter(result_.rows));
     for (FaultRow& row : result_.rows) {
       if (effort_.needs_every_family && row.faults == 0 && stop_ == 0) row.escaped.emplace_back("never tried");
@@ -218,6 +223,7 @@ class Selftest {
         faulty.error = InjectedError{kind, error, std::make_shared<std::atomic<std::int64_t>>(0)};
         Records records;
         run_in_process(backend_, std::span(&planned, 1), faulty, records, stop_);
+        if (stop_ != 0) return;  // the case did not come to its verdict
         for (const CaseRecord& record : records.all) {
           if (*faulty.error->effects == 0) continue;  // the op was fused into another, or the fault changes nothing
           ++row.faults;

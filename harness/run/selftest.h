@@ -47,6 +47,8 @@ struct SelftestResult {
   std::int64_t clean_cases = 0;
   std::vector<std::string> alarms;    ///< clean launches that did not pass: a false alarm, or a wrong result
   std::vector<std::string> left_out;  ///< cases that did not run, and why
+  std::int64_t steps = 0;             ///< cases, one for faulty devices, and one for steps that ranks share
+  std::int64_t steps_done = 0;        ///< fewer where `stop` was raised
   /// Something escaped, or something clean raised an alarm.
   [[nodiscard]] bool has_failed() const;
   /// Nothing has, something was caught, and something clean ran.

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "harness/cli/device.h"
+#include "harness/cli/verbs.h"
 
 namespace gpubench {
 namespace question_test {
@@ -64,7 +67,18 @@ TEST(Question, AProgramThatIsNotThereIsSaid) {
 // The stop flag is up before the run begins, so that the signal is the first thing that it meets.
 TEST(ChildRun, IsPassedTheSignalAndEnds) {
   const StopFlag stopped{15};
-  EXPECT_EQ(run_child_process({"/bin/sh", "-c", "exec sleep 1000"}, stopped), 128 + 15);
+  std::ostringstream err;
+  EXPECT_EQ(run_child_process({"/bin/sh", "-c", "exec sleep 1000"}, stopped, err), 128 + 15);
+}
+
+TEST(ChildRun, OneThatAnotherSignalEndsOrStopsCouldNotMeasure) {
+  for (const auto& [script, said] : {std::pair{"kill -KILL $$", "a run ended by signal 9 (Killed)"},
+                                     {"exit 143", "a run was interrupted by signal 15"},
+                                     {"kill -STOP $$", "a run stood still for 0.1 s, stopped by a signal"}}) {
+    std::ostringstream err;
+    EXPECT_EQ(run_child_process({"/bin/sh", "-c", script}, never, err, 0.1), exit_codes::could_not_measure);
+    EXPECT_THAT(err.str(), HasSubstr(said));
+  }
 }
 
 }  // namespace question_test

@@ -107,7 +107,7 @@ TEST(LearnPage, SaysWhyAndHoldsNoForeignMarkup) {
   std::vector<ModelLearning> models{sample()};
   models[0].recipes[0].verdict = Verdict::fail;
   models[0].recipes[0].reason = "step 1: '<w>' is off";
-  const std::string page = learning_page(models, "a <device>");
+  const std::string page = learning_page(models, {}, "a <device>");
   const auto says = [&](const char* text) { return page.find(text) != std::string::npos; };
   for (const char* text : {"Training against fp64: FAIL", "bf16 is emulated: no &lt;bf16&gt;",
                            "f32: step 1: ", "&lt;w&gt;", "a &lt;device&gt;"})
@@ -120,15 +120,19 @@ TEST(LearnTable, ShowsWhatWasNotToldApart) {
   ModelLearning model = sample();
   const ConsoleStyle plain;
   EXPECT_THAT(table_of(model, plain), AllOf(HasSubstr("(PASS)   bf16       emulated"), HasSubstr("step 1")));
-  EXPECT_EQ(verdict_of(std::vector{model}), Verdict::pass);
+  EXPECT_EQ(verdict_of(std::vector{model}, {}), Verdict::pass);
+  const Completion interrupted{false, 1, 4, "models"};
+  EXPECT_EQ(verdict_of(std::vector{model}, interrupted), Verdict::skipped);
+  EXPECT_THAT(summary_of(std::vector{model}, interrupted, plain),
+              AllOf(HasSubstr("learn interrupted after 1 of 4 models\n"), HasSubstr("VERDICT  SKIPPED")));
   model.broken.front().seen_in_step = 0;
   EXPECT_THAT(table_of(model, plain), HasSubstr("bf16 master weights  bf16       NO"));
-  EXPECT_THAT(summary_of(std::vector{model}, plain),
+  EXPECT_THAT(summary_of(std::vector{model}, {}, plain),
               AllOf(HasSubstr("0 of 1 broken recipes told apart"), HasSubstr("VERDICT  NOT_PROVEN")));
-  EXPECT_EQ(verdict_of({}), Verdict::unsupported);
+  EXPECT_EQ(verdict_of({}, {}), Verdict::unsupported);
   ModelLearning emulated = sample();
   emulated.recipes.erase(emulated.recipes.begin());
-  EXPECT_EQ(verdict_of(std::vector{emulated}), Verdict::unsupported);
+  EXPECT_EQ(verdict_of(std::vector{emulated}, {}), Verdict::unsupported);
 }
 
 // What is no number must not look like one that is small.
