@@ -110,15 +110,17 @@ struct PartedWords {
   Words taken, others;
 };
 
-// The flags of these names, with their values, apart from the others.
+// The flags of these names, with their values, apart from the others. `own_words`: each flag of `run` by its long name,
+// with its value behind it, whatever that looks like: a value "--impl" is no flag.
 PartedWords parted(const Words& own_words, std::span<const std::string_view> names) {
-  constexpr std::string_view without_value = "--trust-libraries";
+  const std::vector<Flag> flags = flags_of(Verb::run);
   PartedWords all;
   for (std::size_t i = 0; i < own_words.size(); ++i) {
-    const bool is_taken = std::ranges::find(names, own_words[i]) != names.end();
-    Words& place = is_taken ? all.taken : all.others;
+    Words& place = std::ranges::find(names, own_words[i]) != names.end() ? all.taken : all.others;
+    const auto flag = std::ranges::find(flags, own_words[i], &Flag::long_name);
     place.push_back(own_words[i]);
-    if (is_taken && own_words[i] != without_value && i + 1 < own_words.size()) place.push_back(own_words[++i]);
+    if (flag != flags.end() && flag->takes != Takes::nothing && i + 1 < own_words.size())
+      place.push_back(own_words[++i]);
   }
   return all;
 }
@@ -198,6 +200,10 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
     all.insert(all.end(), words.begin() + (has_verb ? 1 : 0), words.end());
     one.words = all;
     one.options = parse_options(all, environment.variable, suites);
+    // Whatever the journal says: what is loaded is what this command line names.
+    if (one.options.implementations != options.implementations || one.options.python != options.python ||
+        one.options.trust_libraries != options.trust_libraries)
+      throw UsageError(fmt::format("--resume: {}: its flags change which code is loaded", visible(one.path)));
   }
   keep_places(one, *options.resume);
   return one;

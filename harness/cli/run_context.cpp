@@ -1,11 +1,14 @@
 #include "harness/cli/run_context.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "harness/cli/flags.h"
 #include "harness/cli/implementations.h"
@@ -143,8 +146,15 @@ void open_failures_folder(const Options& options) {
   const std::string& folder = options.run.save_failures;
   if (folder.empty()) return;
   std::error_code error;
-  std::filesystem::create_directory(folder, error);
-  if (!error) std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  if (::mkdir(folder.c_str(), 0700) != 0) {
+    // One that is there keeps its permissions; another user's, or one that anybody can change, is no place for it.
+    struct stat status {};
+    const bool is_there = errno == EEXIST && ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    if (!is_there) error = {errno, std::generic_category()};
+    if (is_there && (status.st_uid != ::geteuid() || (status.st_mode & S_IWOTH) != 0))
+      throw UsageError(
+          fmt::format("--save-failures: others can change {}; name a new folder, or one of your own", visible(folder)));
+  }
   if (error) throw UsageError(fmt::format("--save-failures: {}: {}", visible(folder), error.message()));
   if (!std::filesystem::is_empty(folder, error) && !options.writing.replace && !options.resume)
     throw UsageError(fmt::format("--save-failures: {} has files already; name another folder (--force adds to it)",

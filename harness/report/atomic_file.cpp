@@ -35,13 +35,20 @@ std::string folder_of(const std::string& path) {
 struct ProcEntry {
   bool found = false;
   int own_descriptor = -1;
+  bool by_others = false;  ///< through a link that neither this user nor root made
 };
+
+bool is_made_by_others(const fs::path& link) {
+  struct stat status {};
+  return ::lstat(link.c_str(), &status) == 0 && status.st_uid != 0 && status.st_uid != ::geteuid();
+}
 
 // Follows links one by one: the last one, /proc/PID/fd/N, can be told from an ordinary link only by its place.
 ProcEntry proc_entry(const std::string& path) {
   constexpr int most_links = 40;  // as the kernel has it
   const std::string own = fmt::format("/proc/{}/", ::getpid());
   fs::path at = path;
+  bool by_others = false;
   for (int links = 0; links < most_links; ++links) {
     std::error_code error;
     const fs::path folder = fs::canonical(folder_of(at.string()), error);
@@ -51,20 +58,31 @@ ProcEntry proc_entry(const std::string& path) {
     if (place.starts_with(own) && folder.filename() == "fd") {
       int number = -1;
       const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), number);
-      return {true, fault == std::errc() && end == name.data() + name.size() ? number : -1};
+      return {true, fault == std::errc() && end == name.data() + name.size() ? number : -1, by_others};
     }
-    if (place.starts_with("/proc/")) return {true, -1};
+    if (place.starts_with("/proc/")) return {true, -1, by_others};
     const fs::path target = fs::read_symlink(folder / name, error);
-    if (error) return {};
+    if (error) return {false, -1, by_others};
+    by_others = by_others || is_made_by_others(folder / name);
     at = target.is_absolute() ? target : folder / target;
   }
-  return {};
+  return {false, -1, by_others};
+}
+
+// A name that is written through, not renamed over, must not lead to what somebody else has chosen: as root, a link to
+// /proc/PID/fd/N of another user's process would open whatever that process can read.
+int own_descriptor_of(const std::string& path) {
+  const ProcEntry entry = proc_entry(path);
+  if (entry.by_others) throw WriteError(fmt::format("{}: leads through a link that another user made", visible(path)));
+  if (entry.found && entry.own_descriptor < 0)
+    throw WriteError(fmt::format("{}: leads to a file of the kernel, or of another process", visible(path)));
+  return entry.own_descriptor;
 }
 
 // Written to where it stands: by a copy of the descriptor, since opening it anew would begin at the start of a file
 // that others are writing.
 int open_through(const std::string& path) {
-  const int own = proc_entry(path).own_descriptor;
+  const int own = own_descriptor_of(path);
   return own >= 0 ? ::fcntl(own, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
@@ -177,7 +195,7 @@ void write_atomically(const std::string& path, std::string_view content, const W
 void require_writable(const std::string& path, const WriteRules& rules) {
   refuse_folder(path);
   if (is_written_through(path)) {
-    const int own = proc_entry(path).own_descriptor;
+    const int own = own_descriptor_of(path);
     if (own < 0) {
       if (::access(path.c_str(), W_OK) != 0) cannot_write(path, "open for writing", errno);
       return;

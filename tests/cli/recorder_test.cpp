@@ -101,5 +101,18 @@ TEST(Recorder, KeepsWhatAnEarlierInterruptionLeft) {
   EXPECT_EQ(rounds, 1);
 }
 
+// A flag's value may look like a flag: taking it for one would shift what stands behind it into a flag's place.
+TEST(JournalWords, ValuesThatLookLikeFlagsOfCodeAreValues) {
+  const std::vector<std::string> crafted{
+      "--filter",  "--trust-libraries",    "--exclude", "--impl=evil.so", "--filter", "--impl", "--seed", "1",
+      "--exclude", "--junit=overwritten.x"};
+  EXPECT_EQ(without_files(crafted), crafted);
+  EXPECT_TRUE(words_naming_code(crafted).empty());
+  const std::vector<std::string> plain{"--tier",   "smoke", "--impl",         "mine.so", "--trust-libraries",
+                                       "--python", "py",    "--virtual-ranks"};
+  EXPECT_EQ(words_naming_code(plain),
+            (std::vector<std::string>{"--impl", "mine.so", "--trust-libraries", "--python", "py"}));
+}
+
 }  // namespace
 }  // namespace gpubench::sim

@@ -70,6 +70,23 @@ TEST_F(SaveFailures, EveryKindOfOpCanBeLoaded) {
   }
 }
 
+TEST_F(SaveFailures, AFolderThatOthersCanChangeAndALinkAreRefusedAsTheyAre) {
+  namespace fs = std::filesystem;
+  fs::create_directory("shared");
+  fs::permissions("shared", fs::perms::all | fs::perms::sticky_bit);
+  fs::create_directory("mine");
+  fs::permissions("mine", fs::perms::owner_all | fs::perms::group_read);
+  fs::create_directory_symlink("mine", "link");
+  const auto before = fs::status("shared").permissions(), of_mine = fs::status("mine").permissions();
+  for (const auto& [folder, why] : {std::pair{"shared", "others can change shared"}, {"link", "link: File exists"}}) {
+    const ChildResult refused = run({"--filter", "gemm/matmul/m=35.*/f32/", "--save-failures", folder});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr(why));
+  }
+  EXPECT_EQ(fs::status("shared").permissions(), before);
+  EXPECT_EQ(fs::status("mine").permissions(), of_mine);
+}
+
 TEST_F(SaveFailures, NothingIsOverwrittenAndWhatCannotBeWrittenLeavesTheVerdict) {
   std::filesystem::create_directory("f");
   write("f/mine", "kept");

@@ -142,6 +142,28 @@ TEST_F(AtomicFile, ADescriptorThatIsClosedOrForReadingIsRefused) {
   EXPECT_EQ(content(folder_ / "file"), "precious");
 }
 
+// As root, opening such a link would reach what another user's process has open for reading.
+TEST_F(AtomicFile, ADescriptorOfAnotherProcessAndAnotherUsersLinkAreRefused) {
+  std::filesystem::create_symlink("/proc/" + std::to_string(::getppid()) + "/fd/1", folder_ / "report.html");
+  std::filesystem::create_symlink("/dev/null", folder_ / "null");
+  const auto refused = [this](const char* name, const char* why) {
+    const std::string path = (folder_ / name).string();
+    for (const bool tried : {true, false}) {
+      try {
+        tried ? require_writable(path, replacing) : write_atomically(path, "x", replacing);
+        ADD_FAILURE() << path << " was taken";
+      } catch (const WriteError& e) {
+        EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+      }
+    }
+  };
+  refused("report.html", "leads to a file of the kernel, or of another process");
+  if (::geteuid() != 0) return;  // nobody else can give a link away
+  constexpr uid_t nobody = 65534;
+  ASSERT_EQ(::lchown((folder_ / "null").c_str(), nobody, nobody), 0);
+  refused("null", "leads through a link that another user made");
+}
+
 TEST_F(AtomicFile, APipeAndALinkToADeviceAreWrittenThroughAndStay) {
   const std::filesystem::path pipe = folder_ / "pipe", link = folder_ / "null";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
