@@ -31,6 +31,9 @@ constexpr std::int64_t bytes_per_group = std::int64_t{2} << 30U;
 constexpr int tick_ms = 50;
 /// Consecutive workers that may die without announcing a case before the remaining cases are given up.
 constexpr int most_stillborn = 4;
+/// Cases that may end in the same way before any case has been prepared.
+constexpr int most_unprepared = 3;
+constexpr std::string_view preparing = "prepare";  ///< the first phase of a case
 
 /// Machines differ from those that the estimate was fitted to, and may run other work as well.
 constexpr double times_estimate = 3.0;
@@ -79,13 +82,24 @@ class Supervisor {
     while (stop_ == 0) {
       group.erase(std::remove_if(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; }), group.end());
       if (group.empty()) return;
+      if (gives_up()) {
+        for (const std::size_t index : group)
+          fail(index,
+               fmt::format("given up: each of the first {} cases ended in the same way while it was prepared: {}",
+                           most_unprepared, unprepared_fault_));
+        return;
+      }
       running_.reset();
       announced_ = false;
       leaving_ = false;
       const std::optional<std::string> fault = hand_out(group);
       if (stop_ != 0) return;
-      if (!fault && leaving_) {  // it lost its device, which that case's record says
-        observer_.note("the device was lost; the other cases go on in a new worker");
+      if (gives_up()) {
+        worker_.reset();
+        continue;
+      }
+      if (!fault && leaving_) {  // as that case's record says
+        observer_.note("the worker lost its device, or can't be trusted; the other cases go on in a new worker");
         worker_->reap();
         worker_.reset();
         frames_ = FrameReader();
@@ -106,6 +120,7 @@ class Supervisor {
         continue;
       }
       if (running_) {
+        if (phase_ == preparing) note_unprepared(*fault);
         fail(*running_, fmt::format("{} while '{}' of this case ran", *fault, phase_));
         observer_.note(
             fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].key()));
@@ -164,7 +179,7 @@ class Supervisor {
       std::vector<News> news;
       try {
         open = read_some(worker_->output(), frames_);
-        while (const std::optional<Frame> frame = done || tampered_ ? std::nullopt : frames_.next()) {
+        while (const std::optional<Frame> frame = done || tampered_ || gives_up() ? std::nullopt : frames_.next()) {
           leaving_ = frame->kind == FrameKind::leaving;
           done = leaving_ || frame->kind == FrameKind::done;
           heard_ = true;
@@ -181,6 +196,10 @@ class Supervisor {
       }
       for (const News& one : news) tell(one);
       tell_if_slow();
+      if (gives_up()) {
+        worker_->terminate();
+        return unprepared_fault_;
+      }
       if (nonsense) {
         worker_->terminate();
         return fmt::format("worker sent {}", *nonsense);
@@ -227,6 +246,7 @@ class Supervisor {
       running_ = index;
       phase_ = rest;
       announced_ = true;
+      any_prepared_ = any_prepared_ || phase_ != preparing;
       return {frame.kind, index, phase_, std::nullopt};
     }
     CaseRecord record = codec_.decode(rest);
@@ -235,6 +255,7 @@ class Supervisor {
     if (frame.kind == FrameKind::record) {
       running_.reset();
       finished_[index] = true;
+      if (phase_ == preparing && record.verdict == Verdict::error) note_unprepared(record.reason);
       look_at_code(cases_[index], record);
     }
     return {frame.kind, index, "", std::move(record)};
@@ -284,6 +305,16 @@ class Supervisor {
     observer_.finished(record);
   }
 
+  /// What keeps each of the first cases from being prepared keeps the others too: a library that does not load, a
+  /// device without memory.
+  void note_unprepared(const std::string& fault) {
+    if (any_prepared_) return;
+    unprepared_ = fault == unprepared_fault_ ? unprepared_ + 1 : 1;
+    unprepared_fault_ = fault;
+  }
+
+  [[nodiscard]] bool gives_up() const { return unprepared_ >= most_unprepared; }
+
   [[nodiscard]] double expected_s(std::size_t index) const {
     const auto found = options_.expected_s.find(cases_[index].key());
     return found == options_.expected_s.end() ? 0.0 : found->second;
@@ -312,7 +343,7 @@ class Supervisor {
   void restart_deadline() {
     since_message_ = Stopwatch();
     waited_before_.reset();
-    const bool plans = running_ && phase_ == "prepare";
+    const bool plans = running_ && phase_ == preparing;
     const double floor = plans ? std::max(options_.deadline_floor_s, options_.plan_limit_s) : options_.deadline_floor_s;
     const double cap = std::max(options_.deadline_cap_s, floor);
     deadline_s_ = std::clamp(times_estimate * longest_expected_s(), floor, cap);
@@ -356,6 +387,9 @@ class Supervisor {
   bool announced_ = false;      ///< the current worker has announced a case of this group
   bool hopeless_ = false;       ///< no worker can be started at all
   int stillborn_ = 0;
+  bool any_prepared_ = false;            ///< a case got beyond its first phase
+  int unprepared_ = 0;                   ///< cases before that which ended in the same way
+  std::string unprepared_fault_;         ///< what that way was
   WorkerClock clock_;                    ///< of the current worker
   double silent_at_s_ = 0.0;             ///< when nothing had come from it yet
   std::optional<std::string> tampered_;  ///< why it cannot be trusted any more

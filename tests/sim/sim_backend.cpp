@@ -313,6 +313,8 @@ Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors, c
   }
   if (plan->has(FaultKind::unsupported))
     throw Unsupported("sim: no implementation of " + std::string(call.kind.name) + " '" + call.label + "'");
+  if (plan->has(FaultKind::unplanned)) throw BackendError("sim: cannot plan anything");
+  if (plan->has(FaultKind::kill_in_plan)) ::raise(SIGKILL);
   const Cost cost = definition(call.kind).cost({call, plan->inputs, plan->outputs});
   plan->ns = script_.clock_ns.value_or(100.0 + cost.flop / 100.0 + cost.bytes / 10.0);
   events_.push_back({SimEvent::What::plan, {call.label}, false, 0, {}, 0.0});

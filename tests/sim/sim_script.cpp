@@ -11,7 +11,7 @@
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 22> fault_names{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 24> fault_names{
     {{"wrong_element", FaultKind::wrong_element},
      {"wrong_last", FaultKind::wrong_last},
      {"unwritten", FaultKind::unwritten},
@@ -24,6 +24,8 @@ constexpr std::array<std::pair<std::string_view, FaultKind>, 22> fault_names{
      {"out_of_memory", FaultKind::out_of_memory},
      {"bad_alloc", FaultKind::bad_alloc},
      {"unsupported", FaultKind::unsupported},
+     {"unplanned", FaultKind::unplanned},
+     {"kill_in_plan", FaultKind::kill_in_plan},
      {"kill", FaultKind::kill},
      {"segv", FaultKind::segv},
      {"abort", FaultKind::abort},

@@ -46,6 +46,8 @@ enum class FaultKind {
   out_of_memory,  ///< throws BackendError
   bad_alloc,      ///< throws std::bad_alloc
   unsupported,    ///< plan() throws Unsupported
+  unplanned,      ///< plan() throws BackendError
+  kill_in_plan,   ///< plan() ends the process by SIGKILL
   kill,           ///< the process ends by SIGKILL
   segv,           ///< the process ends by SIGSEGV
   abort,          ///< the process ends by SIGABRT

@@ -1,5 +1,6 @@
 // Isolation: a worker that crashes, hangs, exits or talks nonsense costs one case. These start real processes.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "harness/run/child_process.h"
 #include "harness/run/wire.h"
@@ -180,7 +182,7 @@ TEST(Isolation, ALostDeviceCostsTheCaseThatMetItAndTheOthersGetAFreshOne) {
   ASSERT_EQ(run.seen.records.size(), 6U);
   EXPECT_EQ(run.seen.count(Verdict::pass), 5);
   EXPECT_THAT(run.seen.of("chain").reason, HasSubstr("sim: illegal address (in phase 'check')"));
-  EXPECT_THAT(run.seen.notes, ::testing::ElementsAre(HasSubstr("the device was lost")));
+  EXPECT_THAT(run.seen.notes, ::testing::ElementsAre(HasSubstr("the worker lost its device")));
 }
 
 TEST(Isolation, ADeviceLostInATimedRoundCostsThatCaseAlone) {
@@ -195,6 +197,35 @@ TEST(Isolation, DevicesLostInEveryCaseEndInOneErrorEach) {
 
   ASSERT_EQ(run.seen.records.size(), 6U);
   EXPECT_EQ(run.seen.count(Verdict::error), 6);
+}
+
+// A cause that all cases share costs three of them, not an hour of crashes.
+TEST(Isolation, FirstCasesThatCannotBePreparedForOneReasonEndTheRun) {
+  for (const auto& [fault, reason] :
+       {std::pair{"unplanned", "sim: cannot plan anything"}, {"kill_in_plan", "worker ended by signal 9 (Killed)"}}) {
+    std::string script;
+    for (const char* label : {"first.gemm", "chain.down", "update.gemm", "packed.gemm", "clip.norm", "last.add"})
+      script += fmt::format("{}{}@{}", script.empty() ? "" : ";", fault, label);
+    const Isolated run(script);
+    ASSERT_EQ(run.seen.records.size(), 6U);
+    EXPECT_EQ(run.seen.count(Verdict::error), 6);
+    int tried = 0;
+    std::set<std::string> reasons;
+    for (const auto& [key, record] : run.seen.records) {
+      EXPECT_THAT(record.reason, HasSubstr(reason));
+      if (record.reason.starts_with("given up"))
+        reasons.insert(record.reason);
+      else
+        ++tried;
+    }
+    EXPECT_EQ(tried, 3) << fault;
+    EXPECT_EQ(reasons.size(), 1U) << "the others share one reason";
+  }
+}
+
+TEST(Isolation, ThreeThatCannotBePreparedAfterOneThatCanEndNothing) {
+  const Isolated run("kill_in_plan@chain.down;kill_in_plan@update.gemm;kill_in_plan@packed.gemm");
+  EXPECT_EQ(run.seen.count(Verdict::pass), 3);
 }
 
 TEST(Isolation, AHangIsEndedAtItsDeadline) {
