@@ -54,7 +54,7 @@ have_dependency() { # kind probe
     file) [ -e "$2" ] ;;
     fuzzer) printf 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' | "$2" -fsanitize=fuzzer -x c++ - -o /dev/null 2>/dev/null ;;
     openmp) printf '#include <omp.h>\nint main() { return omp_get_max_threads() == 0; }' | "$2" -fopenmp -x c++ - -o /dev/null 2>/dev/null ;;
-    python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
+    python) (cd / && /usr/bin/python3 -c "import $2") >/dev/null 2>&1 ;;
     library) command -v c++ >/dev/null 2>&1 && [ "$(c++ -print-file-name="$2")" != "$2" ] ;;
   esac
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <system_error>
 
 #include "harness/cli/children.h"
@@ -65,26 +66,30 @@ std::string name_of(const fs::path& file) {
 }
 
 constexpr const char* worker_module = "gpubench._worker";
+// As python -m, but without the current folder on the path, which Python names by an empty word: a ctypes.py there may
+// be anybody's. (Python 3.11 has -P for that, and names none with PYTHONSAFEPATH.)
+constexpr const char* without_current_folder = "import sys; sys.path[:] = [place for place in sys.path if place]; ";
 
 // What starts the interpreter: env looks for it on the path.
 std::vector<std::string> python_words(const std::string& interpreter, const std::string& program) {
-  std::vector<std::string> words{"/usr/bin/env"};
+  std::vector<std::string> places;
   // A program that was built but not installed has the package beside it.
   const fs::path package = fs::path(program).parent_path() / "harness/python";
   std::error_code ignored;
-  if (fs::exists(package / "gpubench/lib/libgpubench.so", ignored)) {
-    const char* value = std::getenv("PYTHONPATH");
-    const std::string others = value == nullptr || *value == 0 ? "" : ":" + std::string(value);
-    words.push_back("PYTHONPATH=" + package.string() + others);
+  if (fs::exists(package / "gpubench/lib/libgpubench.so", ignored)) places.push_back(package.string());
+  // Without empty entries: they stand for the current folder, before the interpreter runs a word of ours.
+  const char* value = std::getenv("PYTHONPATH");
+  std::istringstream given(value == nullptr ? "" : value);
+  for (std::string place; std::getline(given, place, ':');) {
+    if (!place.empty()) places.push_back(place);
   }
-  words.push_back(interpreter);
-  return words;
+  return {"/usr/bin/env", "PYTHONPATH=" + joined(places, ":"), interpreter};
 }
 
 // Throws UsageError for an interpreter that does not have the package.
 void check_interpreter(const NamedImplementation& named, const Environment& environment, double deadline_s) {
   std::vector<std::string> argv = python_words(named.interpreter, environment.program);
-  argv.insert(argv.end(), {"-c", fmt::format("import {}", worker_module)});
+  argv.insert(argv.end(), {"-c", fmt::format("{}import {}", without_current_folder, worker_module)});
   const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
   if (heard.trouble.empty()) return;
   throw UsageError(fmt::format(
@@ -125,6 +130,7 @@ std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::
     std::vector<std::string> argv = program_for(std::span(&one, 1), environment.program);
     argv.insert(argv.end(), words.begin(), words.end());
     argv.insert(argv.end(), {"--device", device, "--claims-of", one.name});
+    const Orphans orphans;
     const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
     if (heard.answer.empty()) {
       if (!one.interpreter.empty()) check_interpreter(one, environment, deadline_s);
@@ -200,7 +206,8 @@ std::vector<std::string> program_for(std::span<const NamedImplementation> named,
     if (one.interpreter.empty()) continue;
     if (words.empty()) {
       words = python_words(one.interpreter, program);
-      words.insert(words.end(), {"-m", worker_module});
+      words.insert(words.end(),
+                   {"-c", fmt::format("{}from {} import main; main()", without_current_folder, worker_module)});
     }
     words.push_back(one.file);
   }

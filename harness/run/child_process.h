@@ -45,6 +45,20 @@ class ChildEnd {
   bool ended_ = false;
 };
 
+/// What the processes of a child leave behind when they end before their own children: these become this process's, and
+/// the destructor kills them, whatever group or session they have chosen. Make it before the child, destroy it after
+/// the child's end; no other child may be started meanwhile. Without /proc/PID/task/TID/children nothing is found.
+class Orphans {
+ public:
+  Orphans();
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+  ~Orphans();
+
+ private:
+  std::vector<pid_t> before_;  ///< this process's children, which stay
+};
+
 /// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid().
 [[nodiscard]] std::string describe_status(int status);
 
@@ -53,7 +67,7 @@ class ChildEnd {
 [[nodiscard]] double waited_for_processor_s(pid_t process);
 
 /// A worker process. It leads a process group of its own; its stdout goes to our stderr, to keep our stdout clean, and
-/// it has no stdin. The destructor ends its whole group.
+/// it has no stdin. The destructor ends its whole group, and what has left it.
 class WorkerProcess {
  public:
   /// Starts `command`. Throws BackendError with the program's name if it cannot be started.
@@ -84,6 +98,7 @@ class WorkerProcess {
   WorkerProcess(const WorkerCommand& command, Channel to_worker, Channel from_worker);
   void signal_group(int signal) const;
 
+  Orphans orphans_;
   Descriptor to_worker_;
   Descriptor from_worker_;
   ChildEnd end_;

@@ -128,6 +128,12 @@ void ImplProbes::look_at_process(Backend& backend, const std::string& phase) {
   if (!left.empty()) blame(record_, Verdict::error, fmt::format("after '{}' a thread has {}; restored", phase, left));
   if (const std::string changed = handlers_.restore(); !changed.empty())
     blame(record_, Verdict::error, fmt::format("'{}' changed {}; restored", phase, changed));
+  const std::string changed = scheduling_.changed_in(Scheduling::now());
+  if (changed.empty()) return;
+  const bool restored = scheduling_.restore();
+  blame(record_, Verdict::error,
+        fmt::format("'{}' changed {}; {}", phase, changed, restored ? "restored" : "which can't be undone"));
+  if (!restored) throw DeviceLost("how its threads are scheduled can't be restored");
 }
 
 void ImplProbes::before_round() {

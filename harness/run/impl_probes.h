@@ -37,8 +37,9 @@ class ImplProbes {
   /// Remembers the state of the process. `record` must outlive it.
   explicit ImplProbes(CaseRecord& record) : record_(record) {}
 
-  /// Call after each phase in which the implementation ran: signal handlers, and the arithmetic of all threads that the
-  /// backend computes on. What has changed is restored and makes the case an error.
+  /// Call after each phase in which the implementation ran: signal handlers, the arithmetic of all threads that the
+  /// backend computes on, and how threads are scheduled. What has changed is restored and makes the case an error.
+  /// Throws DeviceLost where it cannot be restored: then the other cases need another process.
   void look_at_process(Backend& backend, const std::string& phase);
 
   /// Around a round: counts the page faults of its runs.
@@ -66,6 +67,7 @@ class ImplProbes {
   CaseRecord& record_;
   ArithmeticModes modes_ = ArithmeticModes::now();
   SignalHandlers handlers_ = SignalHandlers::now();
+  Scheduling scheduling_ = Scheduling::now();
   std::int64_t faults_before_ = 0;
   std::size_t rounds_before_ = 0;
   std::vector<double> faults_per_run_;  ///< by round

@@ -1,8 +1,16 @@
 #include "harness/run/process_state.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <bit>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace gpubench {
 namespace {
@@ -80,6 +88,86 @@ std::string SignalHandlers::restore() const {
     (void)::sigaction(signal, &before, nullptr);
   }
   return what;
+}
+
+namespace {
+
+constexpr std::size_t most_processors = 8192;  // as Linux can have
+
+std::size_t count(const std::vector<unsigned long>& processors) {
+  std::size_t bits = 0;
+  for (const unsigned long word : processors) bits += static_cast<std::size_t>(std::popcount(word));
+  return bits;
+}
+
+std::string threads_text(int threads) { return threads == 1 ? "1 thread" : fmt::format("{} threads", threads); }
+
+}  // namespace
+
+Scheduling Scheduling::now() {
+  Scheduling all;
+  std::error_code ended;
+  std::filesystem::directory_iterator task("/proc/self/task", ended);
+  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
+    const std::string name = task->path().filename().string();
+    int thread = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc()) continue;
+    OfThread one;
+    one.processors.resize(most_processors / (8 * sizeof(unsigned long)));
+    // The system call: the C library's function zeroes a set of another size.
+    if (::syscall(SYS_sched_getaffinity, thread, one.processors.size() * sizeof(unsigned long), one.processors.data()) <
+        0)
+      continue;  // it has ended
+    one.niceness = ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
+    one.policy = ::sched_getscheduler(thread);
+    sched_param parameters{};
+    (void)::sched_getparam(thread, &parameters);
+    one.priority = parameters.sched_priority;
+    all.threads_[thread] = std::move(one);
+  }
+  return all;
+}
+
+std::string Scheduling::changed_in(const Scheduling& later) const {
+  int processors = 0, niceness = 0, policy = 0;
+  std::string of_processors, of_niceness, of_policy;
+  for (const auto& [thread, before] : threads_) {
+    const auto found = later.threads_.find(thread);
+    if (found == later.threads_.end()) continue;
+    const OfThread& after = found->second;
+    if (before.processors != after.processors && processors++ == 0)
+      of_processors = fmt::format("{} instead of {}", count(after.processors), count(before.processors));
+    if (before.niceness != after.niceness && niceness++ == 0)
+      of_niceness = fmt::format("{} instead of {}", after.niceness, before.niceness);
+    if ((before.policy != after.policy || before.priority != after.priority) && policy++ == 0)
+      of_policy = fmt::format("{} instead of {}, as <sched.h> numbers them", after.policy, before.policy);
+  }
+  std::string what;
+  if (processors > 0) add(what, fmt::format("the processors of {} ({})", threads_text(processors), of_processors));
+  if (niceness > 0) add(what, fmt::format("the niceness of {} ({})", threads_text(niceness), of_niceness));
+  if (policy > 0) add(what, fmt::format("the scheduling policy of {} ({})", threads_text(policy), of_policy));
+  return what;
+}
+
+bool Scheduling::restore() const {
+  bool restored = true;
+  const Scheduling now = Scheduling::now();
+  for (const auto& [thread, before] : threads_) {
+    const auto found = now.threads_.find(thread);
+    if (found == now.threads_.end()) continue;
+    const OfThread& after = found->second;
+    if (before.policy != after.policy || before.priority != after.priority) {
+      const sched_param parameters{before.priority};
+      restored = ::sched_setscheduler(thread, before.policy, &parameters) == 0 && restored;
+    }
+    if (before.niceness != after.niceness)
+      restored = ::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), before.niceness) == 0 && restored;
+    if (before.processors != after.processors)
+      restored = ::syscall(SYS_sched_setaffinity, thread, before.processors.size() * sizeof(unsigned long),
+                           before.processors.data()) == 0 &&
+                 restored;
+  }
+  return restored;
 }
 
 }  // namespace gpubench

@@ -1,9 +1,10 @@
 // What belongs to the whole process or thread and foreign code could leave changed: the modes of the processor's
-// floating-point arithmetic, and the handlers of signals. Found, said, and restored.
+// floating-point arithmetic, the handlers of signals, and how threads are scheduled. Found, said, and restored.
 #pragma once
 
 #include <csignal>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,26 @@ class SignalHandlers {
 
  private:
   std::vector<struct sigaction> of_;  ///< by signal, from 1
+};
+
+/// On which processors the threads of this process may run, how nice they are, and under which policy.
+class Scheduling {
+ public:
+  [[nodiscard]] static Scheduling now();
+  /// What has changed of threads that are there in both: "the processors of 1 thread (1 instead of 2)", "the niceness
+  /// of 1 thread (10 instead of 0)".
+  [[nodiscard]] std::string changed_in(const Scheduling& later) const;
+  /// Gives these threads what they had. False where the kernel refuses: a lower niceness takes a privilege.
+  [[nodiscard]] bool restore() const;
+
+ private:
+  struct OfThread {
+    std::vector<unsigned long> processors;  ///< a bit each
+    int niceness = 0;
+    int policy = 0;
+    int priority = 0;  ///< of a real-time policy
+  };
+  std::map<int, OfThread> threads_;  ///< by the kernel's number
 };
 
 }  // namespace gpubench

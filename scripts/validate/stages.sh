@@ -68,7 +68,8 @@ environment() {
     worse fail "the $device backend does not start: $(tail -n 1 "$out/device.log")"
   fi
   # Python's packages: the libraries that the races run with, and often the only copy of cuDNN.
-  timeout 20 python3 -c 'import importlib.metadata as m; print(*sorted(f"{d.name} {d.version}" for d in m.distributions()), sep="\n")' 2>/dev/null |
+  timeout 20 python3 -c 'import sys; sys.path[:] = filter(None, sys.path)  # not from the current folder
+import importlib.metadata as m; print(*sorted(f"{d.name} {d.version}" for d in m.distributions()), sep="\n")' 2>/dev/null |
     grep -i -E '^(torch|triton|numpy|nvidia-)' >"$out/python.txt"
   cudnn_properties
 }
@@ -258,7 +259,8 @@ races() {
     limited "$name.log" python3 "$race" --self-test || worse fail "self-test: exit code $?"
     return
   fi
-  limited torch.txt python3 -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name())' ||
+  limited torch.txt python3 -c 'import sys; sys.path[:] = filter(None, sys.path)  # not from the current folder
+import torch; print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name())' ||
     { worse skip "torch with a GPU cannot be imported: $(tail -n 1 "$out/torch.txt")"; return; }
   limited "$name.log" python3 "$race" --program "$program" --device "$device" --only "$1" --out "$out/$name.json" --budget $((stage_end - $(now) - 5))
   code=$?

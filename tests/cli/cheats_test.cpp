@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 #include "harness/report/json.h"
 #include "harness/report/json_parser.h"
@@ -26,6 +28,8 @@ struct Row {
 
 class CheatProgram : public ScratchFolder, public ::testing::WithParamInterface<Row> {};
 
+class CheatLeftovers : public ScratchFolder {};
+
 TEST_P(CheatProgram, CostsItsOwnCaseAlone) {
   const Row& row = GetParam();
   ::setenv("GPUBENCH_CHEAT", row.cheat, 1);
@@ -45,6 +49,17 @@ TEST_P(CheatProgram, CostsItsOwnCaseAlone) {
     EXPECT_EQ(one["status"], row.status) << result.err;
     EXPECT_THAT(reason, HasSubstr(row.words));
   }
+}
+
+TEST_F(CheatLeftovers, AProcessThatItLeavesBehindEndsWithTheRun) {
+  ::setenv("GPUBENCH_CHEAT", "forks", 1);
+  const ChildResult result =
+      run_child({paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off", "--impl",
+                 paths::cheats, "--filter", "gemm/matmul/m=35.*/f32/", "--json", "-"});
+  ::unsetenv("GPUBENCH_CHEAT");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const int left = std::stoi(content_of("left.pid"));
+  EXPECT_EQ(::kill(left, 0), -1) << "process " << left << " is still there";
 }
 
 INSTANTIATE_TEST_SUITE_P(

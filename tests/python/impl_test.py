@@ -149,18 +149,27 @@ class Program(unittest.TestCase):
 class Interpreter(unittest.TestCase):
     """Of the program by itself, started without anything that helps Python find the package."""
 
-    def impl_list(self, program, **environment):
+    def impl_list(self, program, cwd=None, **environment):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "mine.py"
             file.write_text("import gpubench\n@gpubench.implements('rms_norm_forward')\ndef f(x, out): pass\n", encoding="utf-8")
             words = [program, "impl", "list", file, "--suite", "norm", "--tier", "smoke", "--device", "cpu"]
             plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-            return subprocess.run(words, capture_output=True, text=True, check=False, env={**plain, **environment})
+            return subprocess.run(words, capture_output=True, text=True, check=False, env={**plain, **environment}, cwd=cwd)
 
     def test_the_program_in_the_build_folder_knows_where_its_package_is(self):
         listed = self.impl_list(os.environ["PROGRAM"], GPUBENCH_PYTHON=sys.executable)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertIn("rms_norm_forward", listed.stdout)
+
+    def test_what_the_current_folder_holds_is_not_imported(self):
+        for variables in [{}, {"PYTHONPATH": ":/nowhere:"}, {"PYTHONSAFEPATH": "1"}]:
+            with tempfile.TemporaryDirectory() as folder:
+                for name in ["ctypes", "encodings", "gpubench"]:
+                    (Path(folder) / f"{name}.py").write_text("open('imported', 'w')\n", encoding="utf-8")
+                listed = self.impl_list(os.environ["PROGRAM"], cwd=folder, GPUBENCH_PYTHON=sys.executable, **variables)
+                self.assertEqual(listed.returncode, 0, listed.stderr)
+                self.assertFalse((Path(folder) / "imported").exists(), variables)
 
     def test_one_without_the_package_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -6,12 +6,15 @@
 #include <fenv.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -19,6 +22,21 @@
 #endif
 
 enum { most_kept = 64, workspace_bytes = 1024, page = 4096, pages = 64 };
+
+/* Leaves a process in a session of its own, whose parent has ended; its number is in the file left.pid. */
+static void fork_away(void) {
+  const pid_t child = fork();
+  FILE* file = NULL;
+  if (child > 0) waitpid(child, NULL, 0);
+  if (child != 0) return;
+  if (fork() != 0) _exit(0);
+  setsid();
+  if ((file = fopen("left.pid", "w")) != NULL) {
+    fprintf(file, "%d\n", (int)getpid());
+    fclose(file);
+  }
+  while (1) pause();
+}
 
 typedef struct kept_result {
   uint64_t key;
@@ -271,6 +289,7 @@ static int cheated(state* own, const gpubench_call* call, int* status, char* tex
   if (is(own, "returns_early") && own->calls > 1) return return_early(own, call), 1;
   if (is(own, "crashes")) raise(SIGSEGV);
   if (is(own, "exits")) exit(0);
+  if (is(own, "forks") && own->calls == 1) fork_away();
   while (is(own, "hangs")) pause();
   if (is(own, "eats_memory") && (*status = eat_memory(text, size)) != GPUBENCH_OK) return 1;
   return 0;
@@ -296,6 +315,19 @@ static void misbehave(state* own, const gpubench_call* call, char* workspace) {
     fprintf(stderr, "nor are these\n");
   }
   if (is(own, "signals") && own->calls == 2) signal(SIGFPE, SIG_IGN);
+  if (is(own, "affinity")) {
+    cpu_set_t one;
+    sched_getaffinity(0, sizeof one, &one);
+    for (int i = 0, kept = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &one) && kept++ > 0) CPU_CLR(i, &one);
+    }
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  if (is(own, "policy")) {
+    const struct sched_param none = {0};
+    sched_setscheduler(0, SCHED_BATCH, &none);
+  }
+  if (is(own, "niceness")) setpriority(PRIO_PROCESS, 0, 5);
   if (is(own, "rounding")) fesetround(FE_TOWARDZERO);
   if (is(own, "flushes")) flush_denormals();
   if (is(own, "flushes_on_threads")) {

@@ -170,6 +170,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"signals_in_plan", Verdict::error, "'plan' changed the handler of signal 8"},
         Row{"rounding", Verdict::error, left_rounding}, Row{"flushes", Verdict::error, left_flushing},
         Row{"flushes_on_threads", Verdict::error, flushing_thread},
+        Row{"affinity", Verdict::error, "changed the processors of 1 thread (1 instead of "},
+        Row{"niceness", Verdict::error, "changed the niceness of 1 thread (5 instead of 0)"},
+        Row{"policy", Verdict::error, "changed the scheduling policy of 1 thread (3 instead of 0"},
         Row{"busy_thread", Verdict::pass, "a thread stays busy between runs"},
         Row{"page_faults", Verdict::pass, "page faults in timed runs: 6"}, Row{"prints", Verdict::pass, ""}),
     [](const auto& row) {
@@ -178,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Cheats, RestoreTheProcessForTheNextCase) {
-  for (const char* cheat : {"signals", "rounding", "flushes", "flushes_on_threads"}) {
+  for (const char* cheat : {"signals", "rounding", "flushes", "flushes_on_threads", "affinity", "policy"}) {
     (void)run_cheat(cheat);
     const CaseRecord next = run_cheat("honest");
     EXPECT_EQ(next.verdict, Verdict::pass) << "after " << cheat << ": " << next.reason;
