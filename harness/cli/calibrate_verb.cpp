@@ -51,6 +51,8 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
     if (code == exit_codes::verdict_failed || runs.code == exit_codes::ok) runs.code = code;
     if (code == exit_codes::could_not_measure && !std::filesystem::exists(report)) return runs;
     SideFile one = read_side_of({&report, 1}, "calibrate");
+    const auto is_partial = [](const Invocation& invocation) { return !invocation.complete; };
+    if (std::ranges::any_of(one.invocations, is_partial)) return runs;  // it was interrupted
     std::move(one.invocations.begin(), one.invocations.end(), std::back_inserter(runs.invocations));
     runs.completion.done = run;
   }
@@ -88,7 +90,7 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
       return runs.code == exit_codes::ok ? exit_codes::could_not_measure : runs.code;
     }
     if (!runs.completion.complete)
-      environment.err << fmt::format("calibrate {}; these are taken\n", runs.completion.interrupted());
+      environment.err << fmt::format("calibrate: {}; these are taken\n", runs.completion.interrupted());
   } else {
     runs.invocations = read_side_of(o.from, "--from").invocations;
     runs.completion.done = runs.completion.requested = static_cast<double>(runs.invocations.size());

@@ -142,22 +142,24 @@ void end_with_parent(int output_fd) {
 }
 
 bool is_another_wish(int signal, const siginfo_t& info) {
-  constexpr std::int64_t again_s = 1;
+  constexpr std::int64_t ns = 1'000'000'000, again_ns = ns, together_ns = ns / 4;
   static struct {
     int signal = 0;
     pid_t sender = 0;
-    std::int64_t at_s = 0;
+    std::int64_t at_ns = 0;
   } first;
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);  // as all here it may be called in a signal handler
+  const std::int64_t now_ns = now.tv_sec * ns + now.tv_nsec;
   const bool of_process = info.si_code == SI_USER;
   if (first.signal == 0) {
-    first = {signal, of_process ? info.si_pid : -1, now.tv_sec};
+    first = {signal, of_process ? info.si_pid : -1, now_ns};
     return false;
   }
   const pid_t parent = ::getppid();
   const bool again = of_process && (info.si_pid == first.sender || info.si_pid == parent || first.sender == parent);
-  return signal != first.signal || !again || now.tv_sec - first.at_s > again_s;
+  if (signal != first.signal) return now_ns - first.at_ns > together_ns;
+  return !again || now_ns - first.at_ns > again_ns;
 }
 
 namespace {
@@ -215,13 +217,16 @@ int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop
   constexpr int first_of_signals = 128;  // exit codes of a run that a signal has interrupted
   const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   ChildEnd run(start_child(argv, {.descriptors = {{STDOUT_FILENO, nowhere.get()}}, .leads_group = true}));
-  Stopwatch going;
+  Stopwatch going, tick;
   std::string trouble;
   while (!run.within(tick_s)) {
     if (const int signal = stop.load(); signal != 0) stop_run(run, signal);
-    if (!is_stopped(run.pid())) going = Stopwatch();
+    // After a pause of all processes this one may go on first: what it slept is not the run's doing.
+    constexpr double pause_s = 1.0;
+    if (!is_stopped(run.pid()) || tick.seconds() > pause_s) going = Stopwatch();
+    tick = Stopwatch();
     if (going.seconds() <= stopped_s) continue;
-    trouble = fmt::format("stood still for {:.3g} s, stopped by a signal, and was killed", stopped_s);
+    trouble = fmt::format("was stopped by a signal for {:.3g} s, and was killed", stopped_s);
     ::kill(-run.pid(), SIGKILL);
     going = Stopwatch();
   }

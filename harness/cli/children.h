@@ -54,7 +54,8 @@ void end_with_parent(int output_fd);
 
 /// Whether this signal ends at once what an earlier one has asked to stop: not the first, nor the same signal again
 /// within a second where both come from one process (timeout(1) signals a process and then its group) or one comes from
-/// the parent (a service manager signals every process, and calibrate passes its own signal on). Remembers the first.
+/// the parent (a service manager signals every process, and calibrate passes its own signal on), nor any other within a
+/// quarter of a second: a script that ends everything sends several. Remembers the first.
 /// For signal handlers, or where signals are blocked; one thread at a time.
 [[nodiscard]] bool is_another_wish(int signal, const siginfo_t& info);
 
@@ -80,7 +81,7 @@ inline constexpr double stopped_patience_s = 60.0;
 
 /// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its
 /// standard error is ours. A signal that stops this process is passed on. Returns the exit code; could_not_measure,
-/// with a line in `err`, where another signal ended the run, or it stood still for `stopped_s`. Throws
+/// with a line in `err`, where another signal ended the run, or stopped it for `stopped_s`. Throws
 /// BackendError where it cannot start.
 [[nodiscard]] int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop, std::ostream& err,
                                     double stopped_s = stopped_patience_s);

@@ -245,8 +245,9 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
   if (before) json.prose() << against_text(*before, info) << "\n";
   if (!trouble.empty()) json.prose() << "after these cases its process " << trouble << "\n";
   const int signal = environment.stop.load();
-  const Completion completion{signal == 0 && trouble.empty(), measured,
-                              static_cast<double>(cases.size() * (1 + passes)), "measurements of cases"};
+  const auto requested = static_cast<double>(cases.size() * (1 + passes));
+  const Completion completion{signal == 0 && trouble.empty() && measured >= requested, measured, requested,
+                              "measurements of cases"};
   if (signal != 0) json.prose() << "determinism " << completion.interrupted() << "\n";
   bool ran = false, broken = false;
   for (const DeterminismRecord& record : records) {

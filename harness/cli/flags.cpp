@@ -426,12 +426,14 @@ double number_between(std::string_view flag, const std::string& word, double lea
 
 }  // namespace
 
+constexpr double least_positive = 1e-9;  // smaller ones overflow what is divided by them
+
 double price_of(std::string_view flag, const std::string& word) {
-  return number_between(flag, word, 0.0, 1e9, "price such as 2.49");
+  return number_between(flag, word, least_positive, 1e9, "price such as 2.49");
 }
 
 double positive_of(std::string_view flag, const std::string& word) {
-  return number_between(flag, word, 0.0, 1e9, "number above 0 such as 12.5");
+  return number_between(flag, word, least_positive, 1e9, "number from 1e-9 to 1e9 such as 12.5");
 }
 
 double oversubscription_of(std::string_view flag, const std::string& word) {
@@ -450,7 +452,7 @@ std::pair<int, double> of_rank(std::string_view flag, const std::string& word) {
   const std::size_t equals = word.find('=');
   const auto rank = number<int>(word.substr(0, equals));
   const auto value = equals == std::string::npos ? std::nullopt : number<double>(word.substr(equals + 1));
-  if (!rank || *rank < 0 || !value || !(*value >= 0.0 && *value <= 1e9))
+  if (!rank || *rank < 0 || !value || !(*value == 0.0 || (*value >= least_positive && *value <= 1e9)))
     throw UsageError(fmt::format("{}: '{}' is not RANK=NUMBER such as 3=1.5", flag, visible(word)));
   return {*rank, *value};
 }

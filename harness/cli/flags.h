@@ -107,7 +107,7 @@ template <class Integer>
 
 /// "5", "0.5"; above 0, at most a year.
 [[nodiscard]] double minutes_of(std::string_view flag, const std::string& word);
-/// "12.5": above 0, at most 1e9.
+/// "12.5": from 1e-9 to 1e9.
 [[nodiscard]] double positive_of(std::string_view flag, const std::string& word);
 /// "3=1.5": of rank 3, from 0.
 [[nodiscard]] std::pair<int, double> of_rank(std::string_view flag, const std::string& word);
@@ -115,7 +115,7 @@ template <class Integer>
 [[nodiscard]] double oversubscription_of(std::string_view flag, const std::string& word);
 /// "15e12"; a number from 1.
 [[nodiscard]] double tokens_of(std::string_view flag, const std::string& word);
-/// "2.49": above 0.
+/// "2.49": from 1e-9.
 [[nodiscard]] double price_of(std::string_view flag, const std::string& word);
 
 /// Seconds; 0 for off, nothing for auto.

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -105,6 +107,18 @@ int helper_output(int argc, char** argv) {
   return -1;
 }
 
+// A limit of the shell that leaves no room to work; empty where there is none.
+std::string low_limit() {
+  constexpr rlim_t least_stack = rlim_t{512} << 10U, least_files = 64;
+  rlimit stack{}, files{};
+  if (::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < least_stack)
+    return fmt::format("a stack of {} KiB is too small; allow at least {} (ulimit -s)", stack.rlim_cur >> 10U,
+                       least_stack >> 10U);
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < least_files)
+    return fmt::format("{} open files are too few; allow at least {} (ulimit -n)", files.rlim_cur, least_files);
+  return "";
+}
+
 }  // namespace
 
 void end_cleanly_without_memory() { terminate_otherwise = std::set_terminate(on_terminate); }
@@ -166,6 +180,9 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
   if (const int output = helper_output(argc, argv); output >= 0) {
     end_with_parent(output);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  } else if (const std::string low = low_limit(); !low.empty()) {
+    std::fprintf(stderr, "gpubench: %s\n", low.c_str());
+    return exit_codes::could_not_measure;
   }
   return run_cli(argc, argv, process_environment(argc, argv, suites, std::move(backends), revision));
 }

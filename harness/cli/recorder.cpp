@@ -126,7 +126,7 @@ PartedWords parted(const Words& own_words, std::span<const std::string_view> nam
 }
 
 constexpr std::string_view code_flags[]{"--impl", "--python", "--trust-libraries"};
-constexpr std::string_view file_flags[]{"--pin", "--impl", "--like", "--shapes"};
+constexpr std::string_view file_flags[]{"--pin", "--impl", "--python", "--like", "--shapes"};
 
 // A journal may be anybody's: it starts no code that the caller did not name.
 void require_code_named_again(const Words& needed, const Words& given) {

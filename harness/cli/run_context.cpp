@@ -150,6 +150,8 @@ void open_failures_folder(const Options& options) {
     // One that is there keeps its permissions; another user's, or one that anybody can change, is no place for it.
     struct stat status {};
     const bool is_there = errno == EEXIST && ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    if (!is_there && errno == EEXIST)
+      throw UsageError(fmt::format("--save-failures: {} is a link or no folder; name the folder", visible(folder)));
     if (!is_there) error = {errno, std::generic_category()};
     if (is_there && (status.st_uid != ::geteuid() || (status.st_mode & S_IWOTH) != 0))
       throw UsageError(

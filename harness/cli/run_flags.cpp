@@ -190,9 +190,14 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "are invalid",
                converted(in_run(&RunOptions::locked_clock_mhz), whole_from(1))),
            row("--inject-slowdown", "OP=25%",
-               "record longer times for cases that run this kind of op: a fault for trying gates; such a report says "
-               "so, and is refused as a baseline",
-               converted(in_run(&RunOptions::slowdown), slowdown_of)),
+               "multiply the recorded times of cases that run this kind of op: a fault for trying gates, after the "
+               "batch has been chosen, which a launch that is really slower changes too; such a report says so, and is "
+               "refused as a baseline",
+               {Takes::each,
+                [](Options& o, const std::string& flag, const std::string& word) {
+                  if (o.run.slowdown) throw UsageError(flag + " is given twice; a run takes one");
+                  o.run.slowdown = slowdown_of(flag, word);
+                }}),
        }},
       {{run, calibrate, tune_batch, soak, learn},
        "measure",

@@ -13,7 +13,7 @@ namespace gpubench {
 
 /// How much a verb has done of what it was asked to do: an interruption leaves a part of it, which is no verdict.
 struct Completion {
-  bool complete = true;  ///< else it was interrupted, or came to a bad end
+  bool complete = true;  ///< else it was interrupted, or failed on the way
   double done = 0.0;
   double requested = 0.0;
   std::string_view unit;  ///< "s", "cases", "runs"

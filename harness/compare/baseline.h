@@ -16,7 +16,7 @@ namespace gpubench {
 
 // Noise from run to run: the file that `gpubench calibrate` writes and the gate reads.
 
-inline constexpr std::string_view noise_schema_version = "1.0";
+inline constexpr std::string_view noise_schema_version = "1.1";
 
 struct CaseNoise {
   int runs = 0;            ///< invocations in which the case passed

@@ -104,6 +104,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view wanted, std::span<const std::string> known) {
+  constexpr std::size_t longest_slip = 300;  // longer words are no slip of anything, and would take minutes
+  if (wanted.size() > longest_slip) return "";
   const std::size_t forgiven = wanted.size() <= 2 ? 1 : std::max<std::size_t>(2, wanted.size() / 3);
   std::size_t best = forgiven + 1;
   std::string result;

@@ -138,7 +138,7 @@ Orphans::~Orphans() {
     if (left.empty()) return;
     for (const pid_t child : left) ::kill(child, SIGKILL);
     for (const pid_t child : left) {
-      if (!ChildEnd(child).within(patience_s)) return;  // it waits for its device
+      if (!ChildEnd(child).within(patience_s)) before_.push_back(child);  // it waits for its device, and stays
     }
   }
 }

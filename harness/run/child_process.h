@@ -56,7 +56,7 @@ class Orphans {
   ~Orphans();
 
  private:
-  std::vector<pid_t> before_;  ///< this process's children, which stay
+  std::vector<pid_t> before_;  ///< this process's children that stay
 };
 
 /// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid().

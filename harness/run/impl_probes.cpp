@@ -1,8 +1,12 @@
 #include "harness/run/impl_probes.h"
 
 #include <fmt/format.h>
+
+#include <cstdlib>
+
 #include <poll.h>
 #include <sys/resource.h>
+#include <array>
 
 #include <algorithm>
 #include <atomic>
@@ -128,7 +132,15 @@ void ImplProbes::look_at_process(Backend& backend, const std::string& phase) {
   if (!left.empty()) blame(record_, Verdict::error, fmt::format("after '{}' a thread has {}; restored", phase, left));
   if (const std::string changed = handlers_.restore(); !changed.empty())
     blame(record_, Verdict::error, fmt::format("'{}' changed {}; restored", phase, changed));
-  const std::string changed = scheduling_.changed_in(Scheduling::now());
+  look_at_scheduling(phase);
+}
+
+// Which processors a thread may use is the user's own choice where OpenMP was told to bind threads: a library with an
+// OpenMP of its own then binds the thread that calls it.
+void ImplProbes::look_at_scheduling(const std::string& phase) {
+  const bool user_binds = std::ranges::any_of(std::array{"KMP_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES"},
+                                              [](const char* variable) { return std::getenv(variable) != nullptr; });
+  const std::string changed = scheduling_.changed_in(Scheduling::now(), user_binds);
   if (changed.empty()) return;
   const bool restored = scheduling_.restore();
   blame(record_, Verdict::error,
@@ -142,6 +154,7 @@ void ImplProbes::before_round() {
 }
 
 void ImplProbes::after_round() {
+  look_at_scheduling("time");
   if (record_.rounds.size() == rounds_before_ || record_.rounds.back().times.runs == 0) return;
   faults_per_run_.push_back(static_cast<double>(minor_faults() - faults_before_) /
                             static_cast<double>(record_.rounds.back().times.runs));

@@ -42,7 +42,8 @@ class ImplProbes {
   /// Throws DeviceLost where it cannot be restored: then the other cases need another process.
   void look_at_process(Backend& backend, const std::string& phase);
 
-  /// Around a round: counts the page faults of its runs.
+  /// Around a round: counts the page faults of its runs. After it, how threads are scheduled is looked at as well, so
+  /// that of several implementations that take turns the right one is blamed.
   void before_round();
   void after_round();
   /// Adds what was found to the summary's flags: "page faults in timed runs: 12 per run" where every round had at least
@@ -64,6 +65,8 @@ class ImplProbes {
   [[nodiscard]] const std::string& coverage() const { return coverage_; }
 
  private:
+  void look_at_scheduling(const std::string& phase);
+
   CaseRecord& record_;
   ArithmeticModes modes_ = ArithmeticModes::now();
   SignalHandlers handlers_ = SignalHandlers::now();

@@ -128,14 +128,14 @@ Scheduling Scheduling::now() {
   return all;
 }
 
-std::string Scheduling::changed_in(const Scheduling& later) const {
+std::string Scheduling::changed_in(const Scheduling& later, bool but_processors) const {
   int processors = 0, niceness = 0, policy = 0;
   std::string of_processors, of_niceness, of_policy;
   for (const auto& [thread, before] : threads_) {
     const auto found = later.threads_.find(thread);
     if (found == later.threads_.end()) continue;
     const OfThread& after = found->second;
-    if (before.processors != after.processors && processors++ == 0)
+    if (!but_processors && before.processors != after.processors && processors++ == 0)
       of_processors = fmt::format("{} instead of {}", count(after.processors), count(before.processors));
     if (before.niceness != after.niceness && niceness++ == 0)
       of_niceness = fmt::format("{} instead of {}", after.niceness, before.niceness);

@@ -64,7 +64,8 @@ class Scheduling {
   [[nodiscard]] static Scheduling now();
   /// What has changed of threads that are there in both: "the processors of 1 thread (1 instead of 2)", "the niceness
   /// of 1 thread (10 instead of 0)".
-  [[nodiscard]] std::string changed_in(const Scheduling& later) const;
+  /// `but_processors`: whatever became of these.
+  [[nodiscard]] std::string changed_in(const Scheduling& later, bool but_processors) const;
   /// Gives these threads what they had. False where the kernel refuses: a lower niceness takes a privilege.
   [[nodiscard]] bool restore() const;
 

@@ -58,6 +58,7 @@ class Supervisor {
         stop_(stop),
         finished_(cases.size()) {
     for (std::size_t i = 0; i < cases.size(); ++i) finished_[i] = options.finished.contains(cases[i].key());
+    any_prepared_ = !options.finished.empty() || !options.in_flight.empty();
   }
 
   void run() {
@@ -84,9 +85,8 @@ class Supervisor {
       if (group.empty()) return;
       if (gives_up()) {
         for (const std::size_t index : group)
-          fail(index,
-               fmt::format("given up: each of the first {} cases ended in the same way while it was prepared: {}",
-                           most_unprepared, unprepared_fault_));
+          fail(index, fmt::format("given up: {} cases failed alike before any could be prepared: {}", most_unprepared,
+                                  unprepared_fault_));
         return;
       }
       running_.reset();
@@ -98,7 +98,7 @@ class Supervisor {
         worker_.reset();
         continue;
       }
-      if (!fault && leaving_) {  // as that case's record says
+      if (!fault && leaving_) {  // the case's record says why
         observer_.note("the worker lost its device, or can't be trusted; the other cases go on in a new worker");
         worker_->reap();
         worker_.reset();
@@ -120,7 +120,7 @@ class Supervisor {
         continue;
       }
       if (running_) {
-        if (phase_ == preparing) note_unprepared(*fault);
+        if (phase_ == preparing) note_unprepared(*running_, *fault);
         fail(*running_, fmt::format("{} while '{}' of this case ran", *fault, phase_));
         observer_.note(
             fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].key()));
@@ -255,7 +255,7 @@ class Supervisor {
     if (frame.kind == FrameKind::record) {
       running_.reset();
       finished_[index] = true;
-      if (phase_ == preparing && record.verdict == Verdict::error) note_unprepared(record.reason);
+      if (phase_ == preparing && record.verdict == Verdict::error) note_unprepared(index, record.reason);
       look_at_code(cases_[index], record);
     }
     return {frame.kind, index, "", std::move(record)};
@@ -306,9 +306,9 @@ class Supervisor {
   }
 
   /// What keeps each of the first cases from being prepared keeps the others too: a library that does not load, a
-  /// device without memory.
-  void note_unprepared(const std::string& fault) {
-    if (any_prepared_) return;
+  /// device without memory. Not so of an implementation under test, which may fail for one kind of op.
+  void note_unprepared(std::size_t index, const std::string& fault) {
+    if (any_prepared_ || !cases_[index].c.contender.empty()) return;
     unprepared_ = fault == unprepared_fault_ ? unprepared_ + 1 : 1;
     unprepared_fault_ = fault;
   }
@@ -388,8 +388,8 @@ class Supervisor {
   bool hopeless_ = false;       ///< no worker can be started at all
   int stillborn_ = 0;
   bool any_prepared_ = false;            ///< a case got beyond its first phase
-  int unprepared_ = 0;                   ///< cases before that which ended in the same way
-  std::string unprepared_fault_;         ///< what that way was
+  int unprepared_ = 0;                   ///< cases in a row that failed alike before that
+  std::string unprepared_fault_;         ///< how
   WorkerClock clock_;                    ///< of the current worker
   double silent_at_s_ = 0.0;             ///< when nothing had come from it yet
   std::optional<std::string> tampered_;  ///< why it cannot be trusted any more

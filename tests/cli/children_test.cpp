@@ -74,7 +74,7 @@ TEST(ChildRun, IsPassedTheSignalAndEnds) {
 TEST(ChildRun, OneThatAnotherSignalEndsOrStopsCouldNotMeasure) {
   for (const auto& [script, said] : {std::pair{"kill -KILL $$", "a run ended by signal 9 (Killed)"},
                                      {"exit 143", "a run was interrupted by signal 15"},
-                                     {"kill -STOP $$", "a run stood still for 0.1 s, stopped by a signal"}}) {
+                                     {"kill -STOP $$", "a run was stopped by a signal for 0.1 s"}}) {
     std::ostringstream err;
     EXPECT_EQ(run_child_process({"/bin/sh", "-c", script}, never, err, 0.1), exit_codes::could_not_measure);
     EXPECT_THAT(err.str(), HasSubstr(said));

@@ -145,7 +145,8 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
               HasSubstr("needs one of --measured"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8..", "--rate", "400"}),
               HasSubstr("--gpus: '8..' is no size"));
-  EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "0"}), HasSubstr("is no number above 0"));
+  EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "0"}),
+              HasSubstr("is no number from 1e-9 to 1e9"));
   EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--rate", "1", "--parallel", "dp=2"}),
               HasSubstr("--parallel: 'dp=2' is no axis"));
   const auto on_network = [&](const char* words, const char* in_node = "8") {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
@@ -20,6 +22,7 @@ namespace program_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using namespace std::chrono_literals;
 
 class Program : public ScratchFolder {
  protected:
@@ -167,6 +170,7 @@ TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
   EXPECT_THAT(result.out, HasSubstr("1 cases, 3 runs"));
   const Json noise = read_json_file("noise.json");
   EXPECT_EQ(noise["schema"], "gpubench-noise");
+  EXPECT_EQ(schema_errors(noise, "noise.v1.json"), "");
   EXPECT_EQ(noise["invocations"], 3);
   EXPECT_EQ(noise["cases"]["sim/first/n=8/f32/x1"]["runs"], 3);
   std::set<std::string> ids;
@@ -212,17 +216,21 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
 }
 
 // Told once, a run ends its worker and writes what it has. This worker does not end by SIGTERM, so that the second
-// signal comes first: no report. Standard error ends, and the program is waited for, once all three processes are gone.
+// signal comes first: no report, unless both came together. Standard error ends, and the program is waited for, once
+// all three processes are gone.
 TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
   const std::vector<std::string> words{paths::sim_program, "calibrate", "--runs", "3",
                                        "--tier",           "smoke",     "--keep", "runs"};
-  for (const bool twice : {false, true}) {
-    const ChildResult result =
-        run_child_in_steps(words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
-                           {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }},
-                            {"sim: goes on", [twice](int pid) { ::kill(pid, twice ? SIGINT : 0); }}});
+  // None; one with the first, of a script that ends everything; a user's.
+  for (const std::chrono::milliseconds later : {-1ms, 0ms, 400ms}) {
+    const ChildResult result = run_child_in_steps(
+        words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+        {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [later](int pid) {
+                                                                   std::this_thread::sleep_for(later);
+                                                                   ::kill(pid, later < 0ms ? 0 : SIGINT);
+                                                                 }}});
     EXPECT_EQ(result.exit_code, 143) << result.err;
-    EXPECT_EQ(std::filesystem::exists("runs/run-001.json"), !twice);
+    EXPECT_EQ(std::filesystem::exists("runs/run-001.json"), later < 400ms) << later.count();
     std::filesystem::remove_all("runs");
   }
 }
