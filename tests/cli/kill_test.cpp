@@ -1,7 +1,7 @@
 // Runs that are ended at any time, with their workers: what was finished is not lost, and nothing is left running.
 //
-// GPUBENCH_TRIAL_KILLS, GPUBENCH_TRIAL_SIGNALS: how many kills, and how many of each way to interrupt (`ctest -C trials
-// -L trials`: 500, and 100 each).
+// GPUBENCH_TRIAL_KILLS, GPUBENCH_TRIAL_SIGNALS, GPUBENCH_TRIAL_THRICE: how many kills, how many of each way to
+// interrupt, and how many runs that are interrupted three times (`ctest -C trials -L trials`: 500, 100 each, 200).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -187,6 +188,39 @@ TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {
   tell_count("of these before the first entry of the journal", before);
   tell_count("of these after the report", after);
   EXPECT_GT(resumed, 0);
+}
+
+// Each resumption is interrupted as well; a run that ends before its third interruption is whole.
+TEST_F(Killed, ThreeTimesOverARunEndsAsOneThatNobodyDisturbed) {
+  run_whole();
+  const int runs = trial_count("GPUBENCH_TRIAL_THRICE", 10);
+  int interruptions = 0;
+  for (int i = 0; i < runs; ++i) {
+    SCOPED_TRACE(i);
+    std::filesystem::remove_all("o");
+    std::vector<std::string> words{"run", "--tier", "smoke", "--out", "o"};
+    for (int time = 0; time < 3; ++time) {
+      const int signal = std::array{SIGINT, SIGTERM, SIGKILL}[random_() % 3];
+      const std::size_t lines = time == 0 ? 0 : lines_of("o/journal.jsonl");
+      const std::size_t until = lines + 1 + random_() % 8;  // of some 25
+      const ChildResult interrupted = run(words, "cases at tier", [&](int pid) {
+        while (lines_of("o/journal.jsonl") < until && !has_ended(pid)) ::sched_yield();
+        ::kill(pid, signal);
+      });
+      EXPECT_THAT(interrupted.exit_code, AnyOf(0, 128 + signal)) << interrupted.err;
+      if (!std::filesystem::exists("o/journal.jsonl")) break;
+      ++interruptions;
+      words = {"run", "--resume", "o"};
+    }
+    if (std::filesystem::exists("o/journal.jsonl")) {
+      const ChildResult resumed = run(words);
+      EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    }
+    EXPECT_EQ(difference("o/report.json"), "");
+  }
+  tell_count("runs interrupted up to three times", runs);
+  tell_count("interruptions of these that left a journal", interruptions);
+  EXPECT_GT(interruptions, 2 * runs);
 }
 
 // Descendants whose parent ended are handed to this process while it lives, so that each one is seen.
