@@ -191,7 +191,7 @@ TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {
 }
 
 // Each resumption is interrupted as well; a run that ends before its third interruption is whole.
-TEST_F(Killed, ThreeTimesOverARunEndsAsOneThatNobodyDisturbed) {
+TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
   run_whole();
   const int runs = trial_count("GPUBENCH_TRIAL_THRICE", 10);
   int interruptions = 0;
