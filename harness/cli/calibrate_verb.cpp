@@ -84,8 +84,7 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     runs = repeat(options, words, environment);
     if (runs.invocations.size() < 2) {
       environment.err << fmt::format(
-          "calibrate: {} of {} runs ended with a report, and noise takes two; nothing was "
-          "written\n",
+          "calibrate: {} of {} runs ended with a report, and noise takes two; nothing was written\n",
           runs.invocations.size(), o.runs);
       return runs.code == exit_codes::ok ? exit_codes::could_not_measure : runs.code;
     }

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -191,13 +190,10 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// Whether the process stands still, stopped by a signal (man 5 proc_pid_stat: the state follows the name).
-bool is_stopped(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');
-  return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] == 'T';
+// Whether a signal has stopped the child, which has not been continued since.
+bool is_stopped(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
 // Passes the signal on; a second one, or no end within the patience, kills the run, and its worker with it.

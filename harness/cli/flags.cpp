@@ -318,6 +318,19 @@ std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
   return kept;
 }
 
+PartedWords parted(Verb verb, const std::vector<std::string>& own_words, std::span<const std::string_view> names) {
+  const std::vector<Flag> flags = flags_of(verb);
+  PartedWords all;
+  for (std::size_t i = 0; i < own_words.size(); ++i) {
+    std::vector<std::string>& place = std::ranges::find(names, own_words[i]) != names.end() ? all.taken : all.others;
+    const auto flag = std::ranges::find(flags, own_words[i], &Flag::long_name);
+    place.push_back(own_words[i]);
+    if (flag != flags.end() && flag->takes != Takes::nothing && i + 1 < own_words.size())
+      place.push_back(own_words[++i]);
+  }
+  return all;
+}
+
 namespace {
 
 // "gemm=25%": the words on both sides of the sign, of which the first may not be empty.

@@ -184,6 +184,15 @@ struct Flag {
 /// Of the words of a calibrate call, those that its runs are started with: all but its own flags.
 [[nodiscard]] std::vector<std::string> words_for_runs(const std::vector<std::string>& words);
 
+struct PartedWords {
+  std::vector<std::string> taken, others;
+};
+
+/// The flags of these names, with their values, apart from the others. `own_words`: Options::own_words of the verb,
+/// each flag by its long name with its value behind it, whatever that looks like: a value "--impl" is no flag.
+[[nodiscard]] PartedWords parted(Verb verb, const std::vector<std::string>& own_words,
+                                 std::span<const std::string_view> names);
+
 // Flags from the environment. It is input like any other: its values are checked as the flags' are, and shown before
 // anything runs.
 

@@ -182,8 +182,7 @@ int learn_verb(const Options& options, const Environment& environment) {
     effort.broken = false;  // one model shows it
   }
   const int signal = environment.stop.load();
-  const std::size_t whole = found.size() - (signal != 0 && !found.empty() ? 1 : 0);  // the last one was interrupted
-  const Completion completion{signal == 0, static_cast<double>(whole), static_cast<double>(models.size()), "models"};
+  const Completion completion = completion_of(found.size(), models.size(), "models", signal);
   json.prose() << summary_of(found, completion, style);
   Json document = {{"schema", "gpubench-learn"},
                    {"schema_version", 1},

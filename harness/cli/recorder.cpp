@@ -106,25 +106,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-struct PartedWords {
-  Words taken, others;
-};
-
-// The flags of these names, with their values, apart from the others. `own_words`: each flag of `run` by its long name,
-// with its value behind it, whatever that looks like: a value "--impl" is no flag.
-PartedWords parted(const Words& own_words, std::span<const std::string_view> names) {
-  const std::vector<Flag> flags = flags_of(Verb::run);
-  PartedWords all;
-  for (std::size_t i = 0; i < own_words.size(); ++i) {
-    Words& place = std::ranges::find(names, own_words[i]) != names.end() ? all.taken : all.others;
-    const auto flag = std::ranges::find(flags, own_words[i], &Flag::long_name);
-    place.push_back(own_words[i]);
-    if (flag != flags.end() && flag->takes != Takes::nothing && i + 1 < own_words.size())
-      place.push_back(own_words[++i]);
-  }
-  return all;
-}
-
 constexpr std::string_view code_flags[]{"--impl", "--python", "--trust-libraries"};
 constexpr std::string_view file_flags[]{"--pin", "--impl", "--python", "--like", "--shapes"};
 
@@ -147,7 +128,7 @@ void require_measuring_words(const Resumption& one, std::span<const std::string>
 
 // Only the verb, flags of code and where choices are kept stand beside --resume: the others are the journal's.
 bool takes_flags_of_journal(const Options& options) {
-  const Words chosen = parted(options.own_words, code_flags).others;
+  const Words chosen = parted(Verb::run, options.own_words, code_flags).others;
   return chosen.empty() || std::ranges::equal(chosen, no_tuning_cache);
 }
 
@@ -182,18 +163,19 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   one.words.assign(words.begin(), words.end());
   std::vector<std::string> suites;
   for (const Suite& suite : environment.suites) suites.push_back(suite.name);
+  const bool takes_flags = takes_flags_of_journal(options);
   PartedWords kept;
   try {
     one.journal = read_journal(one.path);
     require_measuring_words(one, suites);
-    kept = parted(one.journal.start.words, code_flags);
-    if (takes_flags_of_journal(options)) require_code_named_again(kept.taken, options.own_words);
+    kept = parted(Verb::run, one.journal.start.words, code_flags);
+    if (takes_flags) require_code_named_again(kept.taken, options.own_words);
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--resume: {}; expected the journal of a run that was interrupted", e.what()));
   } catch (const UsageError& e) {
     throw UsageError(fmt::format("--resume: {}: {}", visible(one.path), e.what()));
   }
-  if (takes_flags_of_journal(options)) {
+  if (takes_flags) {
     Words all{"run"};
     all.insert(all.end(), kept.others.begin(), kept.others.end());
     const bool has_verb = !words.empty() && words.front() == "run";
@@ -273,11 +255,11 @@ std::vector<std::string> users_of(const Environment& environment) {
 }
 
 std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
-  return parted(own_words, file_flags).others;
+  return parted(Verb::run, own_words, file_flags).others;
 }
 
 std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words) {
-  return parted(own_words, code_flags).taken;
+  return parted(Verb::run, own_words, code_flags).taken;
 }
 
 }  // namespace gpubench

@@ -145,19 +145,19 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
 void open_failures_folder(const Options& options) {
   const std::string& folder = options.run.save_failures;
   if (folder.empty()) return;
-  std::error_code error;
   if (::mkdir(folder.c_str(), 0700) != 0) {
+    const std::error_code why{errno, std::generic_category()};
+    if (why != std::errc::file_exists)
+      throw UsageError(fmt::format("--save-failures: {}: {}", visible(folder), why.message()));
     // One that is there keeps its permissions; another user's, or one that anybody can change, is no place for it.
     struct stat status {};
-    const bool is_there = errno == EEXIST && ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-    if (!is_there && errno == EEXIST)
+    if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
       throw UsageError(fmt::format("--save-failures: {} is a link or no folder; name the folder", visible(folder)));
-    if (!is_there) error = {errno, std::generic_category()};
-    if (is_there && (status.st_uid != ::geteuid() || (status.st_mode & S_IWOTH) != 0))
+    if (status.st_uid != ::geteuid() || (status.st_mode & S_IWOTH) != 0)
       throw UsageError(
           fmt::format("--save-failures: others can change {}; name a new folder, or one of your own", visible(folder)));
   }
-  if (error) throw UsageError(fmt::format("--save-failures: {}: {}", visible(folder), error.message()));
+  std::error_code error;
   if (!std::filesystem::is_empty(folder, error) && !options.writing.replace && !options.resume)
     throw UsageError(fmt::format("--save-failures: {} has files already; name another folder (--force adds to it)",
                                  visible(folder)));

@@ -161,13 +161,12 @@ SoakRead read_soak(const std::string& path) {
     if (line == 0) {
       if (kind != "start" || content.at("schema").text() != soak_schema) entry.refuse("is no journal of a soak");
       (void)content.at("schema_version").integer(soak_schema_version, soak_schema_version);
-      read.wanted_s = content.at("seconds").number(0.0, 1e12);
       read.version = content.at("version").text();
       read.seed = content.at("seed").natural();
       const std::vector<std::string> words = texts_of(content.at("devices"));
       if (words.empty()) content.at("devices").refuse("is empty");
       read.book = SoakBook(words);
-      read.book.set_requested(read.wanted_s);
+      read.book.set_requested(content.at("seconds").number(0.0, 1e12));
     } else if (kind == "end") {
       std::vector<std::string> not_compared = texts_of(content.at("not_compared"));
       read.book.set_voted(content.at("voted").integer(), {not_compared.begin(), not_compared.end()});

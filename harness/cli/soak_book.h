@@ -94,7 +94,6 @@ inline constexpr int soak_schema_version = 2;
 
 struct SoakRead {
   SoakBook book;
-  double wanted_s = 0.0;  ///< how long it was to take
   std::string version;    ///< of the program that wrote it
   std::uint64_t seed = 0;
   bool ended = false;  ///< else it was killed, or still runs

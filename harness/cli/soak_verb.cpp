@@ -119,7 +119,7 @@ int read_verb(const Options& options, const Environment& environment) {
     if (!read.ended)
       environment.err << fmt::format(
           "{}: the soak did not end: it was to take {:.0f} s, and was killed or still runs\n",
-          visible(options.read_journal), read.wanted_s);
+          visible(options.read_journal), read.book.completion().requested);
     return outputs.write(read.book, head_of(read.version, read.seed));
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--read: {}", e.what()));

@@ -9,6 +9,7 @@
 
 #include "harness/cli/children.h"
 #include "harness/cli/device.h"
+#include "harness/cli/flags.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/tune_batch.h"
@@ -45,13 +46,9 @@ class Trials {
   std::optional<CaseRecord> run(const PlannedCase& planned, std::int64_t batch) {
     const std::string report = folder_.report(++runs_);
     std::vector<std::string> argv{environment_.program, "run"};
-    for (std::size_t i = 0; i < options_.own_words.size(); ++i) {
-      constexpr std::string_view replaced[] = {"--suite", "--tier", "--filter", "--exclude", "--precision", "--batch"};
-      if (std::find(std::begin(replaced), std::end(replaced), options_.own_words[i]) != std::end(replaced))
-        ++i;
-      else
-        argv.push_back(options_.own_words[i]);
-    }
+    constexpr std::string_view replaced[] = {"--suite", "--tier", "--filter", "--exclude", "--precision", "--batch"};
+    const std::vector<std::string> kept = parted(Verb::tune_batch, options_.own_words, replaced).others;
+    argv.insert(argv.end(), kept.begin(), kept.end());
     argv.insert(argv.end(),
                 {"--suite", planned.c.suite, "--tier", std::string(name(tier_)), "--filter", id_pattern(planned.id()),
                  "--precision", planned.c.recipe, "--batch", fmt::format("{}", batch), "--progress", "none", "--github",
@@ -219,9 +216,7 @@ int tune_batch_verb(const Options& options, const Environment& environment) {
     json["curves"].push_back(json_of(shape, curves.back()));
   }
   const int signal = environment.stop.load();
-  const std::size_t whole = curves.size() - (signal != 0 && !curves.empty() ? 1 : 0);  // the last one was interrupted
-  const Completion completion{signal == 0, static_cast<double>(whole), static_cast<double>(shapes.size()),
-                              "precisions"};
+  const Completion completion = completion_of(curves.size(), shapes.size(), "precisions", signal);
   completion.add_to(json);
   if (signal != 0) out << "tune-batch " << completion.interrupted() << "\n" << std::flush;
   write_files(options, shapes, curves, trials.last(), json, environment);

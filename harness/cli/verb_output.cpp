@@ -27,6 +27,11 @@ void Completion::add_to(Json& document) const {
   document["unit"] = unit;
 }
 
+Completion completion_of(std::size_t begun, std::size_t requested, std::string_view unit, int signal) {
+  const std::size_t done = signal != 0 && begun > 0 ? begun - 1 : begun;
+  return {signal == 0, static_cast<double>(done), static_cast<double>(requested), unit};
+}
+
 void StatusLine::show(const std::string& now) {
   if (environment_.err_is_terminal) {
     environment_.err << erase_line << visible(now).substr(0, static_cast<std::size_t>(environment_.columns) - 1)

@@ -23,6 +23,9 @@ struct Completion {
   void add_to(Json& document) const;
 };
 
+/// Of items that are done one after the other: where `signal` stopped them, the last one that was begun is not done.
+[[nodiscard]] Completion completion_of(std::size_t begun, std::size_t requested, std::string_view unit, int signal);
+
 /// What is done now, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then. The
 /// destructor erases it.
 class StatusLine {

@@ -48,7 +48,7 @@ ProcEntry proc_entry(const std::string& path) {
   constexpr int most_links = 40;  // as the kernel has it
   const std::string own = fmt::format("/proc/{}/", ::getpid());
   fs::path at = path;
-  bool by_others = false;
+  ProcEntry entry;
   for (int links = 0; links < most_links; ++links) {
     std::error_code error;
     const fs::path folder = fs::canonical(folder_of(at.string()), error);
@@ -58,16 +58,17 @@ ProcEntry proc_entry(const std::string& path) {
     if (place.starts_with(own) && folder.filename() == "fd") {
       int number = -1;
       const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), number);
-      return {true, fault == std::errc() && end == name.data() + name.size() ? number : -1, by_others};
+      entry.own_descriptor = fault == std::errc() && end == name.data() + name.size() ? number : -1;
     }
-    if (place.starts_with("/proc/")) return {true, -1, by_others};
+    entry.found = place.starts_with("/proc/");
+    if (entry.found) break;
     const fs::path target = fs::read_symlink(folder / name, error);
-    if (error) return {false, -1, by_others};
+    if (error) break;
     // In /dev nobody else makes links; in a container's user namespace its own have an owner that is none here.
-    by_others = by_others || (folder != "/dev" && is_made_by_others(folder / name));
+    entry.by_others = entry.by_others || (folder != "/dev" && is_made_by_others(folder / name));
     at = target.is_absolute() ? target : folder / target;
   }
-  return {false, -1, by_others};
+  return entry;
 }
 
 // A name that is written through, not renamed over, must not lead to what somebody else has chosen: as root, a link to

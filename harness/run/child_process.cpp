@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -116,10 +117,8 @@ namespace {
 
 std::vector<pid_t> children() {
   std::vector<pid_t> all;
-  std::error_code ended;
-  std::filesystem::directory_iterator task("/proc/self/task", ended);
-  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
-    std::ifstream file(task->path() / "children");
+  for (const pid_t thread : threads_of(::getpid())) {
+    std::ifstream file(fmt::format("/proc/self/task/{}/children", thread));
     for (pid_t child = 0; file >> child;) all.push_back(child);
   }
   return all;
@@ -149,14 +148,22 @@ std::string describe_status(int status) {
   return fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
-double waited_for_processor_s(pid_t process) {
-  double longest_ns = 0.0;
+std::vector<pid_t> threads_of(pid_t process) {
+  std::vector<pid_t> threads;
   std::error_code ended;
   std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), ended);
-  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
+  for (; task != std::filesystem::directory_iterator(); task.increment(ended))
+    threads.push_back(std::atoi(task->path().filename().c_str()));
+  return threads;
+}
+
+double waited_for_processor_s(pid_t process) {
+  double longest_ns = 0.0;
+  for (const pid_t thread : threads_of(process)) {
     double ran_ns = 0.0;
     double waited_ns = 0.0;
-    if (std::ifstream(task->path() / "schedstat") >> ran_ns >> waited_ns) longest_ns = std::max(longest_ns, waited_ns);
+    if (std::ifstream(fmt::format("/proc/{}/task/{}/schedstat", process, thread)) >> ran_ns >> waited_ns)
+      longest_ns = std::max(longest_ns, waited_ns);
   }
   return longest_ns * 1e-9;
 }

@@ -62,6 +62,9 @@ class Orphans {
 /// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid().
 [[nodiscard]] std::string describe_status(int status);
 
+/// The threads of a process, as the kernel numbers them; none of one that has ended.
+[[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
+
 /// Seconds for which the process's most starved thread has been ready to run and had no processor, since that thread
 /// began, as the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
 [[nodiscard]] double waited_for_processor_s(pid_t process);

@@ -1,15 +1,13 @@
 #include "harness/run/impl_probes.h"
 
 #include <fmt/format.h>
-
-#include <cstdlib>
-
 #include <poll.h>
 #include <sys/resource.h>
-#include <array>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <ctime>
 #include <mutex>
 #include <utility>

@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include <bit>
-#include <charconv>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
+
+#include "harness/run/child_process.h"
 
 namespace gpubench {
 namespace {
@@ -106,12 +105,7 @@ std::string threads_text(int threads) { return threads == 1 ? "1 thread" : fmt::
 
 Scheduling Scheduling::now() {
   Scheduling all;
-  std::error_code ended;
-  std::filesystem::directory_iterator task("/proc/self/task", ended);
-  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
-    const std::string name = task->path().filename().string();
-    int thread = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc()) continue;
+  for (const pid_t thread : threads_of(::getpid())) {
     OfThread one;
     one.processors.resize(most_processors / (8 * sizeof(unsigned long)));
     // The system call: the C library's function zeroes a set of another size.

@@ -25,6 +25,14 @@ TEST(Completion, SaysHowMuchOfWhatWasDone) {
   EXPECT_EQ(json, (Json{{"complete", false}, {"done", 3.0}, {"requested", 7.0}, {"unit", "cases"}}));
 }
 
+TEST(Completion, OfItemsInTurnTheInterruptedOneIsNotDone) {
+  EXPECT_EQ(completion_of(2, 4, "models", SIGINT).done, 1.0);
+  EXPECT_EQ(completion_of(0, 4, "models", SIGINT).done, 0.0);
+  const Completion whole = completion_of(4, 4, "models", 0);
+  EXPECT_TRUE(whole.complete);
+  EXPECT_EQ(whole.done, whole.requested);
+}
+
 class InterruptedVerb : public ScratchFolder {};
 
 // The signal is there before the work begins, so that nothing is done.
