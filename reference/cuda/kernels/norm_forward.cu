@@ -163,9 +163,13 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
     const W rstd = rstd_of(row_sum<whole_block>(squares, &BlockSums<W>::squares) * inverse_columns, args);
     if (rank == 0) store_statistics(args, row, mean, rstd);
     T* to = static_cast<T*>(args.y) + row * args.y_stride;
+    // Hides that the columns are those of the loops above: the compiler would keep the outcome of each comparison with
+    // the end of the row until here, in registers that the row needs.
+    int again = rank;
+    asm volatile("" : "+r"(again));
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
-      const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
+      const std::int64_t column = static_cast<std::int64_t>(k * sharing + again) * N;
       if (column >= args.columns) break;
       store_part(to + column, args.columns - column, normalized<T, P, N>(held[k], args, column, mean, rstd));
     }

@@ -21,10 +21,11 @@ __device__ __forceinline__ Range elements_of(const PoolAxisArgs& axis, std::int6
   const std::int64_t first = first_of(axis, window), past = first + axis.window;
   return {first > 0 ? first : 0, past < axis.extent ? past : axis.extent};
 }
-/// Elements of a window in the image and its padding, which a last window may reach past.
-__device__ __forceinline__ std::int64_t padded_elements_of(const PoolAxisArgs& axis, std::int64_t window) {
-  const std::int64_t first = first_of(axis, window), past = first + axis.window, end = axis.extent + axis.pad;
-  return (past < end ? past : end) - first;
+/// How many elements of a window count: those in the image, and in its padding, which a last window may reach past.
+__device__ __forceinline__ std::int64_t counted_of(const PoolAxisArgs& axis, std::int64_t window, bool counts_padding) {
+  const std::int64_t first = first_of(axis, window), past = first + axis.window;
+  const std::int64_t pad = counts_padding ? axis.pad : 0;
+  return (past < axis.extent + pad ? past : axis.extent + pad) - (first > -pad ? first : -pad);
 }
 /// Windows that an element lies in.
 __device__ __forceinline__ Range windows_of(const PoolAxisArgs& axis, std::int64_t element) {
@@ -50,11 +51,8 @@ __device__ __forceinline__ std::int64_t place_of(const Position& at, std::int64_
 
 template <class W>
 __device__ __forceinline__ W reciprocal(const PoolArgs& args, std::int64_t row, std::int64_t column) {
-  const Range rows = elements_of(args.vertical, row), columns = elements_of(args.horizontal, column);
-  const std::int64_t count = args.counts_padding
-                                 ? padded_elements_of(args.vertical, row) * padded_elements_of(args.horizontal, column)
-                                 : (rows.end - rows.begin) * (columns.end - columns.begin);
-  return static_cast<W>(1) / static_cast<W>(count);
+  return static_cast<W>(1) / static_cast<W>(counted_of(args.vertical, row, args.counts_padding) *
+                                            counted_of(args.horizontal, column, args.counts_padding));
 }
 
 // What is made of a window's elements, or of an element's windows: begin(), then one call for each, then write().
@@ -168,7 +166,7 @@ __global__ void __launch_bounds__(threads) pool_kernel(PoolArgs args) {
         made.add(args, load_pack<N>(from + place), place, static_cast<std::uint8_t>(down * h.window + across), other);
       }
     }
-    made.write(args, place_of(at, rows, columns, args.channels) + channel, at);
+    made.write(args, item * N, at);  // positions and their channels lie in the order of items
   }
 }
 
