@@ -92,6 +92,7 @@ void judge_all(std::span<const MatchedCase> matched, const GateRule& rule, const
     result.cases.push_back(std::move(of_case));
   }
   const std::vector<Judgement> judgements = judge_cases(evidence, rule);
+  result.power = power_of(evidence, judgements, rule);
   for (std::size_t i = 0; i < judgements.size(); ++i) {
     GateCase& of_case = result.cases[places[i]];
     of_case.judgement = judgements[i];
@@ -251,8 +252,9 @@ std::string doubt_text(const Judgement& judgement) {
   switch (judgement.doubt) {
     case InconclusiveReason::none: return "";
     case InconclusiveReason::noise:
-      return fmt::format("noise {:.1f}% from run to run, finds {:.1f}% and more; {}", 100.0 * judgement.effect.spread,
-                         100.0 * judgement.detectable.value_or(0.0), more("no reasonable number of runs settles it"));
+      return fmt::format("noise {:.1f}% from run to run, finds {:.1f}% with 90% power; {}",
+                         100.0 * judgement.effect.spread, 100.0 * judgement.detectable.value_or(0.0),
+                         more("no reasonable number of runs settles it"));
     case InconclusiveReason::unknown_noise:
       return fmt::format("noise from run to run is not known; {}, or a calibration (--noise)", more("more runs"));
     case InconclusiveReason::few_samples: return "fewer than 5 valid rounds of 5 samples; run it with --preset gate";

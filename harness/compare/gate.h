@@ -60,6 +60,7 @@ struct GateResult {
   int baseline_runs = 0;
   int candidate_runs = 0;
   std::string noise;            ///< where the run-to-run noise comes from, in words
+  std::optional<Power> power{};
   std::vector<GateCase> cases;  ///< worst first
   int not_run = 0;              ///< cases that passed on neither side and failed no check: nothing to say
 

@@ -19,6 +19,7 @@ constexpr double clock_difference = 0.01;
 constexpr double assumed_factor = 5.0;  // 3 alarms in every fifth suite of unchanged code; 5 in none of 40
 constexpr int most_runs = 200;
 constexpr double equivalence_tail = 0.05;  // each side of a 90% interval
+constexpr double power = 0.9;
 
 template <class Member>
 std::vector<double> values_of(std::span<const CaseRun> runs, Member member) {
@@ -96,19 +97,30 @@ bool settles(const Effect& effect, int runs, double prior_degrees, double tests,
   return student_t_tail((matters - size) / error, degrees) < equivalence_tail;
 }
 
+// The fewest runs a side, more than `too_few`, that are enough; more are never less so.
+template <class Enough>
+std::optional<int> least_runs(int too_few, Enough is_enough) {
+  int enough = most_runs;
+  if (!is_enough(enough)) return std::nullopt;
+  while (enough - too_few > 1) {
+    const int middle = (too_few + enough) / 2;
+    (is_enough(middle) ? enough : too_few) = middle;
+  }
+  return enough;
+}
+
+double prior_degrees(const Evidence& one, const Effect& effect) {
+  const double own = static_cast<double>(one.baseline.size() + one.candidate.size()) - 2.0;
+  return std::max(0.0, effect.degrees - own);
+}
+
 std::optional<int> runs_to_settle(const Evidence& one, const Effect& effect, double tests, const GateRule& rule) {
   const auto have = static_cast<int>(fewer_runs(one));
   if (effect.source == NoiseSource::assumed) return std::max(1, enough_runs - have);
-  const double own = static_cast<double>(one.baseline.size() + one.candidate.size()) - 2.0;
-  const double prior_degrees = std::max(0.0, effect.degrees - own);
-  if (!settles(effect, most_runs, prior_degrees, tests, rule)) return std::nullopt;
-  int too_few = have;
-  int enough = most_runs;
-  while (enough - too_few > 1) {  // more runs never settle less
-    const int middle = (too_few + enough) / 2;
-    (settles(effect, middle, prior_degrees, tests, rule) ? enough : too_few) = middle;
-  }
-  return std::max(1, enough - have);
+  const std::optional<int> enough =
+      least_runs(have, [&](int runs) { return settles(effect, runs, prior_degrees(one, effect), tests, rule); });
+  if (!enough) return std::nullopt;
+  return std::max(1, *enough - have);
 }
 
 // Cases whose difference can be tested, and the corrected p-values of both directions.
@@ -173,8 +185,27 @@ class Quantiles {
   std::map<double, double> known_;
 };
 
+// detectable_slowdown for many cases.
+class Sensitivity {
+ public:
+  Sensitivity(double tests, const GateRule& rule) : required_(1.0 - rule.false_findings / tests) {}
+  double detectable(double error, double degrees, double tau) {
+    const double least = std::max(std::log1p(tau), required_.at(degrees) * error);
+    return std::expm1(least + beyond_.at(degrees) * error);
+  }
+
+ private:
+  Quantiles required_, beyond_{power};
+};
+
 void require_tau(double tau) {
   if (!(tau > 0.0 && tau < 10.0)) throw std::invalid_argument("tau must be between 0 and 10");
+}
+
+double tests_among(std::span<const Judgement> judgements) {
+  const auto tested = std::count_if(judgements.begin(), judgements.end(),
+                                    [](const Judgement& one) { return one.q_slower.has_value(); });
+  return std::max(1.0, static_cast<double>(tested));
 }
 
 GateRule rule_for(const Evidence& one, GateRule rule) {
@@ -182,10 +213,11 @@ GateRule rule_for(const Evidence& one, GateRule rule) {
   return rule;
 }
 
-void settle(const Evidence& one, const GateRule& rule, double tests, Quantiles& found, Judgement& judgement) {
+void settle(const Evidence& one, const GateRule& rule, double tests, Sensitivity& sensitivity, Judgement& judgement) {
   const Effect& effect = judgement.effect;
-  if (effect.source != NoiseSource::assumed)
-    judgement.detectable = std::max(rule.tau, std::expm1(found.at(effect.degrees) * effect.error));
+  const bool is_busy = busy(one.baseline) || busy(one.candidate);
+  if (effect.source != NoiseSource::assumed && !is_busy)
+    judgement.detectable = sensitivity.detectable(effect.error, effect.degrees, rule.tau);
   const bool batches = judgement.doubt == InconclusiveReason::batch;
   if (judgement.doubt != InconclusiveReason::none && !batches) return;
   judgement.verdict = batches ? change_beyond_batches(judgement) : change_of(judgement, rule);
@@ -196,6 +228,8 @@ void settle(const Evidence& one, const GateRule& rule, double tests, Quantiles& 
     return;
   } else if (unchanged(effect, rule.tau)) {
     judgement.verdict = GateVerdict::unchanged;
+  } else if (is_busy) {
+    judgement.doubt = InconclusiveReason::busy;
   } else {
     judgement.doubt =
         effect.source == NoiseSource::assumed ? InconclusiveReason::unknown_noise : InconclusiveReason::noise;
@@ -235,13 +269,37 @@ std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRu
     judgements[i].doubt = doubt_of(cases[i], effect);
   }
   test_all(cases, judgements);
-  const auto tested = std::count_if(judgements.begin(), judgements.end(),
-                                    [](const Judgement& one) { return one.q_slower.has_value(); });
-  const double tests = std::max(1.0, static_cast<double>(tested));
-  Quantiles found(1.0 - rule.false_findings / tests);
+  const double tests = tests_among(judgements);
+  Sensitivity sensitivity(tests, rule);
   for (std::size_t i = 0; i < cases.size(); ++i)
-    settle(cases[i], rule_for(cases[i], rule), tests, found, judgements[i]);
+    settle(cases[i], rule_for(cases[i], rule), tests, sensitivity, judgements[i]);
   return judgements;
+}
+
+double detectable_slowdown(double error, double degrees, double tests, const GateRule& rule) {
+  return Sensitivity(tests, rule).detectable(error, degrees, rule.tau);
+}
+
+std::optional<Power> power_of(std::span<const Evidence> cases, std::span<const Judgement> judgements,
+                              const GateRule& rule) {
+  Sensitivity sensitivity(tests_among(judgements), rule);
+  std::vector<double> found, runs;
+  for (std::size_t i = 0; i < judgements.size(); ++i) {
+    if (!judgements[i].q_slower || !judgements[i].detectable) continue;
+    found.push_back(*judgements[i].detectable);
+    const Effect& effect = judgements[i].effect;
+    const double tau = rule_for(cases[i], rule).tau;
+    const auto is_enough = [&](int k) {
+      const double degrees = 2.0 * k - 2.0 + prior_degrees(cases[i], effect);
+      return sensitivity.detectable(effect.spread * std::sqrt(2.0 / k), degrees, tau) <= 2.0 * tau;
+    };
+    runs.push_back(least_runs(enough_runs - 1, is_enough).value_or(2 * most_runs));
+  }
+  if (found.empty()) return std::nullopt;
+  Power all{median(found), quantile(found, 0.9)};
+  if (const double middle = std::ceil(median(runs)); middle <= most_runs)
+    all.runs_for_twice_tau = static_cast<int>(middle);
+  return all;
 }
 
 std::optional<CommonShift> common_shift(std::span<const Judgement> judgements) {

@@ -60,7 +60,7 @@ struct Judgement {
   Effect effect;
   std::optional<double> q_slower{}, q_faster{};  ///< where the noise is known
   double low95 = 0.0, high95 = 0.0;              ///< of delta; no correction for many cases
-  /// The smallest slowdown that would be found, as a fraction; at least tau. Of cases whose noise is known.
+  /// The slowdown found with 90% power (`detectable_slowdown`). Of cases whose noise is known.
   std::optional<double> detectable{};
   /// Of an inconclusive case: runs a side, beyond those of the side with fewer, after which the same difference and
   /// noise would be settled. Empty where no number below 200 does, or where more runs are not what is missing.
@@ -75,6 +75,22 @@ struct Judgement {
 /// differ (effect.h), regressed needs an interval beyond factor_of_batches, and improved the mirror. Throws
 /// std::invalid_argument for a tau that is not in (0, 10).
 [[nodiscard]] std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule);
+
+/// The slowdown, as a fraction, that a gate calls regressed with a probability of 90%: one whose log is t(0.9, degrees)
+/// errors above what an estimate must reach, log(1 + tau) and t(1 - q / tests, degrees) errors. `error` is the standard
+/// error of delta, `tests` the number of cases that are tested together. `rule.assumed_spread` is not used.
+[[nodiscard]] double detectable_slowdown(double error, double degrees, double tests, const GateRule& rule);
+
+/// What a gate finds with 90% power, over its cases whose noise is known and that no other doubt concerns.
+struct Power {
+  double median = 0.0;       ///< slowdown found in half of the cases
+  double worst_tenth = 0.0;  ///< in nine tenths of them
+  /// Runs a side from which on a slowdown of twice tau is found in half of the cases. Empty where 200 are too few.
+  std::optional<int> runs_for_twice_tau{};
+};
+/// Empty where there is no such case. `judgements` are those of `cases`.
+[[nodiscard]] std::optional<Power> power_of(std::span<const Evidence> cases, std::span<const Judgement> judgements,
+                                            const GateRule& rule);
 
 /// Where most cases moved the same way: at least 20 cases, median beyond 1%, 70% of one sign. A lost compiler flag
 /// looks like a slower machine, so it is reported and never subtracted.

@@ -74,12 +74,23 @@ std::string own_taus(const Tau& tau) {
   return text;
 }
 
+std::string power_text(const Power& power) {
+  const std::string runs = power.runs_for_twice_tau ? fmt::format("{} runs a side", *power.runs_for_twice_tau)
+                                                    : std::string("more than 200 runs a side");
+  return fmt::format(
+      "power 90%: finds a slowdown of {:.1f}% in half of the cases, {:.1f}% in nine tenths; twice what matters takes "
+      "{} "
+      "(median case)",
+      100.0 * power.median, 100.0 * power.worst_tenth, runs);
+}
+
 std::vector<std::string> head_lines(const GateResult& result) {
   std::vector<std::string> lines{
       fmt::format("{} baseline and {} candidate report{}, a change of {:.3g}% matters{}", result.baseline_runs,
                   result.candidate_runs, result.candidate_runs == 1 ? "" : "s", 100.0 * result.tau.all,
                   own_taus(result.tau)),
       fmt::format("noise from run to run: {}", result.noise)};
+  if (result.power) lines.push_back(power_text(*result.power));
   const auto add = [&](const char* what, const std::vector<Difference>& all) {
     for (const Difference& one : all) lines.push_back(fmt::format("{}: {}", what, difference_text(one)));
   };
@@ -197,12 +208,17 @@ std::string gate_table(const GateResult& result, int exit_code, const ConsoleSty
 }
 
 Json gate_json(const GateResult& result, int exit_code) {
+  Json power;
+  if (result.power) {
+    power = {{"median", result.power->median}, {"worst_tenth", result.power->worst_tenth}};
+    if (result.power->runs_for_twice_tau) power["runs_for_twice_tau"] = *result.power->runs_for_twice_tau;
+  }
   Json counts = Json::object();
   for (const GateVerdict verdict : verdicts) counts[std::string(name(verdict))] = result.count(verdict);
   Json cases = Json::array();
   for (const GateCase& one : result.cases) cases.push_back(case_json(one));
   return {{"schema", "gpubench-gate"},
-          {"schema_version", "1.0"},
+          {"schema_version", "1.1"},
           {"outcome", name(result.outcome)},
           {"exit_code", exit_code},
           {"why", result.why},
@@ -211,6 +227,7 @@ Json gate_json(const GateResult& result, int exit_code) {
           {"baseline_runs", result.baseline_runs},
           {"candidate_runs", result.candidate_runs},
           {"noise", result.noise},
+          {"power", std::move(power)},
           {"refused", differences_json(result.refused)},
           {"allowed", differences_json(result.allowed)},
           {"noted", differences_json(result.noted)},

@@ -52,11 +52,11 @@ class Verdict:
 
 
 def _attribute(name: str, value: Attribute, keep: list[Any]) -> c.Attribute:
-    made = c.Attribute(name=name.encode())
+    made = c.Attribute(name=c.encoded("attribute", name))
     if isinstance(value, bool):
         made.type, made.whole = c.BOOL, int(value)
     elif isinstance(value, str):
-        made.type, made.word = c.WORD, value.encode()
+        made.type, made.word = c.WORD, c.encoded(name, value)
     elif isinstance(value, (list, tuple)):
         numbers = (ctypes.c_int64 * len(value))(*value)
         keep.append(numbers)
@@ -74,9 +74,10 @@ def _attribute(name: str, value: Attribute, keep: list[Any]) -> c.Attribute:
 def _listed(given: Mapping[str, Any]) -> list[tuple[bytes, int, HostTensor]]:
     tensors = []
     for operand, value in given.items():
+        encoded = c.encoded("operand", operand)
         for item, one in enumerate(value if isinstance(value, (list, tuple)) else [value]):
             try:
-                tensors.append((operand.encode(), item, host_tensor(one)))
+                tensors.append((encoded, item, host_tensor(one)))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{operand}: {error}") from None
     return tensors
@@ -119,9 +120,9 @@ def check(
     keep: list[Any] = []
     listed = (c.Attribute * len(attributes))(*(_attribute(name, value, keep) for name, value in attributes.items()))
     call = c.Call(
-        op.encode(),
-        accumulate.encode(),
-        products.encode(),
+        c.encoded("op", op),
+        c.encoded("accumulate", accumulate),
+        c.encoded("products", products),
         fast_accumulation,
         split_k_in_output,
         approximate_tanh,

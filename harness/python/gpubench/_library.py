@@ -152,11 +152,18 @@ def library() -> ctypes.CDLL:
     return _loaded
 
 
+def encoded(what: str, name: str) -> bytes:
+    """A name for C, which reads no further than a NUL: "gemm\\0x" would be gemm there."""
+    if not name.isprintable():
+        raise ValueError(f"{what} {ascii(name)}: a name has no NUL or other control characters; remove them")
+    return name.encode()
+
+
 def describe(op: str) -> tuple[list[str], list[str], dict[str, object], set[str]]:
     """The operands of an op ("bias?" is optional, "w*" a list): inputs, outputs; its attributes' defaults; and which
     of them are switches that ask for an input."""
     text = ctypes.create_string_buffer(8192)
-    if library().gpubench_describe(op.encode(), text, len(text)) != OK:
+    if library().gpubench_describe(encoded("op", op), text, len(text)) != OK:
         raise ValueError(text.value.decode())
     inputs, outputs, *attributes = text.value.decode().splitlines()
     readers = {
