@@ -130,7 +130,7 @@ Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop
     return {listener.answer(), "does not end" + in_call(" after ", listener.call())};
   }
   if (child.status() == 0) return {listener.answer(), ""};
-  return {listener.answer(), describe_status(child.status()) + in_call(" in ", listener.call())};
+  return {listener.answer(), child.description() + in_call(" in ", listener.call())};
 }
 
 void end_with_parent(int output_fd) {
@@ -230,8 +230,8 @@ int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : first_of_signals + WTERMSIG(status);
   if (stop != 0 || code < first_of_signals) return code;
   if (trouble.empty())
-    trouble = WIFEXITED(status) ? fmt::format("was interrupted by signal {}", code - first_of_signals)
-                                : describe_status(status);
+    trouble =
+        WIFEXITED(status) ? fmt::format("was interrupted by signal {}", code - first_of_signals) : run.description();
   err << "gpubench: a run " << trouble << std::endl;
   return exit_codes::could_not_measure;
 }

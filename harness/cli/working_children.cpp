@@ -171,7 +171,7 @@ void WorkingChildren::end(Child& child, std::size_t number, const Told& told) co
     child.kill();
     if (child.trouble.empty()) child.trouble = "did not end";
   } else if (child.trouble.empty() && child.end->status() != 0) {
-    child.trouble = describe_status(child.end->status());
+    child.trouble = child.end->description();
   }
   child.signal_group(SIGKILL);  // what it may have started itself
   if (const std::string now = child.page.said(); !child.trouble.empty() && !now.empty())

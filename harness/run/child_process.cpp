@@ -142,11 +142,33 @@ Orphans::~Orphans() {
   }
 }
 
-std::string describe_status(int status) {
-  if (WIFSIGNALED(status))
-    return fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  return fmt::format("exited with status {}", WEXITSTATUS(status));
+std::optional<long> memory_kills(std::istream& vmstat) {
+  std::string key;
+  for (long count = 0; vmstat >> key >> count;) {
+    if (key == "oom_kill") return count;
+  }
+  return std::nullopt;
 }
+
+std::string describe_status(int status, std::optional<long> kills_before, std::optional<long> kills_after) {
+  if (!WIFSIGNALED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
+  const bool for_memory = WTERMSIG(status) == SIGKILL && kills_before && kills_after && *kills_after > *kills_before;
+  return fmt::format("ended by signal {} ({}{})", WTERMSIG(status), ::strsignal(WTERMSIG(status)),
+                     for_memory ? "; the kernel killed a process because memory ran out" : "");
+}
+
+namespace {
+
+std::optional<long> memory_kills_now() {
+  std::ifstream vmstat("/proc/vmstat");
+  return memory_kills(vmstat);
+}
+
+}  // namespace
+
+ChildEnd::ChildEnd(pid_t pid) : pid_(pid), memory_kills_(memory_kills_now()) {}
+
+std::string ChildEnd::description() const { return describe_status(status_, memory_kills_, memory_kills_now()); }
 
 std::vector<pid_t> threads_of(pid_t process) {
   std::vector<pid_t> threads;
@@ -217,7 +239,7 @@ std::string WorkerProcess::reap() {
     return "closed its pipe and did not end";
   }
   signal_group(SIGKILL);  // what it may have started itself
-  return describe_status(end_.status());
+  return end_.description();
 }
 
 void WorkerProcess::dismiss() {

@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <iosfwd>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,20 +29,32 @@ struct ChildSetup {
 /// for milliseconds, in which the thread keeps its processor from the one that it waits for.
 [[nodiscard]] pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup);
 
+/// How many processes the kernel has killed for lack of memory, from the text of /proc/vmstat; empty where it counts
+/// none. The count is the machine's, other containers included.
+[[nodiscard]] std::optional<long> memory_kills(std::istream& vmstat);
+
+/// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid(). `kills_before` and `kills_after`
+/// are memory_kills() of the child's start and end: where the number grew, a SIGKILL is said to be the kernel's.
+[[nodiscard]] std::string describe_status(int status, std::optional<long> kills_before,
+                                          std::optional<long> kills_after);
+
 /// Waits for the end of a child. One in an uninterruptible wait for its device survives even SIGKILL and is left
 /// behind.
 class ChildEnd {
  public:
-  explicit ChildEnd(pid_t pid) : pid_(pid) {}
+  explicit ChildEnd(pid_t pid);
   /// Whether it has ended; waits up to `seconds`. A child that can no longer be waited for counts as ended.
   [[nodiscard]] bool within(double seconds);
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// From waitpid(), once it has ended; exit status 255 if it could not be waited for.
   [[nodiscard]] int status() const { return status_; }
+  /// describe_status() of it.
+  [[nodiscard]] std::string description() const;
 
  private:
   pid_t pid_;
+  std::optional<long> memory_kills_;  ///< when it began
   int status_ = 0;
   bool ended_ = false;
 };
@@ -58,9 +72,6 @@ class Orphans {
  private:
   std::vector<pid_t> before_;  ///< this process's children that stay
 };
-
-/// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid().
-[[nodiscard]] std::string describe_status(int status);
 
 /// The threads of a process, as the kernel numbers them; none of one that has ended.
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);

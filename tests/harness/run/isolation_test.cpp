@@ -14,7 +14,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 
 #include "harness/run/child_process.h"
 #include "harness/run/wire.h"
@@ -490,6 +492,20 @@ TEST(ChildProcess, WhatTheUserHasSaidAboutWaitingStands) {
   }
   const OneVariable policy("OMP_WAIT_POLICY", "active");
   EXPECT_EQ(spins_of_child(true), ".active");
+}
+
+// A status of waitpid() that is a signal is that signal's number.
+TEST(ChildProcess, AKillOfTheKernelForLackOfMemoryIsNamed) {
+  std::istringstream vmstat("nr_free_pages 17\noom_kill 3\nswap_ra 0\n");
+  EXPECT_EQ(memory_kills(vmstat), 3);
+  std::istringstream old("nr_free_pages 17\n");
+  EXPECT_EQ(memory_kills(old), std::nullopt);
+  EXPECT_EQ(describe_status(SIGKILL, 3, 4),
+            "ended by signal 9 (Killed; the kernel killed a process because memory ran out)");
+  EXPECT_EQ(describe_status(SIGKILL, 3, 3), "ended by signal 9 (Killed)");
+  EXPECT_EQ(describe_status(SIGKILL, std::nullopt, 4), "ended by signal 9 (Killed)");
+  EXPECT_EQ(describe_status(SIGSEGV, 3, 4), "ended by signal 11 (Segmentation fault)");
+  EXPECT_EQ(describe_status(3 << 8, 3, 4), "exited with status 3");
 }
 
 }  // namespace
