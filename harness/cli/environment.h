@@ -67,6 +67,10 @@ struct BackendEntry {
   /// One of several processes that comes no further for so long is lost. What it does of its own counts: making plans,
   /// meeting its peers.
   double process_stall_limit_s = 15.0;
+  /// A process that waits so long for others at the start of a run names itself and what it waits for.
+  double process_note_s = 15.0;
+  /// One that waits so long in MPI_Init ends the run: on other nodes the processes may still have to start.
+  double process_join_limit_s = 600.0;
   /// Planning an op, or trying one candidate for it, may take so long without a sign of life.
   double plan_limit_s = 30.0;
   /// What planning takes for an op that computes more than it moves, as candidates are built, tried and timed; 0 where

@@ -46,6 +46,8 @@ LauncherPlace launcher_place(const std::function<std::string(const char*)>& vari
     if (place.processes == 1) return {};
     place.rank = number(launcher.rank, variable(launcher.rank), 0, place.processes - 1);
     place.launcher = launcher.name;
+    const std::string commands = variable("OMPI_NUM_APP_CTX");
+    place.several_commands = !commands.empty() && commands != "1";
     place.library = variable("PMIX_RANK").empty() ? launcher.library : "openmpi";
     return place;
   }

@@ -10,13 +10,14 @@ namespace gpubench {
 struct LauncherPlace {
   int rank = 0;
   int processes = 1;
-  std::string launcher = {};  ///< "mpirun of Open MPI"; empty where there is none
-  std::string library = {};   ///< whose module joins them: "openmpi", "mpich"
+  std::string launcher = {};      ///< "mpirun of Open MPI"; empty where there is none
+  std::string library = {};       ///< whose module joins them: "openmpi", "mpich"
+  bool several_commands = false;  ///< the launcher was given more than one command line (mpirun ... : ...)
 };
 
 /// By OMPI_COMM_WORLD_SIZE and _RANK, PMI_SIZE and PMI_RANK (MPICH's mpirun), SLURM_STEP_NUM_TASKS and SLURM_PROCID
-/// (srun; with PMIX_RANK Open MPI's). `variable`: its value, "" where unset. Throws UsageError where they are no
-/// numbers that can be.
+/// (srun; with PMIX_RANK Open MPI's); several commands by OMPI_NUM_APP_CTX. `variable`: its value, "" where unset.
+/// Throws UsageError where they are no numbers that can be.
 [[nodiscard]] LauncherPlace launcher_place(const std::function<std::string(const char*)>& variable);
 
 }  // namespace gpubench

@@ -141,6 +141,7 @@ class CommandLine {
       options.rerun_words = words_without({"--untried", "--suite", "--tier", "--filter", "--exclude", "--precision",
                                            "--ranks", "--parallel", "--seed", "--dry-run", "--turns", "--isolate",
                                            "--mpi", "--deadline", "--anonymize"});
+      options.shared_settings = shared_settings();
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }
@@ -258,6 +259,20 @@ class CommandLine {
       }
     }
     return words;
+  }
+
+  // All that chooses cases and says how they are measured, but for what concerns the first process alone.
+  [[nodiscard]] std::map<std::string, std::string> shared_settings() const {
+    constexpr std::string_view others[] = {"--dry-run",  "--turns",   "--tuning-cache", "--mpi",
+                                           "--deadline", "--isolate", "--anonymize"};
+    std::map<std::string, std::string> settings;
+    for (std::size_t i = 0; i < flags_.size(); ++i) {
+      const Flag& flag = flags_[i];
+      if (!flag.describes_run() || values_[i].empty() || std::ranges::find(others, flag.long_name) != std::end(others))
+        continue;
+      settings[flag.long_name] = flag.takes == Takes::nothing ? "" : joined(values_[i], " ");
+    }
+    return settings;
   }
 
   // "; report has it", or nothing.

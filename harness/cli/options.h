@@ -182,6 +182,8 @@ struct Options {
   std::vector<std::string> own_words{};
   /// Those of them, and of variables, that a case's rerun line repeats.
   std::vector<std::string> rerun_words{};
+  /// Flags that all processes of a run must share, with their values, those from variables too.
+  std::map<std::string, std::string> shared_settings{};
   GithubMode github = GithubMode::automatic;
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;

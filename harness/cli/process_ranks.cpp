@@ -8,9 +8,11 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
+#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/parity/candidate_judge.h"
 #include "harness/run/forwarding_backend.h"
@@ -48,14 +50,35 @@ class DescribedBackend final : public ForwardingBackend {
   DeviceInfo info_;
 };
 
+std::string process_text(int rank, int processes) {
+  return fmt::format("process {} of {} (pid {} on {})", rank, processes, ::getpid(), host_name());
+}
+
 }  // namespace
 
-ProcessRanks::ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& backend, std::string build,
-                           double limit_s)
+std::unique_ptr<Processes> join_in_time(const LauncherPlace& place, double note_s, double limit_s, const Tell& tell,
+                                        const std::function<std::unique_ptr<Processes>()>& join) {
+  const auto report = [&](double waited_s, const char* advice) {
+    tell(
+        fmt::format("{} has waited {:g} s in MPI_Init for the other processes of {}: one that does not report this is "
+                    "stopped, has not started, or does not run 'gpubench run'{}",
+                    process_text(place.rank, place.processes), waited_s, place.launcher, advice));
+  };
+  const Alarm note(note_s, [&] { report(note_s, ""); });
+  const Alarm end(limit_s, [&] {
+    report(limit_s, "; it ends the run (--deadline off: never)");
+    let_launcher_read();
+    std::_Exit(exit_codes::could_not_measure);  // MPI_Abort may not be called before MPI_Init returns
+  });
+  return join();
+}
+
+ProcessRanks::ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& backend, Hello own, double limit_s)
     : processes_(std::move(processes)),
       devices_(backend.name == "cpu" ? "CPUs" : "GPUs"),
-      build_(std::move(build)),
-      limit_s_(limit_s) {
+      own_hello_(std::move(own)),
+      limit_s_(limit_s),
+      note_s_(backend.process_note_s) {
   if (!backend.take_share)
     throw BackendError(fmt::format("the {} backend has no ranks in several processes", backend.name));
   share_ = backend.take_share(*processes_);
@@ -80,7 +103,7 @@ std::unique_ptr<Backend> ProcessRanks::described(std::unique_ptr<Backend> inner,
 
 ServerSetup ProcessRanks::setup() {
   ServerSetup setup;
-  setup.hello.build = build_;
+  setup.hello = own_hello_;
   setup.hello.host = host_name();
   setup.hello.pid = static_cast<int>(::getpid());
   setup.open_backend = [this] { return described(share_.open()); };
@@ -91,21 +114,32 @@ ServerSetup ProcessRanks::setup() {
   return setup;
 }
 
-void ProcessRanks::serve() {
+void ProcessRanks::serve(const Tell& tell) {
   // Process 0 decides when to stop; the launcher ends what outlives it.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever a library prints here is no result
-  (void)serve_rank(processes_->channel(0), setup());
+  unasked_.emplace(note_s_, [&] {
+    tell(
+        fmt::format("{} has waited {:g} s for process 0 (on {}) to begin: that one is stopped, has ended, or opens its "
+                    "device",
+                    process_text(processes_->rank(), processes_->size()), note_s_, processes_->host(0)));
+  });
+  ServerSetup asked = setup();
+  asked.greeted = [this] { unasked_.reset(); };
+  (void)serve_rank(processes_->channel(0), asked);
   processes_->finish();
 }
 
-void ProcessRanks::greet() {
+void ProcessRanks::greet(const Tell& tell) {
   own_ = local_channel();
   serving_ = std::thread([this] { (void)serve_rank(*own_.second, setup()); });
   std::vector<Channel*> channels{own_.first.get()};
   for (int rank = 1; rank < processes_->size(); ++rank) channels.push_back(&processes_->channel(rank));
-  ranks_ = std::make_unique<RemoteRanks>(std::move(channels), setup().hello, limit_s_);
+  // A limit that comes first ends the run with the same names.
+  Greeting greeting{{}, limit_s_ > 0.0 && limit_s_ <= note_s_ ? 0.0 : note_s_, tell};
+  for (int rank = 0; rank < processes_->size(); ++rank) greeting.hosts.push_back(processes_->host(rank));
+  ranks_ = std::make_unique<RemoteRanks>(std::move(channels), setup().hello, limit_s_, greeting);
   notes_ = ranks_->notes();
   notes_.insert(notes_.begin(), fmt::format("{} processes, joined by {}, are the ranks of this run, on {}",
                                             processes_->size(), processes_->library(), devices_));

@@ -256,7 +256,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     options = parse_options(words, environment.variable, suite_names(environment));
     const bool is_helper = options.is_worker() || options.worker_output >= 0;
     if (is_helper || !options.mpi) place = {};
-    if (options.asks_for_nothing && place.rank > 0) return exit_codes::usage;
+    if (options.asks_for_nothing && place.rank > 0 && !place.several_commands) return exit_codes::usage;
     if (options.asks_for_nothing) {
       environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
       return exit_codes::usage;
@@ -273,11 +273,19 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     if (options.verb == Verb::run && !options.dry_run) return act_together(options, environment, place, act_and_say);
     // What was started beside this process is no run of its own: its children must not take themselves for one.
     ::setenv("GPUBENCH_MPI", "off", 1);
+    // Process 0 may run something else, and would wait for this one in MPI_Init.
+    if (place.rank > 0 && place.several_commands)
+      throw UsageError(fmt::format("'{}{}' runs in process 0 alone; start all processes with the same command line",
+                                   name(options.verb), options.dry_run ? " --dry-run" : ""));
     if (place.rank > 0) return exit_codes::ok;
     environment.err << fmt::format("note: {} started {} processes; this is of the first alone\n", place.launcher,
                                    place.processes);
     return act_and_say(options, environment);
   } catch (const UsageError& e) {
+    if (place.rank > 0 && place.several_commands) {  // process 0 may have no mistake to report
+      environment.err << fmt::format("gpubench: process {} of {}: {}", place.rank, place.processes, visible(e.what()))
+                      << std::endl;
+    }
     complain(e);
     if (!options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line
       environment.err << "gpubench: set in the environment: " << variables_text(options.from_environment) << std::endl;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <ostream>
+#include <utility>
 
 #include "harness/cli/device.h"
 #include "harness/cli/process_ranks.h"
@@ -45,6 +47,9 @@ int act_together(Options options, const Environment& environment, const Launcher
   if (!environment.join_processes)
     throw CannotMeasure(
         fmt::format("{} started {} processes, and this program joins none", place.launcher, place.processes));
+  const Tell tell = [&environment](const std::string& text) {
+    environment.err << "note: " << visible(text) << std::endl;
+  };
   const BackendEntry* backend = nullptr;
   std::unique_ptr<ProcessRanks> ranks;
   const auto refuse = [&](const std::exception& e) {
@@ -56,27 +61,35 @@ int act_together(Options options, const Environment& environment, const Launcher
   try {
     backend = &shared_backend(options, environment, place);
     const double limit_s = options.deadline_s.value_or(backend->process_stall_limit_s);
-    ranks = std::make_unique<ProcessRanks>(environment.join_processes(place, limit_s), *backend,
-                                           fmt::format("{} {}", GPUBENCH_BUILD_ID, environment.revision), limit_s);
+    const double join_limit_s = limit_s > 0.0 ? std::max(limit_s, backend->process_join_limit_s) : 0.0;
+    Hello own;
+    own.build = fmt::format("{} {}", GPUBENCH_BUILD_ID, environment.revision);
+    own.settings = options.shared_settings;
+    ranks = std::make_unique<ProcessRanks>(join_in_time(place, backend->process_note_s, join_limit_s, tell,
+                                                        [&] { return environment.join_processes(place, limit_s); }),
+                                           *backend, std::move(own), limit_s);
   } catch (const CannotMeasure& e) {
     refuse(e);
   } catch (const BackendError& e) {
     refuse(e);
   }
   if (!ranks->reports()) {
-    ranks->serve();
+    ranks->serve(tell);
     return exit_codes::ok;
   }
   const auto complain = [&environment](const std::exception& e) {
     environment.err << "gpubench: " << visible(e.what()) << std::endl;
   };
   try {
-    ranks->greet();
+    ranks->greet(tell);
+  } catch (const UsageError& e) {
+    complain(e);
+    ranks->end(exit_codes::usage, true);
   } catch (const BackendError& e) {
     complain(e);
     ranks->end(exit_codes::could_not_measure, true);
   }
-  for (const std::string& note : ranks->notes()) environment.err << "note: " << visible(note) << std::endl;
+  for (const std::string& note : ranks->notes()) tell(note);
   Environment together = environment;
   together.backends = {ranks->entry(*backend)};
   options.device = backend->name;

@@ -66,6 +66,8 @@ class Processes {
   [[nodiscard]] virtual Share share() const = 0;
   /// Which of the processes of its host this one is, in the order of their ranks.
   [[nodiscard]] virtual int place_on_host() const = 0;
+  /// The host of process `rank`.
+  [[nodiscard]] virtual std::string host(int rank) const = 0;
 
   /// To process `rank`, of process 0; to process 0, of any other.
   [[nodiscard]] virtual Channel& channel(int rank) = 0;

@@ -27,6 +27,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "harness/core/enum_names.h"
@@ -116,6 +117,8 @@ struct Hello {
   std::string host;
   int pid = 0;
   double clock_s = 0.0;  ///< time of day
+  /// Flags that all processes must share, with their values: --seed, 42.
+  std::map<std::string, std::string> settings = {};
 };
 
 }  // namespace gpubench

@@ -110,11 +110,16 @@ class RankServer {
   }
 
   void hello(MessageWriter& answer) const {
+    setup_.greeted();
     answer.put(protocol_version);
     answer.put(setup_.hello.build);
     answer.put(setup_.hello.host);
     answer.put(setup_.hello.pid);
     answer.put(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+    answer.put_list(setup_.hello.settings, [&answer](const auto& setting) {
+      answer.put(setting.first);
+      answer.put(setting.second);
+    });
   }
 
   void describe(MessageWriter& answer) {

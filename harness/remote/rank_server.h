@@ -20,6 +20,7 @@ struct ServerSetup {
   /// What judges the candidates among which a plan of this op chooses; `tensors`: of its inputs, then of its outputs.
   /// No function: nothing does.
   std::function<std::unique_ptr<ResultJudge>(const OpCall& call, std::span<const TensorSpec> tensors)> judge = {};
+  std::function<void()> greeted = [] {};  ///< process 0 has asked for the hello
 };
 
 /// Serves until it is told to end; returns the exit code that comes with it. What a request throws is its answer; an op

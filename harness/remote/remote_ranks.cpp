@@ -1,17 +1,20 @@
 #include "harness/remote/remote_ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "harness/core/error.h"
+#include "harness/remote/alarm.h"
 #include "harness/remote/call_message.h"
 #include "harness/remote/remote_backend.h"
 
@@ -22,12 +25,10 @@ double time_of_day_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// The same request to each of them at the same time; `message(i)`: to the i-th. What the first one that failed threw,
-/// once all have answered.
-template <class Message>
-std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
-                                            const Message& message) {
-  for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->begin(message(i));
+/// The answers of all of them, each after a begin(). What the first one that failed threw, once all have answered.
+/// `on_answer(i)`: the i-th has.
+std::vector<std::vector<std::byte>> hear_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
+                                             const std::function<void(std::size_t)>& on_answer = {}) {
   std::vector<std::vector<std::byte>> answers(processes.size());
   std::vector<std::size_t> awaited(processes.size());
   std::iota(awaited.begin(), awaited.end(), std::size_t{0});
@@ -39,6 +40,7 @@ std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<Remo
         std::optional<std::vector<std::byte>> answer = processes[i]->hear(std::exchange(seconds, 0.0));
         if (!answer) return false;
         answers[i] = *std::move(answer);
+        if (on_answer) on_answer(i);
       } catch (...) {
         if (!first) first = std::current_exception();
       }
@@ -47,6 +49,60 @@ std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<Remo
   }
   if (first) std::rethrow_exception(first);
   return answers;
+}
+
+/// The same request to each of them at the same time; `message(i)`: to the i-th.
+template <class Message>
+std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
+                                            const Message& message) {
+  for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->begin(message(i));
+  return hear_all(processes);
+}
+
+/// The processes that process 0 waits for, for the thread that reports them.
+class Awaited {
+ public:
+  explicit Awaited(std::vector<std::string> names) : names_(std::move(names)), answered_(names_.size()) {}
+
+  /// A message is on its way to this one; none: all have theirs. Meanwhile the others' answers are not heard.
+  void send_to(std::optional<std::size_t> rank) {
+    const std::lock_guard lock(mutex_);
+    receiver_ = rank;
+  }
+  void answered(std::size_t rank) {
+    const std::lock_guard lock(mutex_);
+    answered_[rank] = true;
+  }
+  [[nodiscard]] std::vector<std::string> missing() const {
+    const std::lock_guard lock(mutex_);
+    if (receiver_) return {names_[*receiver_]};
+    std::vector<std::string> names;
+    for (std::size_t rank = 0; rank < names_.size(); ++rank) {
+      if (!answered_[rank]) names.push_back(names_[rank]);
+    }
+    return names;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> names_;
+  std::vector<bool> answered_;
+  std::optional<std::size_t> receiver_;
+};
+
+/// The first flag in which a process differs, as it is there and here; empty where there is none.
+std::pair<std::string, std::string> difference(const Hello& there, const Hello& here) {
+  const auto text = [](const Hello& one, const std::string& flag) {
+    const auto found = one.settings.find(flag);
+    if (found == one.settings.end()) return "no " + flag;
+    return found->second.empty() ? flag : flag + " " + found->second;
+  };
+  for (const Hello* one : {&here, &there}) {
+    for (const auto& [flag, value] : one->settings) {
+      if (text(there, flag) != text(here, flag)) return {text(there, flag), text(here, flag)};
+    }
+  }
+  return {};
 }
 
 class CollectivePlan final : public PlanImpl {
@@ -181,18 +237,50 @@ DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const Rank
 
 }  // namespace
 
-RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s) {
-  std::vector<std::string> numbers;
-  for (std::size_t rank = 0; rank < channels.size(); ++rank) numbers.push_back(fmt::format("process {}", rank));
+RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s, const Greeting& greeting) {
+  greet(channels, own, limit_s, greeting);
+  compare_devices();
+}
+
+void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, double limit_s,
+                        const Greeting& greeting) {
+  std::vector<std::string> numbers;  // the names until the hellos tell more
+  for (std::size_t rank = 0; rank < channels.size(); ++rank)
+    numbers.push_back(greeting.hosts.empty() ? fmt::format("process {}", rank)
+                                             : fmt::format("process {} (on {})", rank, greeting.hosts.at(rank)));
   watch_ = std::make_shared<StallWatch>(numbers, limit_s);
-  std::vector<Hello> hellos;
+  std::vector<std::shared_ptr<RemoteProcess>> unknown;
+  for (std::size_t rank = 0; rank < channels.size(); ++rank)
+    unknown.push_back(std::make_shared<RemoteProcess>(*channels[rank], *watch_, static_cast<int>(rank), numbers[rank]));
+  Awaited awaited(numbers);
+  const Alarm note(greeting.note_s, [&] {
+    if (const std::vector<std::string> missing = awaited.missing(); !missing.empty())
+      greeting.note(
+          fmt::format("process 0 has waited {:g} s for an answer from {}: each is stopped, has ended, or "
+                      "cannot be reached",
+                      greeting.note_s, fmt::join(missing, ", ")));
+  });
+  std::vector<double> asked_s(channels.size()), answered_s(channels.size());
+  for (std::size_t rank = 0; rank < unknown.size(); ++rank) {
+    awaited.send_to(rank);
+    asked_s[rank] = time_of_day_s();
+    unknown[rank]->begin(RemoteProcess::request(Request::hello));
+  }
+  awaited.send_to(std::nullopt);
+  std::vector<std::vector<std::byte>> answers;
+  try {
+    answers = hear_all(unknown, [&](std::size_t rank) {
+      answered_s[rank] = time_of_day_s();
+      awaited.answered(rank);
+    });
+  } catch (const DeviceLost& e) {
+    const std::vector<std::string> missing = awaited.missing();
+    if (missing.size() < 2) throw;
+    throw DeviceLost(fmt::format("{}; without an answer: {}", e.what(), fmt::join(missing, ", ")));
+  }
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < channels.size(); ++rank) {
-    RemoteProcess process(*channels[rank], *watch_, static_cast<int>(rank), numbers[rank]);
-    const double before_s = time_of_day_s();
-    const std::vector<std::byte> answer = process.ask(RemoteProcess::request(Request::hello));
-    const double after_s = time_of_day_s();
-    MessageReader reader(answer);
+    MessageReader reader(answers[rank]);
     Hello hello;
     const auto version = reader.get<std::uint32_t>();
     hello.build = reader.text();
@@ -205,9 +293,19 @@ RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, doubl
           fmt::format("{} is of another build: {} there, {} in process 0; start the same program everywhere", name,
                       hello.build, own.build));
     }
-    const double ahead_s = hello.clock_s - (before_s + after_s) / 2.0;
+    for (auto& [flag, value] : reader.list([&reader] {
+           std::string flag = reader.text();
+           return std::pair(std::move(flag), reader.text());
+         }))
+      hello.settings[flag] = std::move(value);
+    if (const auto [there, here] = difference(hello, own); there != here)
+      throw UsageError(
+          fmt::format("{} has {}, and process 0 has {}; start all processes with the same flags and "
+                      "GPUBENCH_ variables",
+                      name, there, here));
+    const double ahead_s = hello.clock_s - (asked_s[rank] + answered_s[rank]) / 2.0;
     constexpr double worth_a_word_s = 1.0;
-    if (std::fabs(ahead_s) > worth_a_word_s + (after_s - before_s) / 2.0) {
+    if (std::fabs(ahead_s) > worth_a_word_s + (answered_s[rank] - asked_s[rank]) / 2.0) {
       notes_.push_back(fmt::format("the clock of {} is {:.3g} s {} that of process 0; no duration is made of it", name,
                                    std::fabs(ahead_s), ahead_s > 0.0 ? "ahead of" : "behind"));
     }
@@ -219,7 +317,6 @@ RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, doubl
   for (std::size_t rank = 0; rank < channels.size(); ++rank)
     processes_.push_back(
         std::make_shared<RemoteProcess>(*channels[rank], *watch_, static_cast<int>(rank), names[rank]));
-  compare_devices();
 }
 
 void RemoteRanks::compare_devices() {

@@ -2,7 +2,9 @@
 // (harness/run/rank_group.h) that the engine runs cases on as on any other.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,13 +19,21 @@ namespace gpubench {
 /// Of a device that has fewer processors than the processes that share them.
 inline constexpr const char* oversubscribed_property = "oversubscribed";
 
+/// How process 0 names the processes that have not answered its hello.
+struct Greeting {
+  std::vector<std::string> hosts = {};  ///< of each rank; empty: unknown
+  double note_s = 0.0;                  ///< the time after which `note` gets their names; 0: never
+  std::function<void(const std::string& text)> note = {};
+};
+
 class RemoteRanks {
  public:
   /// `channels`: to the process of each rank, where serve_rank() answers; that of rank 0 may be a thread of this
   /// process. They must outlive this and all that it opens. `own`: who this process is. `limit_s`: how long one may be
   /// silent; 0: for ever. Throws BackendError that names the process where one is of another build, has other
-  /// libraries, or cannot open its device; DeviceLost where one does not answer.
-  RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s);
+  /// libraries, or cannot open its device; UsageError where one has other settings; DeviceLost where one does not
+  /// answer.
+  RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s, const Greeting& greeting = {});
 
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
   /// What differs between them and is worth a word: hosts, clocks, processors.
@@ -40,6 +50,7 @@ class RemoteRanks {
   void end(int code);
 
  private:
+  void greet(std::span<Channel* const> channels, const Hello& own, double limit_s, const Greeting& greeting);
   void compare_devices();
 
   std::shared_ptr<StallWatch> watch_;

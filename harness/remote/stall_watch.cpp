@@ -60,8 +60,9 @@ void StallWatch::look(int rank, Clock::time_point now) {
   if (!lost_.empty()) throw RanksStopped();
   for (const Rank& one : ranks_) {
     if (!one.busy || !older(one.heard, now)) continue;
-    lost_ = fmt::format("{} has not been heard of for {:g} s, {}: it was ended, or its host cannot be reached",
-                        one.name, limit_s_, place_of(one));
+    lost_ = fmt::format(
+        "{} has not been heard of for {:g} s, {}: it has ended or is stopped, or its host cannot be reached", one.name,
+        limit_s_, place_of(one));
     throw DeviceLost(lost_);
   }
   const Rank& own = ranks_.at(static_cast<std::size_t>(rank));

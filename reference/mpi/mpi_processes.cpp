@@ -44,6 +44,7 @@ class MpiProcesses final : public Processes {
       channels_.push_back(talk ? open_channel(messages_->get(), peer, send_limit_s) : nullptr);
     }
     look_at_host();
+    exchange_hosts();
   }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -51,6 +52,7 @@ class MpiProcesses final : public Processes {
   [[nodiscard]] std::string library() const override { return library_; }
   [[nodiscard]] Share share() const override { return share_; }
   [[nodiscard]] int place_on_host() const override { return place_on_host_; }
+  [[nodiscard]] std::string host(int rank) const override { return hosts_.at(static_cast<std::size_t>(rank)).data(); }
   [[nodiscard]] Channel& channel(int rank) override {
     if (rank < 0 || rank >= size_ || channels_[static_cast<std::size_t>(rank)] == nullptr)
       throw BackendError(fmt::format("there is no channel between processes {} and {}", rank_, rank));
@@ -107,6 +109,16 @@ class MpiProcesses final : public Processes {
     }
   }
 
+  using HostName = std::array<char, MPI_MAX_PROCESSOR_NAME + 1>;
+  void exchange_hosts() {
+    HostName own{};
+    int length = 0;
+    check(MPI_Get_processor_name(own.data(), &length), "asking for the name of this host");
+    hosts_.resize(static_cast<std::size_t>(size_));
+    check(MPI_Allgather(own.data(), sizeof own, MPI_BYTE, hosts_.data(), sizeof own, MPI_BYTE, MPI_COMM_WORLD),
+          "exchanging the names of hosts");
+  }
+
   std::string library_;
   int rank_ = 0;
   int size_ = 1;
@@ -114,6 +126,7 @@ class MpiProcesses final : public Processes {
   std::unique_ptr<HeldComm> messages_, collectives_;
   std::vector<std::unique_ptr<Channel>> channels_;  // by rank; null: none
   Share share_;
+  std::vector<HostName> hosts_;
 };
 
 }  // namespace

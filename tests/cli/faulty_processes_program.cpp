@@ -1,5 +1,6 @@
 // gpubench-faulty-processes: the whole program in several processes, of which the second fails at its first op.
-// FAULTY_PROCESS says how: throw, memory, hang, kill, abort, stop, build, library, device.
+// FAULTY_PROCESS says how: throw, memory, hang, kill, abort, stop, build, library, device; "unjoined" stops before
+// MPI_Init, "joined" after it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -78,7 +79,13 @@ int main(int argc, char** argv) {
   cpu.open = [](const OpenRequest&) { return open_cpu_backend(); };
   cpu.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32"}; };
   cpu.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
+  if (const std::string fault = variable("FAULTY_PROCESS"); fault.ends_with("joined")) {
+    cpu.process_note_s = 0.2;
+    if (fault == "unjoined") cpu.process_join_limit_s = 1.0;
+  }
+  if (how == "unjoined") ::raise(SIGSTOP);
   cpu.take_share = [how](Processes& processes) {
+    if (how == "joined") ::raise(SIGSTOP);
     const CpuShare share = take_cpu_share(processes.share().place, processes.share().processes);
     return DeviceShare{[how, share] {
                          std::unique_ptr<Backend> backend = open_cpu_backend(share.threads);

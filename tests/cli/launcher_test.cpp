@@ -48,6 +48,13 @@ TEST(Launcher, EachNamesItsPlaceAndTheLibraryThatJoins) {
   EXPECT_EQ(place_of(by_pmix).library, "openmpi");
 }
 
+TEST(Launcher, SeveralCommandLinesAreKnown) {
+  Variables set{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_NUM_APP_CTX", "1"}};
+  EXPECT_FALSE(place_of(set).several_commands);
+  set["OMPI_NUM_APP_CTX"] = "2";
+  EXPECT_TRUE(place_of(set).several_commands);
+}
+
 TEST(Launcher, OneProcessIsARunByItself) {
   EXPECT_EQ(place_of({}).processes, 1);
   EXPECT_EQ(place_of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}).processes, 1);

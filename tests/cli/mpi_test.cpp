@@ -1,8 +1,10 @@
 // A run in several processes, as users start it, with each MPI that is installed: what passes, who reports, and what is
 // said where one of the processes fails.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -188,6 +190,40 @@ TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReport
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_THAT(reason_of(report_there()),
               AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has not been heard of for 3 s")));
+}
+
+TEST_P(InProcesses, AWaitInMpiInitIsReportedAndEndsTheRun) {
+  const ChildResult result = start_faulty("unjoined", {"--deadline", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("note: process 0 of 2 (pid "), HasSubstr(" has waited 0.2 s in MPI_Init for "),
+                    HasSubstr(" has waited 1 s in MPI_Init for "), HasSubstr("; it ends the run")));
+}
+
+TEST_P(InProcesses, AProcessThatStopsAfterMpiInitIsNamedWithItsHost) {
+  const ChildResult result = start_faulty("joined", {"--deadline", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("note: process 0 has waited 0.2 s for an answer from "),
+                                HasSubstr("gpubench: process 1 (on "), HasSubstr(" has not been heard of for 1 s")));
+}
+
+TEST_P(InProcesses, OtherFlagsInOneProcessAreRefusedWithBothValues) {
+  for (const auto& [flag, here, there] : {std::array{"--seed", "1", "2"}, {"--filter", "broadcast", "all_gather"}}) {
+    const ChildResult result =
+        start(1, paths::program,
+              {"--tier", "smoke", flag, here, ":", "-np", "1", paths::program, "--tier", "smoke", flag, there});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("gpubench: process 1 (pid "),
+                      HasSubstr(fmt::format(" has {0} {1}, and process 0 has {0} {2}; ", flag, there, here))));
+  }
+}
+
+TEST_P(InProcesses, AnotherVerbInOneProcessIsRefusedByName) {
+  if (GetParam().library != "openmpi") GTEST_SKIP() << "MPICH does not say that there are several command lines";
+  const ChildResult result = start(1, paths::program, {"run", ":", "-np", "1", paths::program, "list"});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("gpubench: process 1 of 2: 'list' runs in process 0 alone"));
 }
 
 TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {

@@ -218,9 +218,46 @@ TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
     const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3);
     FAIL();
   } catch (const DeviceLost& e) {
-    EXPECT_EQ(std::string(e.what()),
-              "process 0 has not been heard of for 0.3 s, at its start: it was ended, or its host cannot be reached");
+    EXPECT_EQ(
+        std::string(e.what()),
+        "process 0 has not been heard of for 0.3 s, at its start: it has ended or is stopped, or its host cannot be "
+        "reached");
   }
+}
+
+TEST(RemoteFaults, SilentProcessesAreAllNamedWithTheirHosts) {
+  ChannelPair first = local_channel(), second = local_channel();
+  std::string note, error;
+  try {
+    const RemoteRanks ranks({first.first.get(), second.first.get()}, usual_setup(0).hello, 0.3,
+                            {{"a", "b"}, 0.05, [&note](const std::string& text) { note = text; }});
+  } catch (const DeviceLost& e) {
+    error = e.what();
+  }
+  EXPECT_EQ(note,
+            "process 0 has waited 0.05 s for an answer from process 0 (on a), process 1 (on b): each is stopped, has "
+            "ended, or cannot be reached");
+  EXPECT_EQ(error.substr(error.find(';')), "; without an answer: process 0 (on a), process 1 (on b)");
+}
+
+TEST(RemoteFaults, AnotherSettingIsAUsageErrorWithBothValues) {
+  const auto error = [](std::map<std::string, std::string> there) {
+    MemoryProcesses processes(2, 15.0, [&there](int rank) {
+      ServerSetup setup = usual_setup(rank);
+      if (rank == 1) setup.hello.settings = there;
+      return setup;
+    });
+    try {
+      (void)processes.ranks();
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error({}), "");
+  EXPECT_EQ(error({{"--seed", "7"}}),
+            "process 1 (pid 101 on host1) has --seed 7, and process 0 has no --seed; start all processes with the same "
+            "flags and GPUBENCH_ variables");
 }
 
 /// One that answers with whatever it is given.

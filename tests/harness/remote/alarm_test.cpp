@@ -1,0 +1,28 @@
+#include "harness/remote/alarm.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace gpubench {
+namespace {
+
+TEST(Alarm, RingsAfterItsTime) {
+  std::promise<void> rung;
+  const Alarm alarm(0.01, [&rung] { rung.set_value(); });
+  rung.get_future().get();
+}
+
+TEST(Alarm, ItsEndAndATimeOfZeroKeepItQuiet) {
+  bool rung = false;
+  {
+    const Alarm late(3600.0, [&rung] { rung = true; });
+  }
+  {
+    const Alarm never(0.0, [&rung] { rung = true; });
+  }
+  EXPECT_FALSE(rung);
+}
+
+}  // namespace
+}  // namespace gpubench
