@@ -124,6 +124,7 @@ void visit(Archive& a, SelftestResult& r) {
   a("clean_elements", r.clean_elements);
   a("alarms", r.alarms, may_be_empty);
   a("left_out", r.left_out, may_be_empty);
+  a("unmeasured", r.unmeasured, may_be_empty);
   a("steps", r.steps);
   a("steps_done", r.steps_done);
   a("rows", r.rows);

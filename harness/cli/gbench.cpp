@@ -175,7 +175,7 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   machine.host.executable = program;
   std::optional<Anonymizer> anonymizer;
   if (const std::optional<HashKey> key = key_for(options, environment)) {
-    anonymizer.emplace(*key, kept_flags(), machine, users_of(environment));
+    anonymizer.emplace(*key, kept_flags(environment.suites), machine, users_of(environment));
     anonymizer->context(machine);
     // The library writes the host's name and has no flag for that. The object is no constant; only Get() says so.
     const_cast<benchmark::SystemInfo&>(benchmark::SystemInfo::Get()).name = machine.host.host_name;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "harness/cli/flags.h"
 #include "harness/compare/invocation.h"
@@ -16,6 +18,7 @@
 #include "harness/report/reader.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/case_record.h"
+#include "reference/ops/definition.h"
 
 namespace gpubench {
 
@@ -237,10 +240,32 @@ std::optional<HashKey> key_for(const Options& options, const Environment& enviro
   }
 }
 
-KeptFlags kept_flags() {
+KeptFlags kept_flags(std::span<const Suite> suites) {
   KeptFlags kept;
+  const auto keep_words = [&kept](std::string_view sentence) {
+    std::string word;
+    for (const char c : std::string(sentence) + " ") {
+      const auto byte = static_cast<unsigned char>(c);
+      if (std::isalnum(byte) != 0 || c == '_') {
+        word += static_cast<char>(std::tolower(byte));
+      } else if (!word.empty()) {
+        kept.words.push_back(std::exchange(word, ""));
+      }
+    }
+  };
+  for (const OpDefinition* op : definitions()) keep_words(op->kind().name);
+  for (const Suite& suite : suites) {
+    keep_words(suite.name);
+    for (const auto& workload : suite.workloads) keep_words(workload->info().name);
+  }
   for (const Flag& flag : flags_of(Verb::run)) {
-    if (!flag.describes_run()) continue;
+    keep_words(flag.text);
+    for (const std::string& name : flag.names()) keep_words(name);
+    if (!flag.describes_run()) {
+      if (flag.value == ValueKind::file || flag.value == ValueKind::folder)
+        for (std::string& name : flag.names()) kept.outputs.push_back(std::move(name));
+      continue;
+    }
     auto& kind = flag.value == ValueKind::none   ? kept.switches
                  : flag.value == ValueKind::text ? kept.values
                                                  : kept.files;

@@ -114,8 +114,8 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
 /// Nothing without --anonymize. Throws UsageError where the key cannot be read or made.
 [[nodiscard]] std::optional<HashKey> key_for(const Options& options, const Environment& environment);
 
-/// What --anonymize keeps of a command line.
-[[nodiscard]] KeptFlags kept_flags();
+/// What --anonymize keeps of a command line, and the words of sentences: of ops, `suites`, flags and their help.
+[[nodiscard]] KeptFlags kept_flags(std::span<const Suite> suites);
 
 /// Who runs this: $USER, $LOGNAME and the name of the home folder.
 [[nodiscard]] std::vector<std::string> users_of(const Environment& environment);

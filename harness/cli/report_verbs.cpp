@@ -36,7 +36,7 @@ int export_verb(const Options& options, const Environment& environment) {
   try {
     Report report = read_report(options.files.front());
     if (const auto key = key_for(options, environment))
-      report = anonymized(std::move(report), *key, kept_flags(), users_of(environment));
+      report = anonymized(std::move(report), *key, kept_flags(environment.suites), users_of(environment));
     const std::string text = exported(report, *options.export_format);
     if (options.output.empty()) {
       environment.out << text;
@@ -61,7 +61,7 @@ std::vector<Report> reports_of(const Options& options, const Environment& enviro
   try {
     for (const std::string& file : options.files) {
       Report report = read_report(file);
-      reports.push_back(key ? anonymized(std::move(report), *key, kept_flags(), users_of(environment))
+      reports.push_back(key ? anonymized(std::move(report), *key, kept_flags(environment.suites), users_of(environment))
                             : std::move(report));
     }
   } catch (const ReadError& e) {

@@ -144,7 +144,7 @@ class Run {
 
   // What the journal begins with, once the device is known.
   JournalStart start() {
-    if (key_) anonymizer_.emplace(*key_, kept_flags(), report(), users_of(environment_));
+    if (key_) anonymizer_.emplace(*key_, kept_flags(environment_.suites), report(), users_of(environment_));
     return {invocation_, anonymizer_ ? without_files(options_.own_words) : options_.own_words,
             settings_of(report(), plan_, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
   }

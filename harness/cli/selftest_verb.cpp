@@ -74,9 +74,13 @@ std::string summary_of(const SelftestResult& result, const Completion& completio
     text += fmt::format("  alarm: {}\n", visible(result.alarms[i]));
   if (!result.left_out.empty())
     text += fmt::format("{} cases left out, the first: {}\n", result.left_out.size(), visible(result.left_out.front()));
+  if (!result.unmeasured.empty())
+    text +=
+        fmt::format("{} not measured, the first: {}\n", result.unmeasured.size(), visible(result.unmeasured.front()));
   if (!trouble.empty()) text += fmt::format("until its process {}\n", trouble);
   if (!trouble.empty() && !result.has_failed()) return text + "selftest not completed\n";
   if (!completion.complete && !result.has_failed()) return text + "selftest " + completion.interrupted() + "\n";
+  if (!result.unmeasured.empty() && !result.has_failed()) return text + "selftest not completed\n";
   return text + (result.passed() ? "selftest passed\n" : "selftest FAILED\n");
 }
 
@@ -105,6 +109,7 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
                {"clean_elements", result.clean_elements},
                {"alarms", result.alarms},
                {"left_out", result.left_out},
+               {"unmeasured", result.unmeasured},
                {"faults", std::move(rows)}};
   completion.add_to(json);
   if (!trouble.empty()) json["trouble"] = trouble;
@@ -177,7 +182,7 @@ int selftest_verb(const Options& options, std::span<const std::string> words, co
   json.write(json_of(result, info, options.run.seed, completion, trouble));
   if (signal != 0) return exit_code({{}, signal, false});
   if (result.has_failed()) return exit_codes::verdict_failed;
-  if (!trouble.empty()) return exit_codes::could_not_measure;
+  if (!trouble.empty() || !result.unmeasured.empty()) return exit_codes::could_not_measure;
   if (result.clean_launches == 0) return exit_codes::nothing_ran;
   return result.passed() ? exit_codes::ok : exit_codes::verdict_failed;
 }

@@ -39,18 +39,59 @@ constexpr std::string_view common_words =
     "avx512_core_bf16 avx512_core_fp16 avx512_core_amx avx512_core_amx_fp16 avx10_1_512 avx10_1_512_amx "
     "avx10_1_512_amx_fp16 ";
 
-// "/home/ann/x", "../x", "~/x", "~ann/x"; 0 for none. A full stop at its end is the sentence's.
-std::size_t path_at(std::string_view text) {
+// A full stop at its end is the sentence's.
+std::string_view path_word(std::string_view text) {
   const std::size_t most = length_of(text, [](char c) {
     return static_cast<unsigned char>(c) > ' ' &&
            std::string_view("\"'`,;:()[]{}<>|").find(c) == std::string_view::npos;
   });
   std::string_view path = text.substr(0, most);
   while (path.ends_with('.')) path.remove_suffix(1);
+  return path;
+}
+
+// "/home/ann/x", "../x", "~/x", "~ann/x"; 0 for none.
+std::size_t path_at(std::string_view text) {
+  const std::string_view path = path_word(text);
   const std::size_t slash = path.find('/');
   if (path.size() < 2 || slash == std::string_view::npos) return 0;
   const bool is_path = slash == 0 || path.front() == '~' || path.starts_with("./") || path.starts_with("../");
   return is_path ? path.size() : 0;
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), lower_case);
+  return lower;
+}
+
+Words parts_of(std::string_view path) {
+  Words parts;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t slash = std::min(path.find('/', at), path.size());
+    parts.push_back(in_lower_case(path.substr(at, slash - at)));
+    at = slash + 1;
+  }
+  return parts;
+}
+
+// "kernel.py", "libx.so"; not "x1@my.impl" and "k=0.5", which ids of cases end in.
+bool has_extension(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot != std::string_view::npos && dot > 0 && dot + 1 < name.size() &&
+         name.find_first_of("@=") == std::string_view::npos &&
+         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
+                     [](char c) { return lower_case(c) >= 'a' && lower_case(c) <= 'z'; });
+}
+
+// "ann.lee@mail.example.com"; 0 for none.
+std::size_t mail_at(std::string_view text) {
+  const std::size_t local = length_of(text, [](char c) { return in_word(c) || c == '.' || c == '+' || c == '-'; });
+  if (local == 0 || local == text.size() || text[local] != '@') return 0;
+  std::string_view domain = text.substr(local + 1);
+  domain = domain.substr(0, length_of(domain, [](char c) { return in_word(c) || c == '.' || c == '-'; }));
+  while (domain.ends_with('.') || domain.ends_with('-')) domain.remove_suffix(1);
+  return has_extension(domain) ? local + 1 + domain.size() : 0;
 }
 
 // "GPU-8c3f2a10-...", "MIG-..." as NVML writes them.
@@ -106,8 +147,7 @@ Identifying identifying_at(std::string_view text, std::size_t at) {
 bool is_common_value(std::string_view value) {
   for (std::size_t at = 0; at < value.size();) {
     const std::size_t size = length_of(value.substr(at), in_word);
-    std::string word(value.substr(at, size));
-    std::transform(word.begin(), word.end(), word.begin(), lower_case);
+    const std::string word = in_lower_case(value.substr(at, size));
     const bool number = word.find_first_not_of("0123456789") == std::string::npos;
     if (!number && common_words.find(" " + word + " ") == std::string_view::npos) return false;
     at += size;
@@ -166,6 +206,17 @@ Anonymizer::Anonymizer(const HashKey& key, KeptFlags flags, const Report& report
   }
   know_users_in(report.host.executable);
   for (const std::string& word : report.run.argv) know_users_in(word);
+  if (report.run.implementations) {  // ids of cases name them
+    for (const ImplementationFile& one : *report.run.implementations) flags_.words.push_back(in_lower_case(one.name));
+  }
+  for (const DeviceInfo& device : report.run.devices) {
+    for (const auto& [name, version] : device.libraries) flags_.words.push_back(in_lower_case(name));
+  }
+  know_files_in(report.run.argv);
+  for (const auto& [name, value] : report.run.env) {
+    if (name.starts_with(flag_variable_prefix)) know_files_in({flag_of(name), value});
+  }
+  if (report.run.shapes) know_file(report.run.shapes->file);
   for (const auto* pairs : {&report.run.build, &report.run.env}) {
     for (const auto& [name, value] : *pairs) know_users_in(value);
   }
@@ -202,6 +253,43 @@ void Anonymizer::know_users_in(std::string_view text) {
   }
 }
 
+void Anonymizer::know_files_in(const Words& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string flag = words[i].substr(0, equals);
+    if (!one_of(flags_.files, flag) && !one_of(flags_.outputs, flag)) continue;
+    const std::string_view given = equals != std::string::npos ? std::string_view(words[i]).substr(equals + 1)
+                                   : i + 1 < words.size()      ? std::string_view(words[i + 1])
+                                                               : "";
+    know_file(given);
+    if (const std::size_t name = given.find('='); name != std::string_view::npos) know_file(given.substr(name + 1));
+  }
+}
+
+// Short words and numbers name nobody, and sentences are full of them.
+void Anonymizer::know_file(std::string_view path) {
+  constexpr std::size_t shortest = 3;
+  for (const std::string& part : parts_of(path)) {
+    const std::string stem = has_extension(part) ? part.substr(0, part.rfind('.')) : part;
+    for (const std::string& name : {part, stem}) {
+      if (name.size() < shortest || name.find_first_not_of("0123456789.-_") == std::string::npos ||
+          one_of(flags_.words, name) || one_of(parts_, name) || is_common_value(name))
+        continue;
+      know("path", name);
+      parts_.push_back(name);
+    }
+  }
+}
+
+// "results/acme/x.json"; 0 for none: "gemm/linear/m=8/f32/x1", "GB/s".
+std::size_t Anonymizer::relative_path_at(std::string_view text) const {
+  const std::string_view path = path_word(text);
+  if (path.find('/') == std::string_view::npos || !in_word(path.front())) return 0;
+  const Words parts = parts_of(path);
+  const bool known = std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return one_of(parts_, part); });
+  return known || has_extension(parts.back()) ? path.size() : 0;
+}
+
 std::string Anonymizer::text(std::string_view text) const {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
@@ -211,7 +299,16 @@ std::string Anonymizer::text(std::string_view text) const {
                                     [&](const auto& one) { return begins && starts_with_name(rest, one.first); });
     std::size_t size = 1;
     std::string instead(rest.substr(0, 1));
-    if (named != names_.end()) {
+    // "impl:loops/tiles.avx" is an implementation's plan.
+    const bool goes_on = !begins || (at > 0 && std::string_view("/.~-)*$^@").find(text[at - 1]) != std::string::npos) ||
+                         text.substr(0, at).ends_with("impl:");
+    if (const std::size_t mail = goes_on ? 0 : mail_at(rest); mail > 0) {
+      size = mail;
+      instead = alias("mail", rest.substr(0, mail));
+    } else if (const std::size_t file = goes_on ? 0 : relative_path_at(rest); file > 0) {
+      size = file;
+      instead = path(rest.substr(0, file));
+    } else if (named != names_.end()) {
       size = named->first.size();
       instead = named->second;
     } else if (const Identifying found = identifying_at(text, at); found.size > 0) {

@@ -69,20 +69,24 @@ struct HashKey {
 
 /// The flags that stay in the command lines and variables of a report: those that choose and measure.
 struct KeptFlags {
-  std::vector<std::string> values;    ///< with a value that stays as well
-  std::vector<std::string> switches;  ///< without one
-  std::vector<std::string> files;     ///< with a file or folder, which becomes a hash
+  std::vector<std::string> values;     ///< with a value that stays as well
+  std::vector<std::string> switches;   ///< without one
+  std::vector<std::string> files;      ///< with a file or folder, which becomes a hash
+  std::vector<std::string> outputs{};  ///< with a file or folder too, but they don't stay
+  std::vector<std::string> words{};    ///< of gpubench's own sentences: never hashed, though a folder may be called so
 };
 
 class Anonymizer {
  public:
-  /// Knows the names in the context of `report`: of the host, its devices, users by their folders; `users` are more.
+  /// Knows the names in the context of `report`: of the host, its devices, users by their folders, and each part of the
+  /// paths on its command line; `users` are more.
   Anonymizer(const HashKey& key, KeptFlags flags, const Report& report, std::vector<std::string> users = {});
 
   /// Everything but the cases.
   void context(Report& report) const;
   void record(CaseRecord& record) const;
-  /// A sentence without names and absolute paths.
+  /// A sentence without names, mail addresses, and paths that are absolute, end in a file with an extension, or have a
+  /// part that is known.
   [[nodiscard]] std::string text(std::string_view text) const;
   /// The kept flags of a command line, files as hashes.
   [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& words) const;
@@ -94,12 +98,16 @@ class Anonymizer {
   void know(std::string_view kind, const std::string& name);
   void know_host(const std::string& name);
   void know_users_in(std::string_view text);
+  void know_files_in(const std::vector<std::string>& words);
+  void know_file(std::string_view path);
+  [[nodiscard]] std::size_t relative_path_at(std::string_view text) const;
   [[nodiscard]] std::string variable(const std::string& name, const std::string& value) const;
   [[nodiscard]] std::string property(const std::string& name, const std::string& value) const;
 
   HashKey key_;
   KeptFlags flags_;
   std::vector<std::pair<std::string, std::string>> names_;  ///< name -> what stands for it, the longest first
+  std::vector<std::string> parts_;  ///< of the paths on the command line, in lower case: "acme-cluster", "kernel.py"
 };
 
 /// The whole report.

@@ -91,6 +91,7 @@ struct Engine::Active {
   bool settled = false;              ///< has rounds enough, but goes on beside its contenders until they have, too
   bool timed = false;                ///< takes no more rounds
   bool finished = false;             ///< record handed over
+  std::vector<std::string> flags{};  ///< for the summary
   [[nodiscard]] bool takes_turns() const { return !finished && !timed && prepared != nullptr; }
 };
 
@@ -327,6 +328,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
         guarded(active.record, "time", *telemetry_,
                 [&] { time_round(*active.prepared, protocol, *telemetry_, active.record, before == active.adopted); });
         if (active.probes) active.probes->after_round();
+        look_at_processors(group, observer);
         inject_slowdown(active);
         if (may_go_on(active.record)) check_round(active);
         if (active.record.rounds.size() > before) observer.round(with_last_round(active.record));
@@ -338,6 +340,15 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
         active.settled = settled(protocol, active.record.rounds, active.record.batch, active.record.time_s);
       }
     }
+  }
+}
+
+void Engine::look_at_processors(std::vector<Active>& group, RunObserver& observer) {
+  const std::string change = processors_.take_change();
+  if (change.empty() || !implementations_.empty() || user_binds_threads()) return;
+  observer.note(processors_note(change));
+  for (Active& one : group) {
+    if (!one.finished) one.flags.push_back(fmt::format("processors changed from outside: {}", change));
   }
 }
 
@@ -392,6 +403,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   if (options_.slowdown && runs_timed(active.prepared->program(), options_.slowdown->op))
     record.summary.flags.emplace_back(slowed_flag);
   if (active.probes) active.probes->add_flags();
+  for (std::string& flag : active.flags) record.summary.flags.push_back(std::move(flag));
   for (std::string& flag : telemetry_flags(record.rounds, options_.locked_clock_mhz))
     record.summary.flags.push_back(std::move(flag));
   for (std::string& flag : active.prepared->backend().flags()) record.summary.flags.push_back(std::move(flag));

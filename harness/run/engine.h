@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/run/memory_pool.h"
+#include "harness/run/process_state.h"
 #include "harness/run/run.h"
 
 namespace gpubench {
@@ -60,6 +61,9 @@ class Engine {
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void check_round(Active& active);
+  /// A note, and a flag of every case of the group that is being timed, where something outside this process changed
+  /// its processors. Once an implementation under test is loaded, changes are ImplProbes' to judge.
+  void look_at_processors(std::vector<Active>& group, RunObserver& observer);
   /// Takes over the rounds that the case had before its run was interrupted.
   void adopt_rounds(CaseRecord& record, const Protocol& protocol) const;
   /// Before the first round: sets the number of runs per sample, if one was given.
@@ -80,6 +84,7 @@ class Engine {
   std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<TuningCache> tuning_cache_;
   std::set<std::string> finished_;
+  UsableProcessors processors_;
 };
 
 }  // namespace gpubench

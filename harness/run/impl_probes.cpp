@@ -5,9 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstdlib>
 #include <ctime>
 #include <mutex>
 #include <utility>
@@ -133,12 +131,8 @@ void ImplProbes::look_at_process(Backend& backend, const std::string& phase) {
   look_at_scheduling(phase);
 }
 
-// Which processors a thread may use is the user's own choice where OpenMP was told to bind threads: a library with an
-// OpenMP of its own then binds the thread that calls it.
 void ImplProbes::look_at_scheduling(const std::string& phase) {
-  const bool user_binds = std::ranges::any_of(std::array{"KMP_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES"},
-                                              [](const char* variable) { return std::getenv(variable) != nullptr; });
-  const std::string changed = scheduling_.changed_in(Scheduling::now(), user_binds);
+  const std::string changed = scheduling_.changed_in(Scheduling::now(), user_binds_threads());
   if (changed.empty()) return;
   const bool restored = scheduling_.restore();
   blame(record_, Verdict::error,

@@ -6,8 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "harness/run/child_process.h"
 
@@ -99,19 +103,61 @@ std::size_t count(const std::vector<unsigned long>& processors) {
   return bits;
 }
 
+// Empty for a thread that has ended. The system call: the C library's function zeroes a set of another size.
+std::vector<unsigned long> processors_of(pid_t thread) {
+  std::vector<unsigned long> processors(most_processors / (8 * sizeof(unsigned long)));
+  if (::syscall(SYS_sched_getaffinity, thread, processors.size() * sizeof(unsigned long), processors.data()) < 0)
+    processors.clear();
+  return processors;
+}
+
+// As Linux lists them: "0-3,8".
+std::string list_of(const std::vector<unsigned long>& processors) {
+  constexpr std::size_t bits = 8 * sizeof(unsigned long);
+  const auto has = [&](std::size_t i) {
+    return i < processors.size() * bits && (processors[i / bits] >> i % bits & 1U) != 0;
+  };
+  std::string list;
+  for (std::size_t first = 0; first < processors.size() * bits; ++first) {
+    if (!has(first)) continue;
+    std::size_t last = first;
+    while (has(last + 1)) ++last;
+    if (!list.empty()) list += ",";
+    list += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+    first = last;
+  }
+  return list;
+}
+
 std::string threads_text(int threads) { return threads == 1 ? "1 thread" : fmt::format("{} threads", threads); }
 
 }  // namespace
+
+std::vector<unsigned long> UsableProcessors::now() { return processors_of(0); }
+
+std::string UsableProcessors::take_change() {
+  std::vector<unsigned long> before = std::exchange(processors_, now());
+  return before == processors_ ? "" : fmt::format("from {} to {}", list_of(before), list_of(processors_));
+}
+
+std::string processors_note(const std::string& change) {
+  return fmt::format(
+      "the processors this process may use changed {} during the run, by something outside it; timings before and "
+      "after aren't alike",
+      change);
+}
+
+bool user_binds_threads() {
+  return std::ranges::any_of(std::array{"KMP_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES"},
+                             [](const char* variable) { return std::getenv(variable) != nullptr; });
+}
 
 Scheduling Scheduling::now() {
   Scheduling all;
   for (const pid_t thread : threads_of(::getpid())) {
     OfThread one;
-    one.processors.resize(most_processors / (8 * sizeof(unsigned long)));
-    // The system call: the C library's function zeroes a set of another size.
-    if (::syscall(SYS_sched_getaffinity, thread, one.processors.size() * sizeof(unsigned long), one.processors.data()) <
-        0)
-      continue;  // it has ended
+    one.processors = processors_of(thread);
+    if (one.processors.empty()) continue;
     one.niceness = ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
     one.policy = ::sched_getscheduler(thread);
     sched_param parameters{};

@@ -58,6 +58,24 @@ class SignalHandlers {
   std::vector<struct sigaction> of_;  ///< by signal, from 1
 };
 
+/// The processors that the calling thread may use. Other processes can change them (taskset), and so can a cpuset.
+class UsableProcessors {
+ public:
+  /// What has changed since the last call, or since it was made: "from 0-1 to 0"; empty where nothing has. Takes one
+  /// system call.
+  [[nodiscard]] std::string take_change();
+
+ private:
+  std::vector<unsigned long> processors_ = now();  ///< a bit each
+  [[nodiscard]] static std::vector<unsigned long> now();
+};
+
+/// The sentence for the user.
+[[nodiscard]] std::string processors_note(const std::string& change);
+
+/// Whether OpenMP was told to bind threads: a library with an OpenMP of its own then binds the thread that calls it.
+[[nodiscard]] bool user_binds_threads();
+
 /// On which processors the threads of this process may run, how nice they are, and under which policy.
 class Scheduling {
  public:

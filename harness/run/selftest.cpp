@@ -96,7 +96,8 @@ class Selftest {
     step_is_done();
     std::ranges::move(shared, std::back_inserter(result_.rows));
     for (FaultRow& row : result_.rows) {
-      if (effort_.needs_every_family && row.faults == 0 && stop_ == 0) row.escaped.emplace_back("never tried");
+      if (effort_.needs_every_family && row.faults == 0 && stop_ == 0 && result_.unmeasured.empty())
+        row.escaped.emplace_back("never tried");
     }
     return std::move(result_);
   }
@@ -225,6 +226,10 @@ class Selftest {
         run_in_process(backend_, std::span(&planned, 1), faulty, records, stop_);
         if (stop_ != 0) return;  // the case did not come to its verdict
         for (const CaseRecord& record : records.all) {
+          if (record.verdict == Verdict::error) {
+            result_.unmeasured.push_back(fmt::format("{} in {}: {}", kind, record.id, record.reason));
+            continue;
+          }
           if (*faulty.error->effects == 0) continue;  // the op was fused into another, or the fault changes nothing
           ++row.faults;
           if (is_rejected(record.verdict)) {
@@ -258,7 +263,7 @@ bool SelftestResult::has_failed() const {
 }
 
 bool SelftestResult::passed() const {
-  return !has_failed() && clean_launches > 0 &&
+  return !has_failed() && unmeasured.empty() && clean_launches > 0 &&
          std::ranges::any_of(rows, [](const FaultRow& row) { return row.caught > 0; });
 }
 

@@ -45,13 +45,14 @@ struct SelftestResult {
   std::int64_t clean_launches = 0;  ///< judged launches of which all are right
   std::int64_t clean_elements = 0;  ///< that were judged in these
   std::int64_t clean_cases = 0;
-  std::vector<std::string> alarms;    ///< clean launches that did not pass: a false alarm, or a wrong result
-  std::vector<std::string> left_out;  ///< cases that did not run, and why
-  std::int64_t steps = 0;             ///< cases, one for faulty devices, and one for steps that ranks share
-  std::int64_t steps_done = 0;        ///< fewer where `stop` was raised
+  std::vector<std::string> alarms;      ///< clean launches that did not pass: a false alarm, or a wrong result
+  std::vector<std::string> left_out;    ///< cases that did not run, and why
+  std::vector<std::string> unmeasured;  ///< faulty devices whose case ended in an error: neither caught nor escaped
+  std::int64_t steps = 0;               ///< cases, one for faulty devices, and one for steps that ranks share
+  std::int64_t steps_done = 0;          ///< fewer where `stop` was raised
   /// Something escaped, or something clean raised an alarm.
   [[nodiscard]] bool has_failed() const;
-  /// Nothing has, something was caught, and something clean ran.
+  /// Nothing has, nothing is unmeasured, something was caught, and something clean ran.
   [[nodiscard]] bool passed() const;
 };
 

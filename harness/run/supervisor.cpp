@@ -19,6 +19,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/run/case_record.h"
 #include "harness/run/child_process.h"
+#include "harness/run/process_state.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
 #include "harness/run/worker_watch.h"
@@ -138,6 +139,8 @@ class Supervisor {
   std::optional<std::string> hand_out(const std::vector<std::size_t>& group) {
     try {
       if (worker_ == nullptr) {
+        // A new worker inherits this process's processors.
+        if (const std::string change = processors_.take_change(); !change.empty()) pass_on(processors_note(change));
         worker_ = std::make_unique<WorkerProcess>(command_);
         clock_ = WorkerClock();
         heard_ = false;
@@ -377,6 +380,7 @@ class Supervisor {
   std::unique_ptr<WorkerProcess> worker_;
   FrameReader frames_;
   std::set<std::string> told_;
+  UsableProcessors processors_;
   bool leaving_ = false;  // the worker ends after this group
   const std::vector<std::size_t>* current_ = nullptr;
   std::optional<std::size_t> running_;

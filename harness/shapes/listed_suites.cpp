@@ -102,8 +102,9 @@ class Lister {
       if (fits) point.dims.push_back(*extent);
     }
     if (!fits) {
-      refuse(shape, fmt::format("{} has not the dimensions {}; expected those of {}", name, to_string(shape.dims),
-                                own.points.empty() ? "another workload" : to_string(own.points.front().dims)));
+      refuse(shape,
+             fmt::format("{} has not the dimensions {}; expected those of {}", name, visible(to_string(shape.dims)),
+                         own.points.empty() ? "another workload" : to_string(own.points.front().dims)));
     }
     for (std::size_t i = 0; i < point.dims.size(); ++i) {
       // As padding may be, where a suite has it so.

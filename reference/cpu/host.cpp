@@ -109,6 +109,7 @@ std::int64_t cache_size(const std::string& text) {
 // Which object bound a thread last: a thread that was started since has none.
 std::atomic<std::uint64_t> last_mark{0};
 thread_local std::uint64_t mark_of_thread = 0;
+thread_local cpu_set_t pinned_to{};
 
 }  // namespace
 
@@ -182,8 +183,10 @@ PinnedThreads::PinnedThreads(int threads) {
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(processors[static_cast<std::size_t>(omp_get_thread_num())], &own);
-    if (sched_setaffinity(0, sizeof own, &own) != 0) ++refused;
+    const bool is_pinned = sched_setaffinity(0, sizeof own, &own) == 0;
+    if (!is_pinned) ++refused;
     mark_of_thread = mark_;
+    pinned_to = is_pinned ? own : before_;
   }
   if (refused > 0) release();
 }
@@ -198,8 +201,18 @@ void PinnedThreads::release_if_threads_changed() {
 
 void PinnedThreads::release() {
   if (threads_ == 0) return;
+  // What something else has chosen meanwhile (taskset) holds for all threads, and the caller can notice it.
+  cpu_set_t after = before_;
 #pragma omp parallel num_threads(threads_)
-  (void)sched_setaffinity(0, sizeof before_, &before_);
+  {
+    cpu_set_t now;
+    if (mark_of_thread == mark_ && sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &pinned_to) == 0) {
+#pragma omp critical
+      after = now;
+    }
+  }
+#pragma omp parallel num_threads(threads_)
+  (void)sched_setaffinity(0, sizeof after, &after);
   threads_ = 0;
 }
 

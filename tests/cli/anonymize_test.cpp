@@ -159,7 +159,7 @@ TEST_F(AnonymizeVerbs, WithoutAKeyNothingIsRunOrWritten) {
 
 // Of the table of flags: one that is new there needs no second list.
 TEST(KeptFlags, AreThoseThatChooseAndMeasure) {
-  const KeptFlags kept = kept_flags();
+  const KeptFlags kept = kept_flags({});
   EXPECT_THAT(kept.values, IsSupersetOf({"--tier", "--gpus", "--breakdown", "--check", "--inject-error", "--untried"}));
   EXPECT_THAT(kept.switches, UnorderedElementsAre("--anonymize", "--deterministic", "--dry-run", "--energy",
                                                   "--trust-libraries", "--turns", "--virtual-ranks"));

@@ -120,6 +120,21 @@ class Malformed(unittest.TestCase):
                 gpubench.check(op, inputs, outputs, **attributes)
 
 
+    def test_a_name_with_a_control_character_is_refused_and_shown_escaped(self):
+        ins, outs = {"a": f(2, 3), "b": f(3, 5)}, {"c": f(2, 5)}
+        for call, text in [
+            (lambda: gpubench.check("gemm\0x", ins, outs), r"op 'gemm\\x00x': a name has no NUL"),
+            (lambda: gpubench.check("gemm", {"a\0x": ins["a"], "b": ins["b"]}, outs), r"operand 'a\\x00x'"),
+            (lambda: gpubench.check("gemm", ins, outs, **{"alpha\0": 1.0}), r"attribute 'alpha\\x00'"),
+            (lambda: gpubench.check("gemm", ins, outs, epilogue="none\0"), r"epilogue 'none\\x00'"),
+            (lambda: gpubench.check("gemm", ins, outs, accumulate="f32\0"), r"accumulate 'f32\\x00'"),
+            (lambda: gpubench.check("gemm", ins, outs, products="exact\n"), r"products 'exact\\n'"),
+            (lambda: gpubench.implements("gemm\0x")(lambda a, b: None), r"op 'gemm\\x00x'"),
+        ]:
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                call()
+
+
 @unittest.skipIf(torch is None, "PyTorch is not installed")
 class PyTorch(unittest.TestCase):
     def refused(self, tensor, error, text):

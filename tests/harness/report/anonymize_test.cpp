@@ -231,6 +231,27 @@ TEST(Anonymize, SentencesLoseNamesAndPathsAndNothingElse) {
     EXPECT_THAT(anonymizer.text(text), ::testing::MatchesRegex(pattern)) << text;
 }
 
+TEST(Anonymize, PartsOfPathsOfTheCommandLineAreHashedWhereverTheyOccur) {
+  Report report = holding_report();
+  report.run.argv = {"run", "--pin=acme/gemm/pins.json", "--out", "bound/zeus"};
+  KeptFlags kept = flags;
+  kept.outputs = {"--out"};
+  kept.words = {"gemm", "bound"};
+  const Anonymizer anonymizer(key, kept, report, {"ann"});
+  EXPECT_EQ(anonymizer.text("acme/gemm/pins.json:3"), anonymizer.path("acme/gemm/pins.json") + ":3");
+  EXPECT_EQ(anonymizer.text("no module 'Acme'"), "no module '" + anonymizer.path("acme") + "'");
+  EXPECT_EQ(anonymizer.text("pins.json, zeus/x"), anonymizer.path("pins.json") + ", " + anonymizer.path("zeus/x"));
+  EXPECT_EQ(anonymizer.text("sub/other.cpp"), anonymizer.path("sub/other.cpp"));
+  for (const char* left : {"gemm/matmul/m=8/f32/x1@my.impl: above its bound", "impl:loops/tiles.avx, 12 GB/s"})
+    EXPECT_EQ(anonymizer.text(left), left);
+}
+
+TEST(Anonymize, MailAddressesAreHashedWithTheirDomains) {
+  const Anonymizer anonymizer(key, flags, holding_report(), {"ann"});
+  EXPECT_THAT(anonymizer.text("ask ann@acme-corp.com or <bob.l@x.acme.com>."),
+              ::testing::MatchesRegex("ask mail-[0-9a-f]+ or <mail-[0-9a-f]+>\\."));
+}
+
 class AnonymizeKey : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }

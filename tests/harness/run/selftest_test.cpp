@@ -71,6 +71,23 @@ TEST(Selftest, SeesWhatNoElementShows) {
   }
 }
 
+// What a limit of memory (ulimit -v) does to the rounds of a case.
+class OutOfMemory final : public Telemetry {
+ public:
+  void begin_round() override { throw std::bad_alloc(); }
+  std::optional<RoundTelemetry> end_round() override { return std::nullopt; }
+  void rest(double /*seconds*/) override {}
+};
+
+TEST(Selftest, ACaseThatEndsInAnErrorIsUnmeasuredAndNoEscape) {
+  RunOptions options = smoke_options();
+  options.open_telemetry = [](const DeviceInfo&) { return std::make_unique<OutOfMemory>(); };
+  const SelftestResult result = tested("", options);
+  EXPECT_FALSE(result.passed());
+  EXPECT_FALSE(result.has_failed());
+  EXPECT_THAT(result.unmeasured, Contains(HasSubstr("out of host memory in phase 'time'")));
+}
+
 TEST(Selftest, OfACheckThatLooksAtNothingFails) {
   RunOptions blind = smoke_options();
   blind.check = CheckMode::off;

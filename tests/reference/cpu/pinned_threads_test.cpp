@@ -82,6 +82,21 @@ TEST_F(Pinned, AfterwardsAllMayRunAnywhere) {
   for (const cpu_set_t& set : processors_of_team(processors_)) EXPECT_EQ(CPU_COUNT(&set), processors_);
 }
 
+// As `taskset -a` does: the caller's own processor for all.
+TEST_F(Pinned, WhereAnotherProcessHasBoundThreadsMeanwhileTheyStayBound) {
+  const cpu_set_t before = own_processors();
+  cpu_set_t one;
+  {
+    const PinnedThreads pinned(processors_);
+    one = own_processors();
+#pragma omp parallel num_threads(processors_)
+    (void)sched_setaffinity(0, sizeof one, &one);
+  }
+  for (const cpu_set_t& set : processors_of_team(processors_)) EXPECT_NE(CPU_EQUAL(&set, &one), 0);
+#pragma omp parallel num_threads(processors_)
+  (void)sched_setaffinity(0, sizeof before, &before);
+}
+
 TEST_F(Pinned, FewerThreadsThanProcessorsAreLeftAlone) {
   const PinnedThreads pinned(processors_ - 1);
   EXPECT_FALSE(pinned.pinned());
