@@ -8,6 +8,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
@@ -84,7 +85,7 @@ class Folder {
       make_folder(path_);
       write_atomically(path, baseline_text(baseline), rules);
     } catch (const WriteError& e) {
-      throw CannotMeasure(e.what());
+      fail_to_write("", e);
     }
   }
 

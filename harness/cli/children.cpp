@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "harness/cli/device.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/descriptor.h"
 #include "harness/core/error.h"
@@ -248,7 +249,7 @@ ReportFolder::ReportFolder(const std::string& keep, std::string_view verb) : pat
   try {
     make_folder(path_);
   } catch (const WriteError& e) {
-    throw UsageError(fmt::format("--keep: {}", e.what()));
+    fail_to_write("--keep", e);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/compare/comparison.h"
 #include "harness/compare/contenders.h"
@@ -150,7 +151,7 @@ class GateOutputs {
       try {
         require_writable(path, rules_);  // before minutes of reading go by
       } catch (const WriteError& e) {
-        throw UsageError(e.what());
+        fail_to_write("", e);
       }
     }
   }

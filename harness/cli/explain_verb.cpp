@@ -5,6 +5,7 @@
 #include "harness/cli/explain.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
@@ -96,7 +97,7 @@ void write_pages(const Options& options, const Environment& environment, std::sp
     for (const OpExplanation& op : ops) write(std::string(op.kind.name), op_page(op));
     write("index", op_index_page(ops));
   } catch (const WriteError& e) {
-    throw UsageError(fmt::format("--html: {}", e.what()));
+    fail_to_write("--html", e);
   }
   environment.err << fmt::format("{}: index.html and {} pages\n", visible(options.html), ops.size());
 }

@@ -11,6 +11,7 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/starting_points.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
@@ -82,10 +83,14 @@ int new_implementation(const Options& options, const Environment& environment) {
   const auto language = std::ranges::find(languages, options.impl_language, &Language::name);
   const fs::path folder(name);
   if (fs::exists(folder)) throw UsageError(fmt::format("impl new: {} is there already", visible(folder.string())));
-  fs::create_directories(folder / (language->build.empty() ? "" : "gpubench"));
   const std::string source = source_for(definition->kind(), *language);
-  write_new(folder / fmt::format("{}.{}", name, language->ending), source);
-  if (!language->build.empty()) write_new(folder / "gpubench/implementation.h", *starting_point("implementation.h"));
+  try {
+    make_folder((folder / (language->build.empty() ? "" : "gpubench")).string());
+    write_new(folder / fmt::format("{}.{}", name, language->ending), source);
+    if (!language->build.empty()) write_new(folder / "gpubench/implementation.h", *starting_point("implementation.h"));
+  } catch (const WriteError& e) {
+    fail_to_write("impl new", e);
+  }
   const std::string file = language->build.empty() ? name + ".py" : fmt::format("lib{}.so", name);
   environment.out << fmt::format("cd {}\n", name);
   if (!language->build.empty()) environment.out << fmt::format(fmt::runtime(language->build), name) << "\n";

@@ -18,6 +18,7 @@
 #include "harness/cli/children.h"
 #include "harness/cli/device.h"
 #include "harness/cli/recorder.h"
+#include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
 #include "harness/core/tuning_cache.h"
 #include "harness/plan/names.h"
@@ -246,14 +247,17 @@ std::string printed_beside(const std::string& journal_file) {
   return journal_file.substr(0, journal_file.size() - journal_ending.size()) + ".printed.log";
 }
 
-PrintedLog::PrintedLog(std::string path, const WriteRules& rules) : path_(std::move(path)) {
-  if (rules.replace) ::unlink(path_.c_str());
-  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file_.get() < 0) throw UsageError(fmt::format("{}: {}", visible(path_), std::strerror(errno)));
+PrintedLog::PrintedLog(std::string path, const WriteRules& rules) : path_(std::move(path)), rules_(rules) {
+  const std::string name = rules_.name_of(path_);
+  if (rules_.replace) ::unlinkat(rules_.folder, name.c_str(), 0);
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  file_ = Descriptor(::openat(rules_.folder, name.c_str(), flags, 0600));
+  if (file_.get() < 0)
+    fail_to_write("", WriteError(fmt::format("{}: {}", visible(path_), std::strerror(errno)), errno));
 }
 
 PrintedLog::~PrintedLog() {
-  if (bytes() == 0) ::unlink(path_.c_str());
+  if (bytes() == 0) ::unlinkat(rules_.folder, rules_.name_of(path_).c_str(), 0);
 }
 
 std::int64_t PrintedLog::bytes() const {

@@ -73,7 +73,7 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
 /// A file for what implementations print; gone with its scope if they print nothing.
 class PrintedLog {
  public:
-  /// Throws UsageError where it cannot be made, or is there already and `rules` do not replace it.
+  /// Throws as fail_to_write() where it cannot be made, or is there already and `rules` do not replace it.
   PrintedLog(std::string path, const WriteRules& rules);
   PrintedLog(const PrintedLog&) = delete;
   PrintedLog& operator=(const PrintedLog&) = delete;
@@ -85,6 +85,7 @@ class PrintedLog {
  private:
   [[nodiscard]] std::int64_t bytes() const;
   std::string path_;
+  WriteRules rules_;
   Descriptor file_;
 };
 

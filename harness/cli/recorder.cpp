@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/cli/flags.h"
+#include "harness/cli/verb_output.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
@@ -169,12 +170,15 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   const bool takes_flags = takes_flags_of_journal(options);
   PartedWords kept;
   try {
-    one.journal = read_journal(one.path);
+    one.folders.hold(one.path);
+    one.writer = std::make_unique<JournalWriter>(one.path, one.journal, one.folders.rules(one.path, options.writing));
     require_measuring_words(one, suites);
     kept = parted(Verb::run, one.journal.start.words, code_flags);
     if (takes_flags) require_code_named_again(kept.taken, options.own_words);
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--resume: {}; expected the journal of a run that was interrupted", e.what()));
+  } catch (const WriteError& e) {
+    fail_to_write("--resume", e);
   } catch (const UsageError& e) {
     throw UsageError(fmt::format("--resume: {}: {}", visible(one.path), e.what()));
   }
@@ -236,6 +240,7 @@ std::optional<HashKey> key_for(const Options& options, const Environment& enviro
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--anonymize: {}", e.what()));
   } catch (const WriteError& e) {
+    if (e.is_of_disk()) fail_to_write("--anonymize", e);
     throw UsageError(fmt::format("--anonymize: {}; say where the key is kept: --anonymize-key FILE", e.what()));
   }
 }

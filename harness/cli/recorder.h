@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -81,10 +82,12 @@ class AnotherRun : public std::runtime_error {
 
 /// An interrupted run.
 struct Resumption {
-  std::string path;  ///< of the journal
+  std::string path;     ///< of the journal
+  HeldFolders folders;  ///< the journal's
   Journal journal;
-  Options options;                 ///< with the flags and output files of the journal where none are given
-  std::vector<std::string> words;  ///< the command line of these options
+  std::unique_ptr<JournalWriter> writer;  ///< of the journal, which it read
+  Options options;                        ///< with the flags and output files of the journal where none are given
+  std::vector<std::string> words;         ///< the command line of these options
 };
 
 /// The journal's file that --resume DIR or --resume FILE means.

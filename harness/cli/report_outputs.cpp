@@ -1,13 +1,17 @@
 #include "harness/cli/report_outputs.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <new>
 #include <tuple>
 #include <utility>
 
 #include "harness/cli/recorder.h"
+#include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
 #include "harness/page/page.h"
 #include "harness/report/atomic_file.h"
@@ -49,7 +53,7 @@ void ReportOutputs::lose(std::string_view what, const std::exception& why) {
 bool ReportOutputs::write_file(const std::string& file, ReportForm form) {
   try {
     environment_.out.flush();  // `file` may be a name of standard output
-    write_atomically(file, report_text(report_, form), options_.writing);
+    write_atomically(file, report_text(report_, form), destination_.folders.rules(file, options_.writing));
     return true;
   } catch (const std::exception& e) {  // WriteError; ExportError of a number that CSV cannot hold
     lose("the report", e);
@@ -109,8 +113,9 @@ void ReportOutputs::rescue() {
 void ReportOutputs::write_page() {
   if (destination_.page_file.empty()) return;
   try {
-    write_atomically(destination_.page_file, page::report_page({&report_, 1}), options_.writing);
-    page_path_ = destination_.page_file;
+    const std::string& file = destination_.page_file;
+    write_atomically(file, page::report_page({&report_, 1}), destination_.folders.rules(file, options_.writing));
+    page_path_ = file;
   } catch (const std::exception& e) {  // whatever it is, the report is there already
     lose("the page", e);
   }
@@ -123,23 +128,28 @@ std::string ReportOutputs::annotations() const {
 namespace {
 
 // A folder that is not there yet: the time, with a number behind it where two runs start in one second.
-std::string fresh_folder(std::time_t now) {
+std::string fresh_folder(std::time_t now, Descriptor& opened) {
   std::tm utc{};
   gmtime_r(&now, &utc);
   char stamp[32];
   std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
-  std::string folder = fmt::format("gpubench-out/{}", stamp);
-  make_folder("gpubench-out");
-  for (int number = 2; !std::filesystem::create_directory(folder); ++number) {
-    folder = fmt::format("gpubench-out/{}-{}", stamp, number);
+  const std::string all = "gpubench-out";
+  make_folder(all);
+  const Descriptor above = open_folder(all, all);
+  std::string name = stamp;
+  for (int number = 2; ::mkdirat(above.get(), name.c_str(), 0777) != 0; ++number) {
+    if (errno != EEXIST) cannot_write(all, "create a folder there", errno);
+    name = fmt::format("{}-{}", stamp, number);
   }
-  return folder;
+  opened = Descriptor(::openat(above.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (opened.get() < 0) cannot_write(all, "open a folder there", errno);
+  return all + "/" + name;
 }
 
 // Standard output is one document, and a file one form: the second writer would undo the first.
 class Places {
  public:
-  explicit Places(const WriteRules& rules) : rules_(rules) {}
+  Places(const WriteRules& rules, HeldFolders& folders) : rules_(rules), folders_(folders) {}
   /// Proves that it can be written.
   void take(const char* flag, const std::string& file) {
     if (is_written_through(file)) return require_writable(file, rules_);  // several may go to /dev/null
@@ -147,7 +157,8 @@ class Places {
     for (const auto& [other, taken] : taken_) {
       if (taken == path) throw UsageError(fmt::format("{}: {} writes {} already", flag, other, visible(file)));
     }
-    require_writable(file, rules_);
+    folders_.hold(file);
+    require_writable(file, folders_.rules(file, rules_));
     taken_.emplace_back(flag, path);
   }
   void take_stdout(const char* flag) {
@@ -159,6 +170,7 @@ class Places {
 
  private:
   WriteRules rules_;
+  HeldFolders& folders_;
   std::vector<std::pair<std::string, std::filesystem::path>> taken_;
   std::string stdout_flag_;
 };
@@ -181,9 +193,10 @@ void place(Destination& destination, Places& places, const char* flag, ReportFor
 
 // Each error names the flag that stands before it.
 template <class Open>
-Destination opened(const Options& options, const WriteRules& rules, const Open& open) {
+Destination opened(const Options& options, const WriteRules& rules, HeldFolders held, const Open& open) {
   Destination destination;
-  Places places(rules);
+  destination.folders = std::move(held);
+  Places places(rules, destination.folders);
   const char* flag = "--json";
   try {
     place(destination, places, flag, ReportForm::json, options.json);
@@ -198,6 +211,8 @@ Destination opened(const Options& options, const WriteRules& rules, const Open& 
     throw;
   } catch (const std::bad_alloc&) {  // of which no flag is to blame
     throw;
+  } catch (const WriteError& e) {
+    fail_to_write(flag, e);
   } catch (const std::exception& e) {
     throw UsageError(fmt::format("{}: {}", flag, e.what()));
   }
@@ -206,8 +221,8 @@ Destination opened(const Options& options, const WriteRules& rules, const Open& 
 
 }  // namespace
 
-Destination open_destination(const Options& options, std::time_t now) {
-  return opened(options, options.writing, [&](Destination& destination, Places& places, const char*& flag) {
+Destination open_destination(const Options& options, std::time_t now, HeldFolders held) {
+  const auto open = [&](Destination& destination, Places& places, const char*& flag) {
     if (!options.out && options.json) {
       const std::string& file = destination.json_file;
       if (!file.empty() && !is_written_through(file)) destination.journal_file = file + std::string(journal_ending);
@@ -215,18 +230,21 @@ Destination open_destination(const Options& options, std::time_t now) {
     }
     flag = options.out ? "--out" : "the output folder (choose one with --out)";
     if (options.out) make_folder(*options.out);
-    const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now);
+    Descriptor fresh;
+    const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now, fresh);
     destination.file = (folder / "report.json").string();
+    if (fresh.get() >= 0) destination.folders.hold(destination.file, std::move(fresh));
     // --json may name it too: it is the same document.
     if (destination.file != destination.json_file) places.take(flag, destination.file);
     destination.page_file = (folder / "report.html").string();
     places.take(flag, destination.page_file);
     destination.journal_file = (folder / journal_name).string();
-  });
+  };
+  return opened(options, options.writing, std::move(held), open);
 }
 
 Destination open_report_destination(const Options& options, const std::string& page_file, const WriteRules& rules) {
-  return opened(options, rules, [&](Destination& destination, Places& places, const char*& flag) {
+  return opened(options, rules, {}, [&](Destination& destination, Places& places, const char*& flag) {
     flag = "--output";
     destination.page_file = page_file;
     places.take(flag, destination.page_file);

@@ -10,6 +10,7 @@
 
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
+#include "harness/report/atomic_file.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
@@ -26,6 +27,7 @@ struct Destination {
   std::string journal_file;             ///< beside the report; empty: none
   std::string page_file;                ///< report.html, beside report.json; empty: none
   std::vector<FormPlace> forms;         ///< other files to write
+  HeldFolders folders;                  ///< of these files
   std::optional<ReportForm> on_stdout;  ///< of the form that was given "-"; standard output then holds nothing else
 
   [[nodiscard]] bool to_stdout() const { return on_stdout.has_value(); }
@@ -33,9 +35,9 @@ struct Destination {
 
 /// --out DIR, --json FILE, --junit FILE, --csv FILE and --markdown FILE as asked; with neither of the first two,
 /// gpubench-out/<timestamp>/report.json. A resumed run's are those of the first. Creates the folder and proves that
-/// each file can be written. Throws UsageError otherwise ("--out x: ..."), where two flags name one
-/// file, and where more than one is "-".
-[[nodiscard]] Destination open_destination(const Options& options, std::time_t now);
+/// each file can be written. Throws otherwise, as fail_to_write() ("--out: ..."), and UsageError where two flags name
+/// one file, and where more than one is "-". `held`: folders that are open already.
+[[nodiscard]] Destination open_destination(const Options& options, std::time_t now, HeldFolders held = {});
 
 /// Of the verb report: the page at `page_file`, and --junit, --csv and --markdown as asked. Throws as above.
 [[nodiscard]] Destination open_report_destination(const Options& options, const std::string& page_file,

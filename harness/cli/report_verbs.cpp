@@ -6,6 +6,7 @@
 
 #include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
+#include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
 #include "harness/page/page.h"
 #include "harness/report/atomic_file.h"
@@ -48,7 +49,7 @@ int export_verb(const Options& options, const Environment& environment) {
   } catch (const ExportError& e) {
     throw UsageError(fmt::format("{}: {}", visible(options.files.front()), e.what()));
   } catch (const WriteError& e) {
-    throw UsageError(fmt::format("--output: {}", e.what()));
+    fail_to_write("--output", e);
   }
   return exit_codes::ok;
 }
@@ -73,10 +74,11 @@ std::vector<Report> reports_of(const Options& options, const Environment& enviro
 // Writes what was asked for, and says so on standard error: standard output may be one of the documents.
 class PageFiles {
  public:
-  PageFiles(const Environment& environment, const WriteRules& rules) : environment_(environment), rules_(rules) {}
+  PageFiles(const Environment& environment, const WriteRules& rules, const HeldFolders& folders)
+      : environment_(environment), rules_(rules), folders_(folders) {}
 
   void file(const std::string& path, std::string_view text) const {
-    write_atomically(path, text, rules_);
+    write_atomically(path, text, folders_.rules(path, rules_));
     environment_.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
   }
 
@@ -92,6 +94,7 @@ class PageFiles {
  private:
   const Environment& environment_;
   WriteRules rules_;
+  const HeldFolders& folders_;
 };
 
 void write_all(const Options& options, const Destination& destination, std::span<const Report> reports,
@@ -116,11 +119,11 @@ int page_verb(const Options& options, const Environment& environment) {
   const WriteRules rules{true, options.writing.mode};
   const Destination destination = open_report_destination(options, page_path(options), rules);
   try {
-    write_all(options, destination, reports, PageFiles(environment, rules));
+    write_all(options, destination, reports, PageFiles(environment, rules, destination.folders));
   } catch (const ExportError& e) {
     throw UsageError(fmt::format("{}: {}", visible(options.files.front()), e.what()));
   } catch (const WriteError& e) {
-    throw UsageError(e.what());
+    fail_to_write("", e);
   }
   return exit_codes::ok;
 }

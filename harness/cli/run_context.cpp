@@ -13,6 +13,7 @@
 #include "harness/cli/flags.h"
 #include "harness/cli/implementations.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/hardware/telemetry.h"
@@ -148,7 +149,7 @@ void open_failures_folder(const Options& options) {
   if (::mkdir(folder.c_str(), 0700) != 0) {
     const std::error_code why{errno, std::generic_category()};
     if (why != std::errc::file_exists)
-      throw UsageError(fmt::format("--save-failures: {}: {}", visible(folder), why.message()));
+      fail_to_write("--save-failures", WriteError(fmt::format("{}: {}", visible(folder), why.message()), why.value()));
     // One that is there keeps its permissions; another user's, or one that anybody can change, is no place for it.
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))

@@ -1,6 +1,7 @@
 #include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
 #include "harness/compare/contenders.h"
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
@@ -59,7 +61,7 @@ class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
       std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, std::optional<ShapesContext> shapes,
-      std::vector<Claims> claims, const Resumption* resumption, const std::optional<HashKey>& key)
+      std::vector<Claims> claims, Resumption* resumption, const std::optional<HashKey>& key)
       : options_(options),
         words_(words),
         environment_(environment),
@@ -84,7 +86,8 @@ class Run {
     started_ = environment_.time_of_day();
     clock_ = Clock::now();
     invocation_ = resumption_ == nullptr ? invocation_id(started_) : resumption_->journal.start.invocation;
-    destination_ = open_destination(options_, started_);
+    destination_ =
+        open_destination(options_, started_, resumption_ == nullptr ? HeldFolders() : std::move(resumption_->folders));
     measure();
     seconds_ = std::chrono::duration<double>(Clock::now() - clock_).count();
     return finish();
@@ -137,7 +140,7 @@ class Run {
   // What implementations under test print goes to a file beside the report, so that it is not taken for ours.
   [[nodiscard]] std::unique_ptr<PrintedLog> printed_log(WorkerCommand& command) const {
     if (run_options_.implementations.empty() || destination_.journal_file.empty()) return nullptr;
-    auto log = std::make_unique<PrintedLog>(printed_beside(destination_.journal_file), options_.writing);
+    auto log = std::make_unique<PrintedLog>(printed_beside(destination_.journal_file), journal_rules());
     command.output_fd = log->descriptor();
     return log;
   }
@@ -149,17 +152,24 @@ class Run {
             settings_of(report(), plan_, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
   }
 
+  [[nodiscard]] WriteRules journal_rules() const {
+    return destination_.folders.rules(destination_.journal_file, options_.writing);
+  }
+
   // Before the first case: from here on nothing that was measured is lost.
   void open_journal() {
     const JournalStart start = this->start();
     if (resumption_ != nullptr) require_same_run(*resumption_, start.settings);
     if (destination_.journal_file.empty()) return;
     try {
-      journal_ = resumption_ != nullptr
-                     ? std::make_unique<JournalWriter>(resumption_->path, resumption_->journal)
-                     : std::make_unique<JournalWriter>(destination_.journal_file, start, options_.writing);
+      if (resumption_ == nullptr) {
+        journal_ = std::make_unique<JournalWriter>(destination_.journal_file, start, journal_rules());
+      } else {
+        journal_ = std::move(resumption_->writer);
+        journal_->resumed();
+      }
     } catch (const WriteError& e) {
-      throw UsageError(e.what());
+      fail_to_write("", e);
     }
   }
 
@@ -168,8 +178,8 @@ class Run {
     if (journal_ == nullptr) return "";
     journal_.reset();
     if (signal_ == 0 && !report_lost) {
-      std::error_code ignored;
-      std::filesystem::remove(destination_.journal_file, ignored);
+      const WriteRules rules = journal_rules();
+      ::unlinkat(rules.folder, rules.name_of(destination_.journal_file).c_str(), 0);
       return "";
     }
     const std::filesystem::path file = destination_.journal_file;
@@ -337,7 +347,7 @@ class Run {
   RunOptions run_options_;
   std::optional<ShapesContext> shapes_;  ///< of --shapes
   std::vector<Claims> claims_;           ///< of the files of --impl
-  const Resumption* resumption_;         ///< null: a new run
+  Resumption* resumption_;               ///< null: a new run
   std::optional<HashKey> key_;           ///< of --anonymize
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
@@ -363,7 +373,7 @@ DeviceInfo named_device(const DeviceChoice& device) {
 }
 
 int run_cases(const Options& options, std::span<const std::string> words, const Environment& outer,
-              const Resumption* resumption) {
+              Resumption* resumption) {
   const SelectedSuites suites = selected_suites(options, outer);
   const Environment environment = suites.in(outer);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());

@@ -9,6 +9,7 @@
 #include "harness/cli/flags.h"
 #include "harness/cli/processors.h"
 #include "harness/cli/run_context.h"
+#include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
 
@@ -87,7 +88,7 @@ void SoakRun::open_journal(std::uint64_t seed, std::span<const PlannedCase> case
                                {"seconds", options_.minutes * 60.0},
                                {"cases", std::move(ids)}});
   } catch (const WriteError& e) {
-    throw UsageError(fmt::format("--journal: {}", e.what()));
+    fail_to_write("--journal", e);
   }
 }
 

@@ -47,13 +47,19 @@ void StatusLine::erase() {
   if (std::exchange(shown_, false)) environment_.err << erase_line << std::flush;
 }
 
+void fail_to_write(std::string_view flag, const WriteError& error) {
+  const std::string text = fmt::format("{}{}{}", flag, flag.empty() ? "" : ": ", error.what());
+  if (error.is_of_disk()) throw CannotMeasure(text);
+  throw UsageError(text);
+}
+
 ResultFile::ResultFile(std::string flag, std::string path, const WriteRules& rules, const Environment& environment)
     : path_(std::move(path)), rules_(rules), environment_(environment) {
   if (path_.empty() || is_stdout()) return;
   try {
     require_writable(path_, rules_);
   } catch (const WriteError& e) {
-    throw UsageError(fmt::format("{}: {}", flag, e.what()));
+    fail_to_write(flag, e);
   }
 }
 

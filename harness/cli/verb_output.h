@@ -44,10 +44,14 @@ class StatusLine {
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
+/// Throws "FLAG: why", `flag` may be empty: UsageError where the path or a permission is wrong, CannotMeasure where the
+/// disk is full or fails.
+[[noreturn]] void fail_to_write(std::string_view flag, const WriteError& error);
+
 /// A document that is written at the end, to a file; "-": to standard output, and then nothing else is.
 class ResultFile {
  public:
-  /// `path` may be empty: none is wanted. Throws UsageError where the file could not be written now.
+  /// `path` may be empty: none is wanted. Throws as fail_to_write() where the file could not be written now.
   ResultFile(std::string flag, std::string path, const WriteRules& rules, const Environment& environment);
   [[nodiscard]] bool is_stdout() const { return path_ == "-"; }
   /// Where text for people goes.

@@ -1,20 +1,23 @@
 #include "harness/report/atomic_file.h"
 
-#include <fcntl.h>
+#include <dirent.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
-#include "harness/core/descriptor.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -71,10 +74,15 @@ ProcEntry proc_entry(const std::string& path) {
   return entry;
 }
 
+// A path that leads through the folder that is held.
+std::string held_path(const std::string& path, const WriteRules& rules) {
+  return rules.folder == AT_FDCWD ? path : fmt::format("/proc/self/fd/{}/{}", rules.folder, rules.name_of(path));
+}
+
 // A name that is written through, not renamed over, must not lead to what somebody else has chosen: as root, a link to
 // /proc/PID/fd/N of another user's process would open whatever that process can read.
-int own_descriptor_of(const std::string& path) {
-  const ProcEntry entry = proc_entry(path);
+int own_descriptor_of(const std::string& path, const WriteRules& rules) {
+  const ProcEntry entry = proc_entry(held_path(path, rules));
   if (entry.by_others) throw WriteError(fmt::format("{}: leads through a link that another user made", visible(path)));
   if (entry.found && entry.own_descriptor < 0)
     throw WriteError(fmt::format("{}: leads to a file of the kernel, or of another process", visible(path)));
@@ -83,9 +91,10 @@ int own_descriptor_of(const std::string& path) {
 
 // Written to where it stands: by a copy of the descriptor, since opening it anew would begin at the start of a file
 // that others are writing.
-int open_through(const std::string& path) {
-  const int own = own_descriptor_of(path);
-  return own >= 0 ? ::fcntl(own, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+int open_through(const std::string& path, const WriteRules& rules) {
+  const int own = own_descriptor_of(path, rules);
+  if (own >= 0) return ::fcntl(own, F_DUPFD_CLOEXEC, 0);
+  return ::openat(rules.folder, rules.name_of(path).c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
 void write_synced(Descriptor& file, std::string_view content, const std::string& path) {
@@ -95,6 +104,9 @@ void write_synced(Descriptor& file, std::string_view content, const std::string&
   if (file.close() != 0 && errno != EINTR) cannot_write(path, "close", errno);
 }
 
+constexpr std::string_view temporary_start = ".gpubench-";  // short: the target's name may be as long as names can be
+constexpr std::string_view temporary_end = ".tmp";
+
 std::string unforeseen_name() {
   std::uint64_t number = 0;
   if (retried([&] { return ::getrandom(&number, sizeof number, 0); }) != sizeof number)
@@ -102,20 +114,73 @@ std::string unforeseen_name() {
   return fmt::format("{:016x}", number);
 }
 
+bool is_temporary(std::string_view name) {
+  constexpr std::size_t number_digits = 16;  // of unforeseen_name()
+  return name.size() == temporary_start.size() + number_digits + temporary_end.size() &&
+         name.starts_with(temporary_start) && name.ends_with(temporary_end) &&
+         name.substr(temporary_start.size(), number_digits).find_first_not_of("0123456789abcdef") == name.npos;
+}
+
+// A writer holds a lock on its temporary file, and a kill releases it. The minute is for a file that is not locked yet,
+// and for file systems on which a lock is seen by its own machine alone.
+bool is_leftover(int folder, const char* name) {
+  constexpr std::time_t grace_s = 60;
+  struct stat status {};
+  if (!is_temporary(name) || ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_uid != ::geteuid() || std::time(nullptr) - status.st_mtime < grace_s)
+    return false;
+  // For writing, as NFS wants for an exclusive lock.
+  const Descriptor file(::openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void remove_leftovers(int folder) {
+  const int listed = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (listed < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(listed), ::closedir);
+  if (!list) {
+    ::close(listed);
+    return;
+  }
+  while (const dirent* entry = ::readdir(list.get())) {
+    if (is_leftover(folder, entry->d_name)) ::unlinkat(folder, entry->d_name, 0);
+  }
+}
+
+// A file's folder, the same one from check to rename, and the file's name in it.
+struct Place {
+  Place(const std::string& file, const WriteRules& rules)
+      : path(file),
+        name(fs::path(file).filename().string()),
+        opened(rules.folder == AT_FDCWD ? ::open(folder_of(file).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1),
+        folder(rules.folder == AT_FDCWD ? opened.get() : rules.folder) {
+    if (folder < 0) cannot_write(path, "create a file next to it", errno);
+  }
+  [[nodiscard]] bool is_taken() const {
+    struct stat status {};
+    return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  }
+  std::string path, name;
+  Descriptor opened;
+  int folder;
+};
+
 // A file of our own; removed unless it was kept.
 class NewFile {
  public:
-  /// `target`: the path that messages name.
-  NewFile(std::string target, const std::string& start, std::string_view end, std::string_view attempt)
-      : target_(std::move(target)),
+  /// `target`: the path that messages name. `folder` outlives the file.
+  NewFile(int folder, std::string target, std::string_view start, std::string_view end, std::string_view attempt)
+      : folder_(folder),
+        target_(std::move(target)),
         name_(fmt::format("{}{}{}", start, unforeseen_name(), end)),
-        file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+        file_(::openat(folder, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
     if (file_.get() < 0) cannot_write(target_, attempt, errno);
+    (void)::flock(file_.get(), LOCK_EX | LOCK_NB);  // for is_leftover(); a file system may have no locks
   }
   NewFile(const NewFile&) = delete;  // owns a file
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile() {
-    if (!kept_) ::unlink(name_.c_str());
+    if (!kept_) ::unlinkat(folder_, name_.c_str(), 0);
   }
 
   void set_mode(unsigned mode) {
@@ -126,8 +191,8 @@ class NewFile {
     kept_ = true;
     return name_;
   }
-  void keep_as_target(bool replace) {
-    if (replace ? ::rename(name_.c_str(), target_.c_str()) != 0 : !moved_to_free_name()) {
+  void keep_as(const std::string& name, bool replace) {
+    if (replace ? ::renameat(folder_, name_.c_str(), folder_, name.c_str()) != 0 : !moved_to_free(name)) {
       if (!replace && errno == EEXIST) fail_as_taken(target_);
       cannot_write(target_, "rename the finished file to it", errno);
     }
@@ -136,34 +201,56 @@ class NewFile {
 
  private:
   // False with errno. Some network file systems know no rename that replaces nothing, but hard links.
-  [[nodiscard]] bool moved_to_free_name() const {
-    if (::renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE) == 0) return true;
+  [[nodiscard]] bool moved_to_free(const std::string& name) const {
+    if (::renameat2(folder_, name_.c_str(), folder_, name.c_str(), RENAME_NOREPLACE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
-    return ::link(name_.c_str(), target_.c_str()) == 0 && ::unlink(name_.c_str()) == 0;
+    return ::linkat(folder_, name_.c_str(), folder_, name.c_str(), 0) == 0 &&
+           ::unlinkat(folder_, name_.c_str(), 0) == 0;
   }
 
+  int folder_;
   std::string target_;
   std::string name_;
   Descriptor file_;
   bool kept_ = false;
 };
 
-// A short name of its own: the target's may be as long as names can be.
-std::string temporary_start(const std::string& path) { return (fs::path(folder_of(path)) / ".gpubench-").string(); }
-
-void refuse_folder(const std::string& path) {
-  if (fs::is_directory(path)) cannot_write(path, "write a file there", EISDIR);
+// First makes room, where the disk is full.
+NewFile temporary_in(const Place& place) {
+  remove_leftovers(place.folder);
+  return {place.folder, place.path, temporary_start, temporary_end, "create a file next to it"};
 }
 
-bool is_taken(const std::string& path) {
+void refuse_folder(const std::string& path, const WriteRules& rules) {
   struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0;
+  if (::fstatat(rules.folder, rules.name_of(path).c_str(), &status, 0) == 0 && S_ISDIR(status.st_mode))
+    cannot_write(path, "write a file there", EISDIR);
 }
 
 }  // namespace
 
 void cannot_write(const std::string& path, std::string_view attempt, int error) {
-  throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)));
+  throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)), error);
+}
+
+bool WriteError::is_of_disk() const { return error_ == ENOSPC || error_ == EDQUOT || error_ == EIO; }
+
+std::string WriteRules::name_of(const std::string& path) const {
+  return folder == AT_FDCWD ? path : fs::path(path).filename().string();
+}
+
+void HeldFolders::hold(const std::string& file) {
+  const std::string path = folder_of(file);
+  if (!folders_.contains(path)) folders_.emplace(path, open_folder(path, file));
+}
+
+void HeldFolders::hold(const std::string& file, Descriptor folder) {
+  folders_.insert_or_assign(folder_of(file), std::move(folder));
+}
+
+WriteRules HeldFolders::rules(const std::string& file, WriteRules rules) const {
+  if (const auto found = folders_.find(folder_of(file)); found != folders_.end()) rules.folder = found->second.get();
+  return rules;
 }
 
 void write_all(int fd, std::string_view content, const std::string& path) {
@@ -174,32 +261,35 @@ void write_all(int fd, std::string_view content, const std::string& path) {
   }
 }
 
-bool is_written_through(const std::string& path) {
+bool is_written_through(const std::string& path, const WriteRules& rules) {
   struct stat status {};
-  return proc_entry(path).found || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
+  return proc_entry(held_path(path, rules)).found ||
+         (::fstatat(rules.folder, rules.name_of(path).c_str(), &status, 0) == 0 && !S_ISREG(status.st_mode));
 }
 
 void write_atomically(const std::string& path, std::string_view content, const WriteRules& rules) {
-  refuse_folder(path);
-  if (is_written_through(path)) {
-    const Descriptor file(open_through(path));
+  refuse_folder(path, rules);
+  if (is_written_through(path, rules)) {
+    const Descriptor file(open_through(path, rules));
     if (file.get() < 0) cannot_write(path, "open for writing", errno);
     write_all(file.get(), content, path);
     return;
   }
-  NewFile temporary(path, temporary_start(path), ".tmp", "create a file next to it");
+  const Place place(path, rules);
+  NewFile temporary = temporary_in(place);
   temporary.set_mode(rules.mode);
   temporary.write(content);
-  temporary.keep_as_target(rules.replace);
-  sync_folder_of(path);
+  temporary.keep_as(place.name, rules.replace);
+  sync_folder_of(path, rules);
 }
 
 void require_writable(const std::string& path, const WriteRules& rules) {
-  refuse_folder(path);
-  if (is_written_through(path)) {
-    const int own = own_descriptor_of(path);
+  refuse_folder(path, rules);
+  if (is_written_through(path, rules)) {
+    const int own = own_descriptor_of(path, rules);
     if (own < 0) {
-      if (::access(path.c_str(), W_OK) != 0) cannot_write(path, "open for writing", errno);
+      if (::faccessat(rules.folder, rules.name_of(path).c_str(), W_OK, 0) != 0)
+        cannot_write(path, "open for writing", errno);
       return;
     }
     const int flags = ::fcntl(own, F_GETFL);
@@ -207,19 +297,24 @@ void require_writable(const std::string& path, const WriteRules& rules) {
     if ((flags & O_ACCMODE) == O_RDONLY) cannot_write(path, "write to this descriptor", EBADF);
     return;
   }
-  if (!rules.replace && is_taken(path)) fail_as_taken(path);
-  const NewFile probe(path, temporary_start(path), ".tmp", "create a file next to it");
+  const Place place(path, rules);
+  if (!rules.replace && place.is_taken()) fail_as_taken(path);
+  const NewFile probe = temporary_in(place);
 }
 
 std::string write_new_file(const std::string& folder, std::string_view start, std::string_view end,
                            std::string_view content) {
-  NewFile file(folder, (fs::path(folder) / start).string(), end, "create a file there");
+  constexpr std::string_view attempt = "create a file there";
+  const Descriptor held(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (held.get() < 0) cannot_write(folder, attempt, errno);
+  NewFile file(held.get(), folder, start, end, attempt);
   file.write(content);
-  return file.keep();
+  return (fs::path(folder) / file.keep()).string();
 }
 
-void sync_folder_of(const std::string& path) {
-  const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+void sync_folder_of(const std::string& path, const WriteRules& rules) {
+  const std::string name = rules.folder == AT_FDCWD ? folder_of(path) : ".";
+  const Descriptor folder(::openat(rules.folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
@@ -228,6 +323,28 @@ void make_folder(const std::string& path) {
   fs::create_directories(path, error);
   if (error) cannot_write(path, "create the folder", error.value());
   if (!fs::is_directory(path)) cannot_write(path, "create the folder", ENOTDIR);
+}
+
+Descriptor open_folder(const std::string& path, const std::string& named) {
+  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  const fs::path wanted = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
+  const std::string name = wanted.has_filename() ? wanted.filename().string() : ".";
+  const Descriptor above(::open(folder_of(wanted.string()).c_str(), flags));
+  if (above.get() < 0) cannot_write(named, "open the folder", errno);
+  Descriptor folder(::openat(above.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (folder.get() < 0 || ::fstat(folder.get(), &status) != 0) cannot_write(named, "open the folder", errno);
+  if (S_ISLNK(status.st_mode)) {
+    if (::geteuid() == 0 && status.st_uid != 0)
+      throw WriteError(fmt::format("{}: is a link that another user made; name the folder it leads to", visible(path)));
+    std::string target(PATH_MAX, '\0');  // of the link that was checked, not of what has its name by now
+    if (::readlinkat(folder.get(), "", target.data(), target.size() - 1) < 0) target.clear();
+    folder = Descriptor(::openat(above.get(), target.c_str(), flags));
+    if (folder.get() < 0) cannot_write(named, "open the folder", errno);
+  } else if (!S_ISDIR(status.st_mode)) {
+    cannot_write(named, "open the folder", ENOTDIR);
+  }
+  return folder;
 }
 
 }  // namespace gpubench

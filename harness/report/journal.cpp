@@ -53,6 +53,10 @@ void add_entry(Journal& journal, const Node& node, std::size_t line) {
   }
 }
 
+VisitLine adding_to(Journal& journal) {
+  return [&journal](const Node& entry, std::size_t line) { add_entry(journal, entry, line); };
+}
+
 }  // namespace
 
 void add_round(std::map<std::string, CaseRecord>& in_flight, CaseRecord record) {
@@ -66,7 +70,7 @@ void add_round(std::map<std::string, CaseRecord>& in_flight, CaseRecord record) 
 
 Journal read_journal(const std::string& path) {
   Journal journal;
-  journal.end = read_lines(path, [&](const Node& entry, std::size_t line) { add_entry(journal, entry, line); });
+  journal.end = read_lines(path, adding_to(journal));
   return journal;
 }
 
@@ -81,9 +85,12 @@ JournalWriter::JournalWriter(const std::string& path, const JournalStart& start,
                           {"settings", std::move(settings)}});
 }
 
-JournalWriter::JournalWriter(const std::string& path, const Journal& read) : lines_(path, read.end) {
-  lines_.append("resumed", true);
+JournalWriter::JournalWriter(const std::string& path, Journal& journal, const WriteRules& rules)
+    : lines_(path, rules, adding_to(journal)) {
+  journal.end = lines_.end();
 }
+
+void JournalWriter::resumed() { lines_.append("resumed", true); }
 
 void JournalWriter::finished(const CaseRecord& record) { lines_.append("case", to_json(record)); }
 

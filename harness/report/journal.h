@@ -41,10 +41,12 @@ class JournalWriter {
  public:
   /// Starts one. Throws WriteError, also where the file is there and may not be replaced.
   JournalWriter(const std::string& path, const JournalStart& start, const WriteRules& rules);
-  /// Goes on with one that was read: a torn last line is cut off. Throws WriteError, also where another process writes
-  /// to it.
-  JournalWriter(const std::string& path, const Journal& read);
+  /// Continues one that is there: locks it and reads it into `journal` as read_journal() does. Throws ReadError, and
+  /// WriteError where another process writes to it.
+  JournalWriter(const std::string& path, Journal& journal, const WriteRules& rules);
 
+  /// The run that was read is continued: a torn last line is cut off. Throws as finished().
+  void resumed();
   /// A case is finished. Throws WriteError; nothing can be added after that.
   void finished(const CaseRecord& record);
   /// A round of a case is: the case as it is now, with this one round; summary.rounds says which it is, from 1. Throws

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "harness/core/hash.h"
@@ -43,11 +44,13 @@ bool is_without_lines(std::string_view text) {
 
 // Never into what an interrupted run still holds, never through a link, and never into another user's file.
 Descriptor opened_anew(const std::string& path, const WriteRules& rules) {
-  constexpr int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
-  if (rules.replace) ::unlink(path.c_str());
-  const int made = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+  constexpr int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  const std::string name = rules.name_of(path);
+  if (rules.replace) ::unlinkat(rules.folder, name.c_str(), 0);
+  const int made = ::openat(rules.folder, name.c_str(), flags | O_CREAT | O_EXCL, 0600);
   if (made >= 0 || errno != EEXIST) return Descriptor(made);
-  Descriptor there(::open(path.c_str(), flags | O_NONBLOCK));  // or a pipe without a reader would hold it up
+  // A pipe is refused below, without waiting for its other end.
+  Descriptor there(::openat(rules.folder, name.c_str(), flags | O_NONBLOCK));
   struct stat status {};
   if (there.get() >= 0 && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid())
     return there;
@@ -57,18 +60,15 @@ Descriptor opened_anew(const std::string& path, const WriteRules& rules) {
 
 bool has_lines(const Descriptor& file, const std::string& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) == 0 && status.st_size == 0) return false;  // which need not be readable
+  if (::fstat(file.get(), &status) == 0 && status.st_size == 0) return false;
   try {
-    return !is_without_lines(read_text(path, file_limits));
+    return !is_without_lines(read_text(file.get(), path, file_limits));
   } catch (const ReadError&) {
     return true;
   }
 }
 
-}  // namespace
-
-JournalEnd read_lines(const std::string& path, const std::function<void(const Node& entry, std::size_t line)>& visit) {
-  const std::string text = read_text(path, file_limits);
+JournalEnd lines_in(const std::string& text, const std::string& path, const VisitLine& visit) {
   if (text.size() > file_limits.bytes)
     throw ReadError(fmt::format("{}:(root): is longer than {} bytes", visible(path), file_limits.bytes));
   JournalEnd end;
@@ -96,8 +96,14 @@ JournalEnd read_lines(const std::string& path, const std::function<void(const No
   return end;
 }
 
+}  // namespace
+
+JournalEnd read_lines(const std::string& path, const VisitLine& visit) {
+  return lines_in(read_text(path, file_limits), path, visit);
+}
+
 LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there)
-    : path_(path), file_(opened_anew(path, rules)) {
+    : path_(path), rules_(rules), file_(opened_anew(path, rules)) {
   const bool there = file_.get() < 0 && errno == EEXIST;
   if (file_.get() < 0 && !there) cannot_write(path_, "create it", errno);
   if (!there) lock();
@@ -105,16 +111,15 @@ LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::
   if (retried([&] { return ::ftruncate(file_.get(), 0); }) != 0) cannot_write(path_, "start it anew", errno);
 }
 
-LineJournal::LineJournal(const std::string& path, const JournalEnd& end)
-    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)), lines_(end.lines) {
-  if (file_.get() < 0) cannot_write(path_, "open it to go on", errno);
+LineJournal::LineJournal(const std::string& path, const WriteRules& rules, const VisitLine& visit)
+    : path_(path), rules_(rules) {
+  constexpr int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  file_ = Descriptor(::openat(rules.folder, rules.name_of(path).c_str(), flags));
+  if (file_.get() < 0)
+    throw ReadError(fmt::format("{}:(root): cannot be opened to continue it: {}", visible(path), std::strerror(errno)));
   lock();
-  struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    cannot_write(path_, "go on with what is no file", EINVAL);
-  if (static_cast<std::size_t>(status.st_size) < end.bytes) cannot_write(path_, "go on: it became shorter", EBUSY);
-  if (retried([&] { return ::ftruncate(file_.get(), static_cast<off_t>(end.bytes)); }) != 0)
-    cannot_write(path_, "cut off its torn line", errno);
+  end_ = lines_in(read_text(file_.get(), path, file_limits), path, visit);
+  may_be_torn_ = true;
 }
 
 void LineJournal::lock() {
@@ -124,7 +129,7 @@ void LineJournal::lock() {
 }
 
 void LineJournal::append(const std::string& what, Json content) {
-  const std::string entry = dump({{"line", lines_}, {what, std::move(content)}});
+  const std::string entry = dump({{"line", end_.lines}, {what, std::move(content)}});
   std::string line{before_checksum};
   line += checksum(entry);
   line += before_entry;
@@ -132,14 +137,17 @@ void LineJournal::append(const std::string& what, Json content) {
   line += after_entry;
   line += '\n';
   try {
+    if (may_be_torn_ && retried([&] { return ::ftruncate(file_.get(), static_cast<off_t>(end_.bytes)); }) != 0)
+      cannot_write(path_, "cut off its torn line", errno);
+    may_be_torn_ = false;
     write_all(file_.get(), line, path_);
     if (retried([&] { return ::fdatasync(file_.get()); }) != 0) cannot_write(path_, "sync", errno);
-    if (lines_ == 0) sync_folder_of(path_);
+    if (end_.lines == 0) sync_folder_of(path_, rules_);
   } catch (const WriteError&) {
-    if (lines_ == 0) ::unlink(path_.c_str());
+    if (end_.lines == 0) ::unlinkat(rules_.folder, rules_.name_of(path_).c_str(), 0);
     throw;
   }
-  ++lines_;
+  ++end_.lines;
 }
 
 }  // namespace gpubench

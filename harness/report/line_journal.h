@@ -22,9 +22,11 @@ struct JournalEnd {
   std::size_t lines = 0;
 };
 
+using VisitLine = std::function<void(const Node& entry, std::size_t line)>;
+
 /// Calls `visit` with each entry and its number. Reads an untrusted file: limits before memory, checksums before
 /// meaning. Throws ReadError, also where there is no entry.
-JournalEnd read_lines(const std::string& path, const std::function<void(const Node& entry, std::size_t line)>& visit);
+JournalEnd read_lines(const std::string& path, const VisitLine& visit);
 
 /// Appends to a journal. One process at a time writes to it.
 class LineJournal {
@@ -32,19 +34,25 @@ class LineJournal {
   /// Starts one. Throws WriteError, and where the file is there and may not be replaced with `if_there` as its text.
   /// One of the same user that was interrupted before its first line was whole holds nothing, and is replaced.
   LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there);
-  /// Goes on after `end`: a torn last line is cut off. Throws WriteError, also where another process writes to it.
-  LineJournal(const std::string& path, const JournalEnd& end);
+  /// Continues one that is there: reads it as read_lines() does, locked and through the descriptor that append() writes
+  /// to. The first append() cuts off a torn last line. Throws ReadError, and WriteError where another process writes to
+  /// it.
+  LineJournal(const std::string& path, const WriteRules& rules, const VisitLine& visit);
 
   /// Adds the entry {"line":N,"`what`":content}; it is on the disk when the call returns. Throws WriteError; nothing
   /// can be added after that. A journal of which even the first cannot be written is taken away again.
   void append(const std::string& what, Json content);
+  /// Of what was read; of a new one 0 bytes, and the lines that were added.
+  [[nodiscard]] const JournalEnd& end() const { return end_; }
 
  private:
   void lock();
 
   std::string path_;
+  WriteRules rules_;
   Descriptor file_;
-  std::size_t lines_ = 0;
+  JournalEnd end_;
+  bool may_be_torn_ = false;  ///< after end_
 };
 
 }  // namespace gpubench

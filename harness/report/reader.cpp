@@ -45,13 +45,18 @@ std::string read_text(const std::string& path, const ReadLimits& limits) {
   if (::stat(path.c_str(), &status) == 0 && !is_file_or_pipe(status)) refuse_file(path, no_file);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (file.get() < 0) refuse_file(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
-  if (::fstat(file.get(), &status) != 0 || !is_file_or_pipe(status)) refuse_file(path, no_file);
-  if (is_made_up(file.get())) refuse_file(path, "is a file that the kernel makes up, not one that was written");
+  return read_text(file.get(), path, limits);
+}
+
+std::string read_text(int fd, const std::string& path, const ReadLimits& limits) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !is_file_or_pipe(status)) refuse_file(path, no_file);
+  if (is_made_up(fd)) refuse_file(path, "is a file that the kernel makes up, not one that was written");
   std::string text;
   if (S_ISREG(status.st_mode)) text.reserve(std::min(static_cast<std::size_t>(status.st_size), limits.bytes) + 1);
   std::vector<char> block(std::size_t{1} << 16U);
   while (text.size() <= limits.bytes) {  // parse_json() refuses what is longer
-    const ssize_t bytes = retried([&] { return ::read(file.get(), block.data(), block.size()); });
+    const ssize_t bytes = retried([&] { return ::read(fd, block.data(), block.size()); });
     if (bytes < 0) refuse_file(path, fmt::format("cannot be read: {}", std::strerror(errno)));
     if (bytes == 0) break;
     text.append(block.data(), static_cast<std::size_t>(bytes));

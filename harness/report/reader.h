@@ -23,6 +23,8 @@ namespace gpubench {
 /// A file or a pipe, whole; of what is too long one block more than `limits.bytes`, for the parser to refuse. Throws
 /// ReadError where it cannot be read or is something else.
 [[nodiscard]] std::string read_text(const std::string& path, const ReadLimits& limits = {});
+/// Reads on from a descriptor; `path` is what messages name. Throws as above.
+[[nodiscard]] std::string read_text(int fd, const std::string& path, const ReadLimits& limits);
 
 /// Reads and parses a file or a pipe. Throws ReadError as above, and where it cannot be read or is something else.
 [[nodiscard]] Json read_json_file(const std::string& path, const ReadLimits& limits = {});

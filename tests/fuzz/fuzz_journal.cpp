@@ -44,7 +44,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& [id, record] : journal.in_flight) {
       if (record.rounds.empty() || journal.finished.contains(id)) std::abort();
     }
-    { const JournalWriter on(path, journal); }
+    {
+      Journal read;
+      JournalWriter on(path, read, {});
+      on.resumed();
+    }
     const Journal again = read_journal(path);
     if (again.end.lines != journal.end.lines + 1 || again.resumed != journal.resumed + 1) std::abort();
     if (again.finished.size() != journal.finished.size() || again.in_flight.size() != journal.in_flight.size())

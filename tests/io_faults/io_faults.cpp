@@ -86,10 +86,21 @@ int open(const char* path, int flags, ...) {
   return fd;
 }
 
-// Of folders that are listed; closedir() closes them unseen.
+// closedir() closes folders that are listed unseen.
 int openat(int folder, const char* path, int flags, ...) {
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    std::va_list arguments;
+    va_start(arguments, flags);
+    mode = va_arg(arguments, mode_t);
+    va_end(arguments);
+  }
+  const bool counts = is_ours(path);
+  if (counts && strikes()) return -1;
   static auto* real = next<int(int, const char*, int, ...)>("openat");
-  return is_ours(path) && strikes() ? -1 : real(folder, path, flags);
+  const int fd = real(folder, path, flags, mode);
+  if (counts && fd >= 0 && (flags & O_DIRECTORY) == 0) take(fd);
+  return fd;
 }
 
 // Of streams.
@@ -170,19 +181,34 @@ int rename(const char* from, const char* to) noexcept {
   return is_ours(from) && strikes() ? -1 : real(from, to);
 }
 
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  static auto* real = next<int(int, const char*, int, const char*)>("renameat");
+  return is_ours(from) && strikes() ? -1 : real(from_folder, from, to_folder, to);
+}
+
 int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
   static auto* real = next<int(int, const char*, int, const char*, unsigned)>("renameat2");
   return is_ours(from) && strikes() ? -1 : real(from_folder, from, to_folder, to, flags);
 }
 
-int link(const char* from, const char* to) noexcept {
-  static auto* real = next<int(const char*, const char*)>("link");
-  return is_ours(from) && strikes() ? -1 : real(from, to);
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
+  static auto* real = next<int(int, const char*, int, const char*, int)>("linkat");
+  return is_ours(from) && strikes() ? -1 : real(from_folder, from, to_folder, to, flags);
 }
 
 int unlink(const char* path) noexcept {
   static auto* real = next<int(const char*)>("unlink");
   return is_ours(path) && strikes(true) ? -1 : real(path);
+}
+
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  static auto* real = next<int(int, const char*, int)>("unlinkat");
+  return is_ours(path) && strikes(true) ? -1 : real(folder, path, flags);
+}
+
+int mkdirat(int folder, const char* path, mode_t mode) noexcept {
+  static auto* real = next<int(int, const char*, mode_t)>("mkdirat");
+  return is_ours(path) && strikes() ? -1 : real(folder, path, mode);
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -228,6 +230,64 @@ TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
   }
   tell_count("I/O faults injected", injected);
   EXPECT_GE(injected, 30);
+}
+
+// As another user can do where root writes.
+TEST_F(AtomicFile, AHeldFolderGetsTheFileThoughALinkTakesItsPlace) {
+  const std::string path = (folder_ / "o" / "report.json").string();
+  make_folder((folder_ / "o").string());
+  make_folder((folder_ / "victim").string());
+  HeldFolders folders;
+  folders.hold(path);
+  std::filesystem::rename(folder_ / "o", folder_ / "moved");
+  std::filesystem::create_directory_symlink("victim", folder_ / "o");
+
+  require_writable(path, folders.rules(path, {}));
+  write_atomically(path, "report", folders.rules(path, {}));
+
+  EXPECT_EQ(content(folder_ / "moved" / "report.json"), "report");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "victim"));
+  EXPECT_THROW(require_writable(path, folders.rules(path, {})), WriteError);
+}
+
+TEST_F(AtomicFile, ALinkToAFolderIsFollowedUnlessRootMeetsAnotherUsers) {
+  const std::string link = (folder_ / "link").string();
+  make_folder((folder_ / "o").string());
+  write_atomically((folder_ / "file").string(), "x");
+  std::filesystem::create_directory_symlink("o", link);
+  for (const std::string& path : {link, link + "/", link + "/."}) EXPECT_GE(open_folder(path, path).get(), 0) << path;
+  for (const char* path : {"file", "missing"})
+    EXPECT_THROW((void)open_folder((folder_ / path).string(), path), WriteError) << path;
+  if (::geteuid() != 0) return;  // nobody else can give a link away
+  constexpr uid_t nobody = 65534;
+  ASSERT_EQ(::lchown(link.c_str(), nobody, nobody), 0);
+  for (const std::string& path : {link, link + "/"}) EXPECT_THROW((void)open_folder(path, path), WriteError) << path;
+}
+
+TEST_F(AtomicFile, WhatAKilledProcessLeftIsRemovedButNoFileInUse) {
+  const auto old_file = [this](const char* name) {
+    std::filesystem::path path = folder_ / name;
+    std::ofstream(path) << "x";
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
+    return path;
+  };
+  const std::filesystem::path left = old_file(".gpubench-0123456789abcdef.tmp");
+  const std::filesystem::path locked = old_file(".gpubench-00000000000000ff.tmp");
+  (void)old_file(".gpubench-0123456789abcdeg.tmp");
+  (void)old_file(".gpubench-0123456789abcdef.tmp~");
+  std::ofstream(folder_ / ".gpubench-0123456789abcde0.tmp") << "another process creates it just now";
+  const int writer = ::open(locked.c_str(), O_WRONLY);
+  ASSERT_EQ(::flock(writer, LOCK_EX), 0);
+
+  write_atomically((folder_ / "report.json").string(), "x");
+
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(locked));
+  EXPECT_EQ(files(), 5U);
+  ::close(writer);  // as a kill does
+  require_writable((folder_ / "next.json").string());
+  EXPECT_FALSE(std::filesystem::exists(locked));
+  EXPECT_EQ(files(), 4U);
 }
 
 TEST_F(AtomicFile, MakeFolderMakesParentsAndRefusesFiles) {

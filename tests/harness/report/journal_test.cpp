@@ -131,11 +131,13 @@ TEST_F(JournalFile, ATornEndIsIgnoredAtEveryByteAndCutOffBeforeTheNextLine) {
   const std::size_t head = whole.find('\n') + 1;
   for (std::size_t bytes = head; bytes <= whole.size(); bytes += 97) {
     put(whole.substr(0, bytes));
-    const Journal cut = read_journal(path_);
+    Journal cut;
+    JournalWriter on(path_, cut, {});
     const std::string kept = whole.substr(0, bytes);
     const std::size_t lines = static_cast<std::size_t>(std::count(kept.begin(), kept.end(), '\n'));
     ASSERT_EQ(cut.end.lines, lines) << bytes;
-    { JournalWriter on(path_, cut); }
+    EXPECT_EQ(text(), kept);
+    on.resumed();
     const Journal again = read_journal(path_);
     EXPECT_EQ(again.end.lines, lines + 1);
     EXPECT_EQ(again.resumed, 1);
@@ -202,8 +204,8 @@ TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
   std::filesystem::remove(path_);
   JournalWriter first(path_, start(), {});
   EXPECT_THAT(refusal_to_start(), HasSubstr("another run is writing to it"));
-  const Journal read = read_journal(path_);
-  EXPECT_THROW(JournalWriter(path_, read), WriteError);  // the first still writes
+  Journal read;
+  EXPECT_THROW(JournalWriter(path_, read, {}), WriteError);  // the first still writes
   JournalWriter anew(path_, start(), {.replace = true});
   EXPECT_EQ(read_journal(path_).end.lines, 1U);
 }
@@ -212,8 +214,25 @@ TEST_F(JournalFile, ALinkInItsPlaceIsNotFollowed) {
   std::ofstream(folder_ / "precious") << "precious";
   std::filesystem::create_symlink("precious", path_);
   EXPECT_THROW(JournalWriter(path_, start(), {}), WriteError);
-  EXPECT_THROW(JournalWriter(path_, Journal{}), WriteError);
+  Journal read;
+  EXPECT_THROW(JournalWriter(path_, read, {}), ReadError);
   EXPECT_EQ(std::filesystem::file_size(folder_ / "precious"), 8U);
+}
+
+TEST_F(JournalFile, TheFileThatWasReadIsContinuedThoughAnotherTakesItsName) {
+  write_sample();
+  Journal read;
+  JournalWriter on(path_, read, {});
+  const std::string moved = (folder_ / "moved").string();
+  std::filesystem::rename(path_, moved);
+  put("precious");
+  Journal second;
+  EXPECT_THROW(JournalWriter(moved, second, {}), WriteError);  // locked since it was read
+
+  on.resumed();
+
+  EXPECT_EQ(text(), "precious");
+  EXPECT_EQ(read_journal(moved).resumed, 1);
 }
 
 // Whichever operation fails: what was reported as written is read again.
