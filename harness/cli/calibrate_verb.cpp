@@ -62,19 +62,21 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
   return runs;
 }
 
-// What gates find with 90% power that take their noise from this file.
+// The slowdowns that gates with this calibration detect.
 std::string power_lines(const Noise& noise) {
   const auto median_case = [&](int runs) {
     std::vector<double> found;
-    for (const auto& [id, one] : noise.cases)
+    for (const auto& [id, one] : noise.cases) {
+      if (runs < enough_runs && one.runs < enough_calibration) continue;
       found.push_back(detectable_slowdown(one.spread * std::sqrt(2.0 / runs), 2.0 * runs - 2.0 + one.runs - 1.0,
                                           static_cast<double>(noise.cases.size()), {}));
-    return 100.0 * median(found);
+    }
+    return found.empty() ? std::string("-") : fmt::format("{:.1f}%", 100.0 * median(found));
   };
-  const std::string one_run =
-      noise.invocations < enough_calibration ? "" : fmt::format("{:.1f}% from 1 run a side, ", median_case(1));
-  return fmt::format("a gate with it finds with 90% power, in the median case: {}{:.1f}% from 3, {:.1f}% from 10\n",
-                     one_run, median_case(3), median_case(10));
+  return fmt::format(
+      "detectable slowdown with this calibration (90% power, median case): {} with 1 run a side, {} with 3, {} with "
+      "10\n",
+      median_case(1), median_case(3), median_case(10));
 }
 
 std::string summary(const Noise& noise, const std::string& file) {

@@ -136,12 +136,12 @@ class CommandLine {
       // Where choices are kept is left out, that none are is not.
       if (was_given("--tuning-cache", "off"))
         options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
+      options.shared_settings = shared_settings();
       options.from_environment = apply(variables);
       // A case's rerun line names what chooses it.
       options.rerun_words = words_without({"--untried", "--suite", "--tier", "--filter", "--exclude", "--precision",
                                            "--ranks", "--parallel", "--seed", "--dry-run", "--turns", "--isolate",
                                            "--mpi", "--deadline", "--anonymize"});
-      options.shared_settings = shared_settings();
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }
@@ -261,7 +261,7 @@ class CommandLine {
     return words;
   }
 
-  // All that chooses cases and says how they are measured, but for what concerns the first process alone.
+  // Flags that select, measure or check cases, except those that may differ between processes.
   [[nodiscard]] std::map<std::string, std::string> shared_settings() const {
     constexpr std::string_view others[] = {"--dry-run",  "--turns",   "--tuning-cache", "--mpi",
                                            "--deadline", "--isolate", "--anonymize"};
@@ -270,7 +270,9 @@ class CommandLine {
       const Flag& flag = flags_[i];
       if (!flag.describes_run() || values_[i].empty() || std::ranges::find(others, flag.long_name) != std::end(others))
         continue;
-      settings[flag.long_name] = flag.takes == Takes::nothing ? "" : joined(values_[i], " ");
+      settings[flag.long_name] = flag.takes == Takes::nothing ? ""
+                                 : flag.takes == Takes::one   ? values_[i].back()
+                                                              : joined(values_[i], ",");
     }
     return settings;
   }

@@ -60,13 +60,13 @@ std::unique_ptr<Processes> join_in_time(const LauncherPlace& place, double note_
                                         const std::function<std::unique_ptr<Processes>()>& join) {
   const auto report = [&](double waited_s, const char* advice) {
     tell(
-        fmt::format("{} has waited {:g} s in MPI_Init for the other processes of {}: one that does not report this is "
-                    "stopped, has not started, or does not run 'gpubench run'{}",
+        fmt::format("{} is still in MPI_Init after {:g} s ({}): a process without this note is stopped, has not "
+                    "started, or does not run 'gpubench run'{}",
                     process_text(place.rank, place.processes), waited_s, place.launcher, advice));
   };
   const Alarm note(note_s, [&] { report(note_s, ""); });
   const Alarm end(limit_s, [&] {
-    report(limit_s, "; it ends the run (--deadline off: never)");
+    report(limit_s, "; ending the run (--deadline off: no limit)");
     let_launcher_read();
     std::_Exit(exit_codes::could_not_measure);  // MPI_Abort may not be called before MPI_Init returns
   });
@@ -120,10 +120,10 @@ void ProcessRanks::serve(const Tell& tell) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever a library prints here is no result
   unasked_.emplace(note_s_, [&] {
-    tell(
-        fmt::format("{} has waited {:g} s for process 0 (on {}) to begin: that one is stopped, has ended, or opens its "
-                    "device",
-                    process_text(processes_->rank(), processes_->size()), note_s_, processes_->host(0)));
+    tell(fmt::format(
+        "{0} has had no request from process 0 (on {2}) for {1:g} s: process 0 is stopped, has exited, or is "
+        "still opening its device",
+        process_text(processes_->rank(), processes_->size()), note_s_, processes_->host(0)));
   });
   ServerSetup asked = setup();
   asked.greeted = [this] { unasked_.reset(); };

@@ -273,21 +273,22 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     if (options.verb == Verb::run && !options.dry_run) return act_together(options, environment, place, act_and_say);
     // What was started beside this process is no run of its own: its children must not take themselves for one.
     ::setenv("GPUBENCH_MPI", "off", 1);
-    // Process 0 may run something else, and would wait for this one in MPI_Init.
-    if (place.rank > 0 && place.several_commands)
-      throw UsageError(fmt::format("'{}{}' runs in process 0 alone; start all processes with the same command line",
-                                   name(options.verb), options.dry_run ? " --dry-run" : ""));
+    // If process 0 executes 'run', it waits for this process in MPI_Init.
+    if (place.rank > 0 && place.several_commands && options.verb != Verb::run)
+      throw UsageError(fmt::format("'{}' runs only in process 0; start all processes with the same command line",
+                                   name(options.verb)));
     if (place.rank > 0) return exit_codes::ok;
     environment.err << fmt::format("note: {} started {} processes; this is of the first alone\n", place.launcher,
                                    place.processes);
     return act_and_say(options, environment);
   } catch (const UsageError& e) {
-    if (place.rank > 0 && place.several_commands) {  // process 0 may have no mistake to report
+    if (place.rank > 0 && place.several_commands) {  // process 0's command line may be valid
       environment.err << fmt::format("gpubench: process {} of {}: {}", place.rank, place.processes, visible(e.what()))
                       << std::endl;
     }
     complain(e);
-    if (!options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line
+    if (place.rank == 0 &&
+        !options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line
       environment.err << "gpubench: set in the environment: " << variables_text(options.from_environment) << std::endl;
     }
     return exit_codes::usage;

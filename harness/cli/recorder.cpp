@@ -170,8 +170,12 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   const bool takes_flags = takes_flags_of_journal(options);
   PartedWords kept;
   try {
-    one.folders.hold(one.path);
-    one.writer = std::make_unique<JournalWriter>(one.path, one.journal, one.folders.rules(one.path, options.writing));
+    if (options.dry_run) {
+      one.journal = read_journal(one.path);
+    } else {
+      one.folders.hold(one.path);
+      one.writer = std::make_unique<JournalWriter>(one.path, one.journal, one.folders.rules(one.path, options.writing));
+    }
     require_measuring_words(one, suites);
     kept = parted(Verb::run, one.journal.start.words, code_flags);
     if (takes_flags) require_code_named_again(kept.taken, options.own_words);

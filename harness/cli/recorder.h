@@ -85,7 +85,7 @@ struct Resumption {
   std::string path;     ///< of the journal
   HeldFolders folders;  ///< the journal's
   Journal journal;
-  std::unique_ptr<JournalWriter> writer;  ///< of the journal, which it read
+  std::unique_ptr<JournalWriter> writer;  ///< null for --dry-run
   Options options;                        ///< with the flags and output files of the journal where none are given
   std::vector<std::string> words;         ///< the command line of these options
 };
@@ -117,7 +117,7 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
 /// Nothing without --anonymize. Throws UsageError where the key cannot be read or made.
 [[nodiscard]] std::optional<HashKey> key_for(const Options& options, const Environment& environment);
 
-/// What --anonymize keeps of a command line, and the words of sentences: of ops, `suites`, flags and their help.
+/// The flags that --anonymize keeps, and gpubench's own vocabulary: ops, `suites`, flags and their help.
 [[nodiscard]] KeptFlags kept_flags(std::span<const Suite> suites);
 
 /// Who runs this: $USER, $LOGNAME and the name of the home folder.

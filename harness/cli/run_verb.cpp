@@ -446,7 +446,9 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
 }  // namespace
 
 int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  if (!options.resume || options.is_worker()) return run_cases(options, words, environment, nullptr);
+  // Children have all flags, and their parent holds the journal.
+  if (!options.resume || options.is_worker() || !options.claims_of.empty())
+    return run_cases(options, words, environment, nullptr);
   Resumption one = open_resumption(options, words, environment);
   if (!options.started_by.empty()) {  // that it is one of several processes is not among the words of the run
     one.options.started_by = options.started_by;

@@ -75,8 +75,8 @@ std::string summary_of(const SelftestResult& result, const Completion& completio
   if (!result.left_out.empty())
     text += fmt::format("{} cases left out, the first: {}\n", result.left_out.size(), visible(result.left_out.front()));
   if (!result.unmeasured.empty())
-    text +=
-        fmt::format("{} not measured, the first: {}\n", result.unmeasured.size(), visible(result.unmeasured.front()));
+    text += fmt::format("{} faults not measured, the first: {}\n", result.unmeasured.size(),
+                        visible(result.unmeasured.front()));
   if (!trouble.empty()) text += fmt::format("until its process {}\n", trouble);
   if (!trouble.empty() && !result.has_failed()) return text + "selftest not completed\n";
   if (!completion.complete && !result.has_failed()) return text + "selftest " + completion.interrupted() + "\n";

@@ -252,7 +252,7 @@ std::string doubt_text(const Judgement& judgement) {
   switch (judgement.doubt) {
     case InconclusiveReason::none: return "";
     case InconclusiveReason::noise:
-      return fmt::format("noise {:.1f}% from run to run, finds {:.1f}% with 90% power; {}",
+      return fmt::format("noise {:.1f}% from run to run, detects {:.1f}% with 90% power; {}",
                          100.0 * judgement.effect.spread, 100.0 * judgement.detectable.value_or(0.0),
                          more("no reasonable number of runs settles it"));
     case InconclusiveReason::unknown_noise:

@@ -97,7 +97,7 @@ bool settles(const Effect& effect, int runs, double prior_degrees, double tests,
   return student_t_tail((matters - size) / error, degrees) < equivalence_tail;
 }
 
-// The fewest runs a side, more than `too_few`, that are enough; more are never less so.
+// By bisection: is_enough() is false up to some number of runs, `too_few` at least, and true beyond.
 template <class Enough>
 std::optional<int> least_runs(int too_few, Enough is_enough) {
   int enough = most_runs;
@@ -185,13 +185,14 @@ class Quantiles {
   std::map<double, double> known_;
 };
 
-// detectable_slowdown for many cases.
+// detectable_slowdown() with cached quantiles.
 class Sensitivity {
  public:
   Sensitivity(double tests, const GateRule& rule) : required_(1.0 - rule.false_findings / tests) {}
   double detectable(double error, double degrees, double tau) {
     const double least = std::max(std::log1p(tau), required_.at(degrees) * error);
-    return std::expm1(least + beyond_.at(degrees) * error);
+    constexpr double most = 20.0;  // keeps a report's numbers finite
+    return std::expm1(std::min(most, least + beyond_.at(degrees) * error));
   }
 
  private:

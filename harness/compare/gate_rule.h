@@ -60,7 +60,7 @@ struct Judgement {
   Effect effect;
   std::optional<double> q_slower{}, q_faster{};  ///< where the noise is known
   double low95 = 0.0, high95 = 0.0;              ///< of delta; no correction for many cases
-  /// The slowdown found with 90% power (`detectable_slowdown`). Of cases whose noise is known.
+  /// `detectable_slowdown` of a case whose noise is known, and that ran on a processor that was not busy.
   std::optional<double> detectable{};
   /// Of an inconclusive case: runs a side, beyond those of the side with fewer, after which the same difference and
   /// noise would be settled. Empty where no number below 200 does, or where more runs are not what is missing.
@@ -76,19 +76,19 @@ struct Judgement {
 /// std::invalid_argument for a tau that is not in (0, 10).
 [[nodiscard]] std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule);
 
-/// The slowdown, as a fraction, that a gate calls regressed with a probability of 90%: one whose log is t(0.9, degrees)
-/// errors above what an estimate must reach, log(1 + tau) and t(1 - q / tests, degrees) errors. `error` is the standard
-/// error of delta, `tests` the number of cases that are tested together. `rule.assumed_spread` is not used.
+/// The slowdown, as a fraction, that a gate detects with 90% power:
+///   log(1 + slowdown) = max(log(1 + tau), t(1 - q / tests, degrees) error) + t(0.9, degrees) error
+/// `error` is the standard error of delta, `tests` the number of cases that are tested together.
 [[nodiscard]] double detectable_slowdown(double error, double degrees, double tests, const GateRule& rule);
 
-/// What a gate finds with 90% power, over its cases whose noise is known and that no other doubt concerns.
+/// Detectable slowdowns over the tested cases that have one: the noise is known, and the processor was not busy.
 struct Power {
-  double median = 0.0;       ///< slowdown found in half of the cases
-  double worst_tenth = 0.0;  ///< in nine tenths of them
-  /// Runs a side from which on a slowdown of twice tau is found in half of the cases. Empty where 200 are too few.
+  double median = 0.0;       ///< half of the cases detect this
+  double worst_tenth = 0.0;  ///< 90% of the cases detect this
+  /// Fewest runs a side with which half of the cases detect twice tau. Empty above 200.
   std::optional<int> runs_for_twice_tau{};
 };
-/// Empty where there is no such case. `judgements` are those of `cases`.
+/// Empty if there is none. `judgements` are those of `cases`.
 [[nodiscard]] std::optional<Power> power_of(std::span<const Evidence> cases, std::span<const Judgement> judgements,
                                             const GateRule& rule);
 

@@ -78,9 +78,7 @@ std::string power_text(const Power& power) {
   const std::string runs = power.runs_for_twice_tau ? fmt::format("{} runs a side", *power.runs_for_twice_tau)
                                                     : std::string("more than 200 runs a side");
   return fmt::format(
-      "power 90%: finds a slowdown of {:.1f}% in half of the cases, {:.1f}% in nine tenths; twice what matters takes "
-      "{} "
-      "(median case)",
+      "detectable slowdown (90% power): {:.1f}% in the median case, {:.1f}% in the worst tenth; twice tau takes {}",
       100.0 * power.median, 100.0 * power.worst_tenth, runs);
 }
 

@@ -226,12 +226,12 @@ double distance(double got, double expected) {
 
 }  // namespace
 
-Difference difference(const TensorView& got, const TensorView& expected, std::int64_t most) {
+ElementDifferences difference(const TensorView& got, const TensorView& expected, std::int64_t most) {
   const std::int64_t elements = got.shape().elements();
   const DType type = got.dtype();
   std::vector<std::byte> a(static_cast<std::size_t>(bytes_of(type, stretch_elements)));
   std::vector<std::byte> b(a.size());
-  Difference found;
+  ElementDifferences found;
   using Apart = std::pair<double, std::int64_t>;  // the index negated, so that of equals the first is kept
   std::priority_queue<Apart, std::vector<Apart>, std::greater<>> largest;
   for (std::int64_t first = 0; first < elements; first += stretch_elements) {

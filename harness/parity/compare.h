@@ -56,7 +56,7 @@ struct MutationReport {
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
 /// The elements in which two tensors differ: suspects, where their fingerprints do.
-struct Difference {
+struct ElementDifferences {
   std::int64_t elements = 0;  ///< whose bits differ
   std::int64_t first = -1;    ///< logical linear index of the first of them
   std::vector<std::int64_t>
@@ -65,6 +65,6 @@ struct Difference {
 
 /// Compares every logical element bit for bit; both tensors have the same shape, type and layout. Keeps at most `most`
 /// indices.
-[[nodiscard]] Difference difference(const TensorView& got, const TensorView& expected, std::int64_t most);
+[[nodiscard]] ElementDifferences difference(const TensorView& got, const TensorView& expected, std::int64_t most);
 
 }  // namespace gpubench

@@ -14,15 +14,15 @@ namespace {
 const int tf32_bits = significant_bits(DType::f16), bf16_bits = significant_bits(DType::bf16);
 
 double in_two_bf16(double value) {
-  const double high = narrowed(value, bf16_bits, Cut::to_even);
-  return high + narrowed(value - high, bf16_bits, Cut::to_even);
+  const double high = narrowed(value, bf16_bits, Narrowing::to_even);
+  return high + narrowed(value - high, bf16_bits, Narrowing::to_even);
 }
 
-std::string_view words_of(Cut how) {
+std::string_view words_of(Narrowing how) {
   switch (how) {
-    case Cut::to_even: return "rounded to nearest even";
-    case Cut::to_away: return "rounded to nearest, ties away";
-    case Cut::to_zero: return "cut";
+    case Narrowing::to_even: return "rounded to nearest even";
+    case Narrowing::to_away: return "rounded to nearest, ties away";
+    case Narrowing::to_zero: return "cut";
   }
   return "";
 }
@@ -36,7 +36,7 @@ std::vector<Candidate> candidates_for(int bits) {
   using Kind = InputWidth::Kind;
   std::vector<Candidate> all{{{Kind::exact, bits, "exact"}, [](double value) { return value; }}};
   const auto add = [&](Kind kind, std::string_view what, int width) {
-    for (const Cut how : {Cut::to_even, Cut::to_away, Cut::to_zero}) {
+    for (const Narrowing how : {Narrowing::to_even, Narrowing::to_away, Narrowing::to_zero}) {
       all.push_back({{kind, width, fmt::format("{}, {}", what, words_of(how))},
                      [width, how](double value) { return narrowed(value, width, how); }});
     }
@@ -50,13 +50,13 @@ std::vector<Candidate> candidates_for(int bits) {
 
 }  // namespace
 
-double narrowed(double value, int bits, Cut how) {
+double narrowed(double value, int bits, Narrowing how) {
   if (value == 0.0) return value;
   const int shift = bits - 1 - std::ilogb(value);
   const double scaled = std::ldexp(value, shift);
-  const double whole = how == Cut::to_even   ? std::nearbyint(scaled)
-                       : how == Cut::to_away ? std::round(scaled)
-                                             : std::trunc(scaled);
+  const double whole = how == Narrowing::to_even   ? std::nearbyint(scaled)
+                       : how == Narrowing::to_away ? std::round(scaled)
+                                                   : std::trunc(scaled);
   return std::ldexp(whole, -shift);
 }
 
@@ -73,7 +73,7 @@ std::vector<double> width_numbers(DType type, const Exponents& range, std::uint6
     const double last = std::ldexp(1.0, 1 - bits);
     const double mantissa = 1.0 + std::ldexp(static_cast<double>(random >> 12U), -52);
     // An odd last bit; what 4-bit types can't hold with every exponent are 1 and 1.5.
-    const double value = narrowed(mantissa, bits - 1, Cut::to_zero) + last;
+    const double value = narrowed(mantissa, bits - 1, Narrowing::to_zero) + last;
     const int exponent = std::clamp(static_cast<int>(random % 5) - 2, range.least, range.most - 1);
     all.push_back(std::ldexp(random % 2 == 0 ? value : -value, exponent));
   }

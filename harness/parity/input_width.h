@@ -10,10 +10,10 @@
 namespace gpubench {
 
 /// How a number is brought to fewer bits.
-enum class Cut { to_even, to_away, to_zero };
+enum class Narrowing { to_even, to_away, to_zero };
 
 /// `value` with so many significant bits.
-[[nodiscard]] double narrowed(double value, int bits, Cut how);
+[[nodiscard]] double narrowed(double value, int bits, Narrowing how);
 
 /// Which part of an operand's numbers is multiplied.
 struct InputWidth {

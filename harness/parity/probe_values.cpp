@@ -240,8 +240,8 @@ struct ValueProbe::Design {
         const double product = left_numbers[i] * right_numbers[j];
         const double got =
             data.result(left_first + static_cast<std::int64_t>(i), right_first + static_cast<std::int64_t>(j));
-        nearest = nearest && got == narrowed(product, bits, Cut::to_even);
-        cut = cut && got == narrowed(product, bits, Cut::to_zero);
+        nearest = nearest && got == narrowed(product, bits, Narrowing::to_even);
+        cut = cut && got == narrowed(product, bits, Narrowing::to_zero);
         // Six or nine partial products, each rounded in f32, and what is left out of them.
         close = close && std::fabs(got - product) <= 16.0 * unit_roundoff(DType::f32) * std::fabs(product);
       }
@@ -255,9 +255,9 @@ struct ValueProbe::Design {
   [[nodiscard]] std::optional<StoreRounding> store() const {
     if (stores.empty()) return std::nullopt;
     const int bits = significant_bits(data.output_type());
-    for (const auto& [how, kind] :
-         {std::pair(Cut::to_even, StoreRounding::nearest_even), std::pair(Cut::to_away, StoreRounding::nearest_away),
-          std::pair(Cut::to_zero, StoreRounding::toward_zero)}) {
+    for (const auto& [how, kind] : {std::pair(Narrowing::to_even, StoreRounding::nearest_even),
+                                    std::pair(Narrowing::to_away, StoreRounding::nearest_away),
+                                    std::pair(Narrowing::to_zero, StoreRounding::toward_zero)}) {
       bool all = true;
       for (const Cell& cell : stores) all = all && at(cell) == narrowed(cell.want, bits, how);
       if (all) return kind;

@@ -25,8 +25,8 @@ double time_of_day_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// The answers of all of them, each after a begin(). What the first one that failed threw, once all have answered.
-/// `on_answer(i)`: the i-th has.
+/// The answer of each, after begin(). Throws what the first one that failed threw, once all have answered.
+/// `on_answer(i)`: the i-th has answered.
 std::vector<std::vector<std::byte>> hear_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
                                              const std::function<void(std::size_t)>& on_answer = {}) {
   std::vector<std::vector<std::byte>> answers(processes.size());
@@ -256,8 +256,8 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
   const Alarm note(greeting.note_s, [&] {
     if (const std::vector<std::string> missing = awaited.missing(); !missing.empty())
       greeting.note(
-          fmt::format("process 0 has waited {:g} s for an answer from {}: each is stopped, has ended, or "
-                      "cannot be reached",
+          fmt::format("process 0 has had no answer for {:g} s from {}: each has exited, is stopped, or is "
+                      "unreachable",
                       greeting.note_s, fmt::join(missing, ", ")));
   });
   std::vector<double> asked_s(channels.size()), answered_s(channels.size());
@@ -276,7 +276,7 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
   } catch (const DeviceLost& e) {
     const std::vector<std::string> missing = awaited.missing();
     if (missing.size() < 2) throw;
-    throw DeviceLost(fmt::format("{}; without an answer: {}", e.what(), fmt::join(missing, ", ")));
+    throw DeviceLost(fmt::format("{}; no answer from: {}", e.what(), fmt::join(missing, ", ")));
   }
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < channels.size(); ++rank) {
@@ -300,8 +300,8 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
       hello.settings[flag] = std::move(value);
     if (const auto [there, here] = difference(hello, own); there != here)
       throw UsageError(
-          fmt::format("{} has {}, and process 0 has {}; start all processes with the same flags and "
-                      "GPUBENCH_ variables",
+          fmt::format("{} was started with {}, process 0 with {}; start all processes with the same "
+                      "flags",
                       name, there, here));
     const double ahead_s = hello.clock_s - (asked_s[rank] + answered_s[rank]) / 2.0;
     constexpr double worth_a_word_s = 1.0;

@@ -19,7 +19,7 @@ namespace gpubench {
 /// Of a device that has fewer processors than the processes that share them.
 inline constexpr const char* oversubscribed_property = "oversubscribed";
 
-/// How process 0 names the processes that have not answered its hello.
+/// When and how process 0 reports processes that have not answered its hello.
 struct Greeting {
   std::vector<std::string> hosts = {};  ///< of each rank; empty: unknown
   double note_s = 0.0;                  ///< the time after which `note` gets their names; 0: never

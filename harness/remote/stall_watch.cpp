@@ -60,9 +60,8 @@ void StallWatch::look(int rank, Clock::time_point now) {
   if (!lost_.empty()) throw RanksStopped();
   for (const Rank& one : ranks_) {
     if (!one.busy || !older(one.heard, now)) continue;
-    lost_ = fmt::format(
-        "{} has not been heard of for {:g} s, {}: it has ended or is stopped, or its host cannot be reached", one.name,
-        limit_s_, place_of(one));
+    lost_ = fmt::format("{} has sent nothing for {:g} s, {}: it has exited, is stopped, or its host is unreachable",
+                        one.name, limit_s_, place_of(one));
     throw DeviceLost(lost_);
   }
   const Rank& own = ranks_.at(static_cast<std::size_t>(rank));

@@ -75,13 +75,18 @@ Words parts_of(std::string_view path) {
   return parts;
 }
 
-// "kernel.py", "libx.so"; not "x1@my.impl" and "k=0.5", which ids of cases end in.
-bool has_extension(std::string_view name) {
+std::string_view extension_of(std::string_view name) {
   const std::size_t dot = name.rfind('.');
-  return dot != std::string_view::npos && dot > 0 && dot + 1 < name.size() &&
-         name.find_first_of("@=") == std::string_view::npos &&
-         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
-                     [](char c) { return lower_case(c) >= 'a' && lower_case(c) <= 'z'; });
+  return dot == std::string_view::npos || dot == 0 ? std::string_view() : name.substr(dot + 1);
+}
+
+// "kernel.py", "libx.so"; not "x1@my.impl", "k=0.5" and "conv/resnet.first".
+bool has_extension(std::string_view name) {
+  constexpr std::string_view known[] = {"c",    "cc",  "cfg",  "conf",  "cpp", "csv", "cu",   "gz", "h",   "hpp",
+                                        "html", "ini", "json", "jsonl", "log", "md",  "npy",  "py", "pyc", "sh",
+                                        "so",   "svg", "toml", "txt",   "whl", "xml", "yaml", "yml"};
+  return name.find_first_of("@=") == std::string_view::npos &&
+         std::find(std::begin(known), std::end(known), extension_of(name)) != std::end(known);
 }
 
 // "ann.lee@mail.example.com"; 0 for none.
@@ -91,7 +96,9 @@ std::size_t mail_at(std::string_view text) {
   std::string_view domain = text.substr(local + 1);
   domain = domain.substr(0, length_of(domain, [](char c) { return in_word(c) || c == '.' || c == '-'; }));
   while (domain.ends_with('.') || domain.ends_with('-')) domain.remove_suffix(1);
-  return has_extension(domain) ? local + 1 + domain.size() : 0;
+  const std::string_view top = extension_of(domain);
+  const auto is_letter = [](char c) { return lower_case(c) >= 'a' && lower_case(c) <= 'z'; };
+  return !top.empty() && std::all_of(top.begin(), top.end(), is_letter) ? local + 1 + domain.size() : 0;
 }
 
 // "GPU-8c3f2a10-...", "MIG-..." as NVML writes them.
@@ -126,6 +133,13 @@ bool starts_with_name(std::string_view text, std::string_view name) {
   return text.size() >= name.size() && (text.size() == name.size() || !in_word(text[name.size()])) &&
          std::equal(name.begin(), name.end(), text.begin(),
                     [](char a, char b) { return lower_case(a) == lower_case(b); });
+}
+
+bool has_name(std::string_view text, std::string_view name) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if ((at == 0 || !in_word(text[at - 1])) && starts_with_name(text.substr(at), name)) return true;
+  }
+  return false;
 }
 
 // What begins at `at`, a place within the text.
@@ -209,9 +223,14 @@ Anonymizer::Anonymizer(const HashKey& key, KeptFlags flags, const Report& report
   if (report.run.implementations) {  // ids of cases name them
     for (const ImplementationFile& one : *report.run.implementations) flags_.words.push_back(in_lower_case(one.name));
   }
+  // Facts must not depend on how output files are called: other reports are compared with them.
+  for (const auto& [name, value] : report.run.build) facts_.push_back(value);
   for (const DeviceInfo& device : report.run.devices) {
-    for (const auto& [name, version] : device.libraries) flags_.words.push_back(in_lower_case(name));
+    facts_.push_back(device.name);
+    for (const auto& [name, value] : device.properties) facts_.push_back(value);
+    for (const auto& [name, version] : device.libraries) facts_.insert(facts_.end(), {name, version});
   }
+  std::erase_if(facts_, [](const std::string& fact) { return fact.find('/') != std::string::npos; });
   know_files_in(report.run.argv);
   for (const auto& [name, value] : report.run.env) {
     if (name.starts_with(flag_variable_prefix)) know_files_in({flag_of(name), value});
@@ -257,6 +276,11 @@ void Anonymizer::know_files_in(const Words& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     const std::string flag = words[i].substr(0, equals);
+    const std::string letter = words[i].substr(0, 2);  // -oFILE
+    if (words[i].size() > 2 && (one_of(flags_.files, letter) || one_of(flags_.outputs, letter))) {
+      know_file(std::string_view(words[i]).substr(2));
+      continue;
+    }
     if (!one_of(flags_.files, flag) && !one_of(flags_.outputs, flag)) continue;
     const std::string_view given = equals != std::string::npos ? std::string_view(words[i]).substr(equals + 1)
                                    : i + 1 < words.size()      ? std::string_view(words[i + 1])
@@ -266,14 +290,15 @@ void Anonymizer::know_files_in(const Words& words) {
   }
 }
 
-// Short words and numbers name nobody, and sentences are full of them.
+// Short parts and numbers identify nobody and occur in ordinary text.
 void Anonymizer::know_file(std::string_view path) {
   constexpr std::size_t shortest = 3;
   for (const std::string& part : parts_of(path)) {
     const std::string stem = has_extension(part) ? part.substr(0, part.rfind('.')) : part;
     for (const std::string& name : {part, stem}) {
       if (name.size() < shortest || name.find_first_not_of("0123456789.-_") == std::string::npos ||
-          one_of(flags_.words, name) || one_of(parts_, name) || is_common_value(name))
+          one_of(flags_.words, name) || one_of(parts_, name) || is_common_value(name) ||
+          std::any_of(facts_.begin(), facts_.end(), [&](const auto& fact) { return has_name(fact, name); }))
         continue;
       know("path", name);
       parts_.push_back(name);

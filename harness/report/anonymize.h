@@ -72,8 +72,8 @@ struct KeptFlags {
   std::vector<std::string> values;     ///< with a value that stays as well
   std::vector<std::string> switches;   ///< without one
   std::vector<std::string> files;      ///< with a file or folder, which becomes a hash
-  std::vector<std::string> outputs{};  ///< with a file or folder too, but they don't stay
-  std::vector<std::string> words{};    ///< of gpubench's own sentences: never hashed, though a folder may be called so
+  std::vector<std::string> outputs{};  ///< with a file or folder too; they are removed
+  std::vector<std::string> words{};    ///< gpubench's own vocabulary: never hashed, even as a folder's name
 };
 
 class Anonymizer {
@@ -107,6 +107,7 @@ class Anonymizer {
   HashKey key_;
   KeptFlags flags_;
   std::vector<std::pair<std::string, std::string>> names_;  ///< name -> what stands for it, the longest first
+  std::vector<std::string> facts_;                          ///< of build and devices, whose words stay
   std::vector<std::string> parts_;  ///< of the paths on the command line, in lower case: "acme-cluster", "kernel.py"
 };
 

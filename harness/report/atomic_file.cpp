@@ -121,15 +121,15 @@ bool is_temporary(std::string_view name) {
          name.substr(temporary_start.size(), number_digits).find_first_not_of("0123456789abcdef") == name.npos;
 }
 
-// A writer holds a lock on its temporary file, and a kill releases it. The minute is for a file that is not locked yet,
-// and for file systems on which a lock is seen by its own machine alone.
+// A writer holds a lock on its temporary file, and a kill releases it. The minute is for files that are not locked yet,
+// and for file systems whose locks are local to one machine.
 bool is_leftover(int folder, const char* name) {
   constexpr std::time_t grace_s = 60;
   struct stat status {};
   if (!is_temporary(name) || ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode) ||
       status.st_uid != ::geteuid() || std::time(nullptr) - status.st_mtime < grace_s)
     return false;
-  // For writing, as NFS wants for an exclusive lock.
+  // NFS requires write access for an exclusive lock.
   const Descriptor file(::openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
 }
@@ -175,7 +175,9 @@ class NewFile {
         name_(fmt::format("{}{}{}", start, unforeseen_name(), end)),
         file_(::openat(folder, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
     if (file_.get() < 0) cannot_write(target_, attempt, errno);
-    (void)::flock(file_.get(), LOCK_EX | LOCK_NB);  // for is_leftover(); a file system may have no locks
+    // For is_leftover(), until the file has its name; a file system may have no locks.
+    lock_ = Descriptor(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+    (void)::flock(lock_.get(), LOCK_EX | LOCK_NB);
   }
   NewFile(const NewFile&) = delete;  // owns a file
   NewFile& operator=(const NewFile&) = delete;
@@ -209,13 +211,14 @@ class NewFile {
   }
 
   int folder_;
+  Descriptor lock_;
   std::string target_;
   std::string name_;
   Descriptor file_;
   bool kept_ = false;
 };
 
-// First makes room, where the disk is full.
+// Removes leftovers first: the disk may be full.
 NewFile temporary_in(const Place& place) {
   remove_leftovers(place.folder);
   return {place.folder, place.path, temporary_start, temporary_end, "create a file next to it"};
@@ -336,8 +339,9 @@ Descriptor open_folder(const std::string& path, const std::string& named) {
   if (folder.get() < 0 || ::fstat(folder.get(), &status) != 0) cannot_write(named, "open the folder", errno);
   if (S_ISLNK(status.st_mode)) {
     if (::geteuid() == 0 && status.st_uid != 0)
-      throw WriteError(fmt::format("{}: is a link that another user made; name the folder it leads to", visible(path)));
-    std::string target(PATH_MAX, '\0');  // of the link that was checked, not of what has its name by now
+      throw WriteError(
+          fmt::format("{}: cannot open the folder: it is a link of another user; name its target", visible(path)));
+    std::string target(PATH_MAX, '\0');  // of the link that was checked: its name may be another's by now
     if (::readlinkat(folder.get(), "", target.data(), target.size() - 1) < 0) target.clear();
     folder = Descriptor(::openat(above.get(), target.c_str(), flags));
     if (folder.get() < 0) cannot_write(named, "open the folder", errno);

@@ -39,8 +39,8 @@ struct WriteRules {
 /// although another user renames that folder or puts a link in its place.
 class HeldFolders {
  public:
-  /// Opens the folder of `file`, unless it is held. Throws WriteError; for root also where the folder is a link that
-  /// another user made.
+  /// Opens the folder of `file`, unless it is held. Throws WriteError; for root also where the folder itself, not
+  /// one above it, is a link of another user.
   void hold(const std::string& file);
   /// Holds `folder` as that of `file`.
   void hold(const std::string& file, Descriptor folder);

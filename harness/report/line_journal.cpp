@@ -116,7 +116,7 @@ LineJournal::LineJournal(const std::string& path, const WriteRules& rules, const
   constexpr int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   file_ = Descriptor(::openat(rules.folder, rules.name_of(path).c_str(), flags));
   if (file_.get() < 0)
-    throw ReadError(fmt::format("{}:(root): cannot be opened to continue it: {}", visible(path), std::strerror(errno)));
+    throw ReadError(fmt::format("{}:(root): cannot be opened to resume it: {}", visible(path), std::strerror(errno)));
   lock();
   end_ = lines_in(read_text(file_.get(), path, file_limits), path, visit);
   may_be_torn_ = true;

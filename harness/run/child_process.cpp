@@ -154,7 +154,7 @@ std::string describe_status(int status, std::optional<long> kills_before, std::o
   if (!WIFSIGNALED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
   const bool for_memory = WTERMSIG(status) == SIGKILL && kills_before && kills_after && *kills_after > *kills_before;
   return fmt::format("ended by signal {} ({}{})", WTERMSIG(status), ::strsignal(WTERMSIG(status)),
-                     for_memory ? "; the kernel killed a process because memory ran out" : "");
+                     for_memory ? "; the kernel's out-of-memory killer was at work" : "");
 }
 
 namespace {

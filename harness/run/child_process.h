@@ -29,12 +29,11 @@ struct ChildSetup {
 /// for milliseconds, in which the thread keeps its processor from the one that it waits for.
 [[nodiscard]] pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup);
 
-/// How many processes the kernel has killed for lack of memory, from the text of /proc/vmstat; empty where it counts
-/// none. The count is the machine's, other containers included.
+/// Out-of-memory kills on this machine, other containers included, from /proc/vmstat; empty without an oom_kill line.
 [[nodiscard]] std::optional<long> memory_kills(std::istream& vmstat);
 
-/// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid(). `kills_before` and `kills_after`
-/// are memory_kills() of the child's start and end: where the number grew, a SIGKILL is said to be the kernel's.
+/// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid(). Where memory_kills() grew
+/// between the child's start and end, a SIGKILL is followed by a note of it.
 [[nodiscard]] std::string describe_status(int status, std::optional<long> kills_before,
                                           std::optional<long> kills_after);
 

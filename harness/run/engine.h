@@ -61,8 +61,8 @@ class Engine {
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void check_round(Active& active);
-  /// A note, and a flag of every case of the group that is being timed, where something outside this process changed
-  /// its processors. Once an implementation under test is loaded, changes are ImplProbes' to judge.
+  /// Notes a change of this process's processors from outside, and flags the cases of the group that are being timed.
+  /// With an implementation under test, ImplProbes checks them instead.
   void look_at_processors(std::vector<Active>& group, RunObserver& observer);
   /// Takes over the rounds that the case had before its run was interrupted.
   void adopt_rounds(CaseRecord& record, const Protocol& protocol) const;

@@ -142,8 +142,8 @@ std::string UsableProcessors::take_change() {
 
 std::string processors_note(const std::string& change) {
   return fmt::format(
-      "the processors this process may use changed {} during the run, by something outside it; timings before and "
-      "after aren't alike",
+      "the processors that this process may use changed {} during the run: another process or a cpuset set them; don't "
+      "compare timings before and after",
       change);
 }
 

@@ -153,7 +153,7 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (std::ranges::count(differing, program.value(call.outputs[i]).storage) == 0) continue;
-      Difference apart = difference(got[i], wanted[i], most_round_suspects);
+      ElementDifferences apart = difference(got[i], wanted[i], most_round_suspects);
       elements += apart.elements;
       suspects[i] = std::move(apart.largest);
     }

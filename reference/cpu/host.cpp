@@ -201,7 +201,7 @@ void PinnedThreads::release_if_threads_changed() {
 
 void PinnedThreads::release() {
   if (threads_ == 0) return;
-  // What something else has chosen meanwhile (taskset) holds for all threads, and the caller can notice it.
+  // A change from outside (taskset) is kept and applied to all threads, so that the caller can detect it.
   cpu_set_t after = before_;
 #pragma omp parallel num_threads(threads_)
   {

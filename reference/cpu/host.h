@@ -32,9 +32,9 @@ struct HostMemory {
 // sample in which that happened says more about the scheduler than about the work.
 
 /// While it lives, each of the calling thread's OpenMP threads, the calling one too, keeps to one processor of its own;
-/// afterwards all may run where that might, unless something else has bound one meanwhile. Does nothing where
-/// the user places threads (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY), where there are not exactly as many threads
-/// as processors to run on (so no other process's processor is taken), and where the system refuses.
+/// afterwards all have the calling thread's former processors, or those that something else has set meanwhile. Does
+/// nothing where the user places threads (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY), where there are not exactly as
+/// many threads as processors to run on (so no other process's processor is taken), and where the system refuses.
 ///
 /// The calling thread must be bound as well: left free, it ends up on the processor of another thread, which waits in a
 /// busy loop, and the two alternate by scheduler time slices (8 ms for an op of 0.6 ms; seen on two processors).

@@ -77,7 +77,7 @@ static gpubench_status run(void* state, const gpubench_call* call, void* workspa
   for (int32_t axis = 0; axis + 1 < x->dl.ndim; ++axis) rows *= x->dl.shape[axis];
   (void)state, (void)workspace, (void)stream, (void)text, (void)size;
   for (int64_t row = 0; row < rows; ++row) {
-    /* In double: added in f32, one after the other, thousands of equal squares would all be rounded the same way. */
+    /* Double: in a sequential f32 sum, thousands of equal squares round the same way, and the errors add up. */
     double squares = 0.0;
     for (int64_t i = 0; i < n; ++i) squares += (double)loaded(x, row * n + i) * (double)loaded(x, row * n + i);
     const float scale = (float)(1.0 / sqrt(squares / (double)n + epsilon));

@@ -1,11 +1,14 @@
 // Going on with interrupted runs, in one process: what the journal keeps, and what is refused.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
+#include "harness/core/descriptor.h"
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
@@ -104,6 +107,16 @@ TEST_F(Resume, ARunThatIsKilledInItsRecheckTwiceGoesOn) {
     journal = content_of("o/journal.jsonl");
     from = journal.rfind("\"resumed\":");
   }
+}
+
+TEST_F(Resume, ADryRunNeedsNeitherTheLockNorPermissionToWrite) {
+  killed_after(whole_journal(), std::string::npos);
+  const Descriptor other_run(::open("o/journal.jsonl", O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(other_run.get(), LOCK_EX), 0);
+  Captured dry, wet;
+  EXPECT_EQ(resume(dry, {"--dry-run"}), 0) << dry.err.str();
+  EXPECT_EQ(resume(wet), 2);
+  EXPECT_THAT(wet.err.str(), HasSubstr("another run is writing to it"));
 }
 
 TEST_F(Resume, FinishedCasesAreNotRunAgainAndTheReportSaysThatItWasResumed) {

@@ -168,7 +168,7 @@ TEST_F(Writing, RootsDefaultFolderIsNotALinkOfAnotherUser) {
   std::filesystem::create_directory_symlink("victim", "gpubench-out");
   ASSERT_EQ(::lchown("gpubench-out", 65534, 65534), 0);
   EXPECT_EQ(run({}), 2);
-  EXPECT_THAT(cli_.err.str(), HasSubstr("gpubench-out: is a link that another user made; name the folder"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("cannot open the folder: it is a link of another user; name its target"));
   EXPECT_TRUE(std::filesystem::is_empty("victim"));
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -56,7 +57,7 @@ const std::vector<Rule>& table() {
       {"harness/remote/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/", "sys/mman.h"}},
       {"harness/report/",
        {"harness/core/", "harness/measure/links.h", "harness/measure/statistics.h"},
-       {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
+       {"fmt/", "nlohmann/", "dirent.h", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
       {"harness/shapes/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/report/"}, {"fmt/"}},
       {"harness/chart/", {"harness/report/quantity.h", "harness/report/visible_text.h"}, {"fmt/"}},
       {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
@@ -154,6 +155,31 @@ TEST(IncludeTable, TheTextbookComputesInFp64Only) {
     }
   }
   EXPECT_EQ(found, "");
+}
+
+// Two types of one name are undefined behavior: the linker keeps the functions of one of them.
+TEST(Headers, DefineNoTypeOfTheSameNameTwice) {
+  const std::regex opening(R"(namespace ([\w:]+) \{)");
+  const std::regex type(R"((?:struct|class|enum class) (\w+)(?: final)?(?: : [^;]*)? \{.*)");
+  std::map<std::string, std::string> files;
+  std::string found;
+  for (const char* folder : {"harness", "reference", "suites"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(gpubench::paths::source_folder) / folder)) {
+      if (entry.path().extension() != ".h") continue;
+      const std::string file = fs::relative(entry.path(), gpubench::paths::source_folder).string();
+      std::ifstream in(entry.path());
+      std::string line, space;
+      std::smatch match;
+      while (std::getline(in, line)) {
+        if (std::regex_match(line, match, opening)) space = match[1];
+        if (!std::regex_match(line, match, type)) continue;
+        const auto [first, added] = files.try_emplace(space + "::" + match[1].str(), file);
+        if (!added) found += first->first + " in " + first->second + " and " + file + "\n";
+      }
+    }
+  }
+  EXPECT_EQ(found, "");
+  EXPECT_GT(files.size(), 500U);
 }
 
 TEST(IncludeTable, TheCheckItselfSeesAForbiddenInclude) {

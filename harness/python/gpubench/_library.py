@@ -155,7 +155,7 @@ def library() -> ctypes.CDLL:
 def encoded(what: str, name: str) -> bytes:
     """A name for C, which reads no further than a NUL: "gemm\\0x" would be gemm there."""
     if not name.isprintable():
-        raise ValueError(f"{what} {ascii(name)}: a name has no NUL or other control characters; remove them")
+        raise ValueError(f"{what} {ascii(name)}: a name has no control characters; remove them")
     return name.encode()
 
 

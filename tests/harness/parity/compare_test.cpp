@@ -299,7 +299,7 @@ struct Pair {
     store(spec.dtype,
           got.data() + spec.layout.offset(spec.shape, linear) * static_cast<std::int64_t>(size_of(spec.dtype)), value);
   }
-  [[nodiscard]] Difference compared(std::int64_t most = 1000) const {
+  [[nodiscard]] ElementDifferences compared(std::int64_t most = 1000) const {
     return difference(TensorView(spec, got.data()), TensorView(spec, expected.data()), most);
   }
 };
@@ -309,13 +309,13 @@ Pair dense(DType type, std::int64_t elements) {
   return {type, shape, Layout::row_major(shape)};
 }
 
-TEST(Difference, OfEqualTensorsIsNothing) {
+TEST(ElementDifferences, EqualTensorsHaveNone) {
   EXPECT_EQ(dense(DType::f32, 10000).compared().elements, 0);
   EXPECT_THAT(dense(DType::f32, 10000).compared().largest, IsEmpty());
 }
 
 // 4095 and 4096 lie on both sides of the border of a stretch.
-TEST(Difference, FindsEveryElementAndPutsTheLargestFirstAndNaNBeforeAll) {
+TEST(ElementDifferences, FindsAllWithNaNFirstThenTheLargest) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     Pair pair = dense(type, 10000);
     pair.set(4095, 3.0);
@@ -330,7 +330,7 @@ TEST(Difference, FindsEveryElementAndPutsTheLargestFirstAndNaNBeforeAll) {
   }
 }
 
-TEST(Difference, IsOfBitsSoThatZeroAndMinusZeroDiffer) {
+TEST(ElementDifferences, CompareBitsSoZeroAndMinusZeroDiffer) {
   Pair pair = dense(DType::f32, 8);
   pair.set(5, 0.0);
   pair.expected = pair.got;
@@ -340,7 +340,7 @@ TEST(Difference, IsOfBitsSoThatZeroAndMinusZeroDiffer) {
 }
 
 // Rows of three at a distance of five: the gaps belong to nobody.
-TEST(Difference, FollowsTheLayoutAndLeavesItsGapsAlone) {
+TEST(ElementDifferences, FollowsTheLayoutAndLeavesItsGapsAlone) {
   Pair pair(DType::f32, {4, 3}, Layout{{5, 1}, {}});
   pair.set(7, 2.0);
   pair.got[3 * sizeof(float)] ^= std::byte{1};  // element 3 of the storage is a gap

@@ -13,7 +13,7 @@ TEST(Alarm, RingsAfterItsTime) {
   rung.get_future().get();
 }
 
-TEST(Alarm, ItsEndAndATimeOfZeroKeepItQuiet) {
+TEST(Alarm, DestructionOrADelayOfZeroPreventsTheCall) {
   bool rung = false;
   {
     const Alarm late(3600.0, [&rung] { rung = true; });

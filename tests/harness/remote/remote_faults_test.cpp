@@ -218,10 +218,9 @@ TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
     const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3);
     FAIL();
   } catch (const DeviceLost& e) {
-    EXPECT_EQ(
-        std::string(e.what()),
-        "process 0 has not been heard of for 0.3 s, at its start: it has ended or is stopped, or its host cannot be "
-        "reached");
+    EXPECT_EQ(std::string(e.what()),
+              "process 0 has sent nothing for 0.3 s, at its start: it has exited, is stopped, or its host is "
+              "unreachable");
   }
 }
 
@@ -235,9 +234,9 @@ TEST(RemoteFaults, SilentProcessesAreAllNamedWithTheirHosts) {
     error = e.what();
   }
   EXPECT_EQ(note,
-            "process 0 has waited 0.05 s for an answer from process 0 (on a), process 1 (on b): each is stopped, has "
-            "ended, or cannot be reached");
-  EXPECT_EQ(error.substr(error.find(';')), "; without an answer: process 0 (on a), process 1 (on b)");
+            "process 0 has had no answer for 0.05 s from process 0 (on a), process 1 (on b): each has exited, is "
+            "stopped, or is unreachable");
+  EXPECT_EQ(error.substr(error.find(';')), "; no answer from: process 0 (on a), process 1 (on b)");
 }
 
 TEST(RemoteFaults, AnotherSettingIsAUsageErrorWithBothValues) {
@@ -256,8 +255,8 @@ TEST(RemoteFaults, AnotherSettingIsAUsageErrorWithBothValues) {
   };
   EXPECT_EQ(error({}), "");
   EXPECT_EQ(error({{"--seed", "7"}}),
-            "process 1 (pid 101 on host1) has --seed 7, and process 0 has no --seed; start all processes with the same "
-            "flags and GPUBENCH_ variables");
+            "process 1 (pid 101 on host1) was started with --seed 7, process 0 with no --seed; start all processes "
+            "with the same flags");
 }
 
 /// One that answers with whatever it is given.

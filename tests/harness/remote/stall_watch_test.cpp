@@ -58,7 +58,7 @@ TEST(StallWatch, WhoIsNotHeardOfIsNamedByWhoeverLooks) {
   EXPECT_EQ(reason(watch, 0, later(14.0)), "");
   watch.end(0);
   watch.begin(0);
-  EXPECT_NE(reason(watch, 0, later(15.5)).find(" has not been heard of for 15 s"), std::string::npos);
+  EXPECT_NE(reason(watch, 0, later(15.5)).find(" has sent nothing for 15 s"), std::string::npos);
 }
 
 TEST(StallWatch, WhoIsAskedNothingIsNotWaitedFor) {

@@ -246,6 +246,21 @@ TEST(Anonymize, PartsOfPathsOfTheCommandLineAreHashedWhereverTheyOccur) {
     EXPECT_EQ(anonymizer.text(left), left);
 }
 
+// A gate compares them with those of other reports, and a resumed run with its journal's.
+TEST(Anonymize, FactsDoNotDependOnTheNamesOfOutputFiles) {
+  Report report = holding_report();
+  report.run.devices[0].name = "AMD EPYC";
+  report.run.build = {{"type", "Release"}};
+  report.run.argv = {"run", "--json", "epyc.json", "-orelease/acme.csv"};
+  KeptFlags kept = flags;
+  kept.outputs = {"--json", "-o"};
+  const Anonymizer anonymizer(key, kept, report);
+  anonymizer.context(report);
+  EXPECT_EQ(report.run.devices[0].name, "AMD EPYC");
+  EXPECT_EQ(report.run.build[0].second, "Release");
+  EXPECT_EQ(anonymizer.text("acme failed"), anonymizer.path("acme") + " failed");
+}
+
 TEST(Anonymize, MailAddressesAreHashedWithTheirDomains) {
   const Anonymizer anonymizer(key, flags, holding_report(), {"ann"});
   EXPECT_THAT(anonymizer.text("ask ann@acme-corp.com or <bob.l@x.acme.com>."),

@@ -494,14 +494,14 @@ TEST(ChildProcess, WhatTheUserHasSaidAboutWaitingStands) {
   EXPECT_EQ(spins_of_child(true), ".active");
 }
 
-// A status of waitpid() that is a signal is that signal's number.
-TEST(ChildProcess, AKillOfTheKernelForLackOfMemoryIsNamed) {
+// For a signal, the status of waitpid() is the signal's number.
+TEST(ChildProcess, AnOutOfMemoryKillIsReported) {
   std::istringstream vmstat("nr_free_pages 17\noom_kill 3\nswap_ra 0\n");
   EXPECT_EQ(memory_kills(vmstat), 3);
   std::istringstream old("nr_free_pages 17\n");
   EXPECT_EQ(memory_kills(old), std::nullopt);
   EXPECT_EQ(describe_status(SIGKILL, 3, 4),
-            "ended by signal 9 (Killed; the kernel killed a process because memory ran out)");
+            "ended by signal 9 (Killed; the kernel's out-of-memory killer was at work)");
   EXPECT_EQ(describe_status(SIGKILL, 3, 3), "ended by signal 9 (Killed)");
   EXPECT_EQ(describe_status(SIGKILL, std::nullopt, 4), "ended by signal 9 (Killed)");
   EXPECT_EQ(describe_status(SIGSEGV, 3, 4), "ended by signal 11 (Segmentation fault)");

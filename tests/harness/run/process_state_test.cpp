@@ -42,7 +42,7 @@ class OnOneProcessor : public Remembering {
   cpu_set_t before_{};
 };
 
-TEST(Processors, ThatChangeFromOutsideAreNotedOnceAndFlagWhatIsTimed) {
+TEST(Processors, ChangedFromOutsideAreNotedOnceAndFlagTimedCases) {
   OnOneProcessor seen;
   if (seen.processors() < 2) GTEST_SKIP() << "one processor only: there is none to take away";
   SimBackend backend(parse_script(""));
