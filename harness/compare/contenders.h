@@ -26,8 +26,8 @@ namespace gpubench {
 /// a round of one is paired with the round of the other in the same pass: of n pairs the mean difference of log
 /// medians, its standard error s / sqrt(n), n - 1 degrees of freedom, and no less than clocks can tell (least_spread).
 ///
-/// Faster or slower: by tau or more, with Benjamini and Hochberg's q below 0.05 over all cases, as the gate asks
-/// (gate_rule.h); the same: the 90% interval within +-tau; else unsure. What another process would add, by its layout
+/// Faster or slower: by tau or more, with Benjamini and Hochberg's q below 0.05 over all cases (gate_rule.h);
+/// the same: the 90% interval within +-tau; else unsure. What another process would add, by its layout
 /// of memory say, is in no interval.
 [[nodiscard]] Comparison compare_contenders(const Report& a, const Report& b, const Tau& tau = {});
 

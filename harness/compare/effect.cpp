@@ -18,6 +18,7 @@ struct Side {
   double mean = 0.0;
   double squares = 0.0;  // sum of squared deviations: (K - 1) v
   double round_error_squared = 0.0;
+  double round_variance = 0.0;  // mean over the runs
 };
 
 Side side_of(std::span<const CaseRun> runs) {
@@ -26,7 +27,11 @@ Side side_of(std::span<const CaseRun> runs) {
   side.runs = static_cast<double>(runs.size());
   for (const CaseRun& run : runs) side.mean += run.log_median / side.runs;
   for (const CaseRun& run : runs) side.squares += (run.log_median - side.mean) * (run.log_median - side.mean);
-  for (const CaseRun& run : runs) side.round_error_squared += run.round_error * run.round_error / side.runs;
+  for (const CaseRun& run : runs) {
+    const double squared = run.round_error * run.round_error / side.runs;
+    side.round_error_squared += squared;
+    side.round_variance += squared * std::max(run.rounds, 1);
+  }
   return side;
 }
 
@@ -57,7 +62,6 @@ Effect effect_of(const Evidence& one, std::optional<double> suite_variance, doub
   Effect effect;
   effect.delta = c.mean - b.mean;
   const double per_run = 1.0 / b.runs + 1.0 / c.runs;
-  const double within = 0.5 * (b.round_error_squared + c.round_error_squared);
   if (calibrated(one) || (repeated(one) && suite_variance)) {
     const bool known = calibrated(one);
     effect.source = known ? NoiseSource::calibration : NoiseSource::sides;
@@ -66,14 +70,14 @@ Effect effect_of(const Evidence& one, std::optional<double> suite_variance, doub
     const bool baseline_counted = known && one.prior->from_baseline;
     effect.degrees = (baseline_counted ? 0.0 : b.runs - 1.0) + c.runs - 1.0 + prior_degrees;
     const double squares = (baseline_counted ? 0.0 : b.squares) + c.squares + prior_degrees * prior_variance;
-    effect.spread = root(std::max(squares / effect.degrees, within));
+    effect.spread = root(std::max(squares / effect.degrees, 0.5 * (b.round_variance + c.round_variance)));
     effect.usual_spread = root(prior_variance);
     effect.error = effect.spread * std::sqrt(per_run);
     return effect;
   }
   effect.degrees = borrowed_degrees;
   effect.usual_spread = assumed;
-  effect.spread = std::sqrt(assumed * assumed + within);
+  effect.spread = std::sqrt(assumed * assumed + 0.5 * (b.round_error_squared + c.round_error_squared));
   effect.error =
       std::sqrt(assumed * assumed * per_run + b.round_error_squared / b.runs + c.round_error_squared / c.runs);
   return effect;

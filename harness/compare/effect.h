@@ -107,9 +107,9 @@ inline constexpr double least_spread = 0.001;
 ///   s^2 = ((K_b - 1) v_b + (K_c - 1) v_c + d0 s0^2) / d,  d = K_b + K_c - 2 + d0,  error = s sqrt(1 / K_b + 1 / K_c).
 /// s0^2 is the case's own from the calibration; without one it is the median of the pooled variances of all cases with
 /// at least 3 runs a side, and d0 = 4 (a moderated t: Smyth, "Linear models and empirical Bayes methods", 2004).
-/// s^2 is never below the mean square of the runs' own standard errors: by luck three runs lie closer together than
-/// what each of them leaves open, and on an overloaded processor that is tens of percents. With neither, s^2 is
-/// `assumed`^2 plus what the rounds themselves leave open, and d = 4.
+/// s^2 is never below the mean variance of rounds within a run. By luck three runs lie closer together than that, and
+/// where a machine has two speeds that last for seconds (another's work on the same core), ten rounds of a run tell
+/// no more than one. With neither, s^2 is `assumed`^2 plus what the rounds themselves leave open, and d = 4.
 [[nodiscard]] std::vector<Effect> effects_of(std::span<const Evidence> cases, double assumed);
 
 }  // namespace gpubench

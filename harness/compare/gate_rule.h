@@ -49,7 +49,9 @@ inline constexpr auto enum_names<InconclusiveReason> = std::to_array<std::string
 
 struct GateRule {
   double tau = 0.03;             ///< a change that matters, of cases without their own: 0.03 is 3%
-  double false_findings = 0.05;  ///< share of findings that may be false; Benjamini and Hochberg's q
+  /// Share of findings that may be false, Benjamini and Hochberg's q; also the share of unchanged gates that fail where
+  /// noise is larger than tau.
+  double false_findings = 0.01;
   double assumed_spread = 0.03;  ///< effect.h
 };
 
@@ -69,7 +71,7 @@ struct Judgement {
 
 /// One judgement per case, in order. Every case was measured on both sides.
 ///
-/// Slower with q < 0.05 over all cases and delta >= log(1 + tau): regressed; the mirror: improved; the 90% interval
+/// Slower with q < 0.01 over all cases and delta >= log(1 + tau): regressed; the mirror: improved; the 90% interval
 /// within +-log(1 + tau): unchanged. Where the noise is only assumed, regressed needs
 /// delta > max(log(1 + tau), 5 sqrt(2) assumed), and improved the mirror; nothing else is concluded. Where batches
 /// differ (effect.h), regressed needs an interval beyond factor_of_batches, and improved the mirror. Throws
@@ -100,8 +102,8 @@ struct CommonShift {
 };
 [[nodiscard]] std::optional<CommonShift> common_shift(std::span<const Judgement> judgements);
 
-/// Benjamini and Hochberg's adjusted p-values, in the order of `p`: calling everything with q < 0.05 a finding makes at
-/// most 5% of the findings false on average. For the i-th smallest of n: the least p_j n / j over j >= i, at most 1.
+/// Benjamini and Hochberg's adjusted p-values, in the order of `p`: calling everything with q < 0.01 a finding makes at
+/// most 1% of the findings false on average. For the i-th smallest of n: the least p_j n / j over j >= i, at most 1.
 /// Source: Benjamini, Hochberg, "Controlling the false discovery rate", J. R. Statist. Soc. B 57 (1995).
 [[nodiscard]] std::vector<double> false_discovery_rates(std::span<const double> p);
 

@@ -63,19 +63,19 @@ TEST(GateRule, TheIntervalIsStudents) {
   EXPECT_NEAR(judgement.high95, 0.1 + 2.262157 * 0.05 * std::sqrt(2.0), 1e-6);
 }
 
-// One case: an estimate must reach t(0.95, 9) = 1.833113 standard errors of 0.0707107, and does so with 90% where the
+// One case: an estimate must reach t(0.99, 9) = 2.821438 standard errors of 0.0707107, and does so with 90% where the
 // truth is t(0.9, 9) = 1.383029 more. Quiet cases: the floor is log 1.03, with t(0.9, 13) = 1.350171 errors of 0.0816%.
 TEST(GateRule, TheDetectableSlowdownIsFoundInNineOfTenGates) {
   const double noisy = *only(calibrated_evidence({1.0}, {1.0}, 0.05)).detectable;
-  EXPECT_NEAR(noisy, std::expm1((1.833113 + 1.383029) * 0.0707107), 1e-5);
+  EXPECT_NEAR(noisy, std::expm1((2.821438 + 1.383029) * 0.0707107), 1e-5);
   EXPECT_EQ(noisy, detectable_slowdown(0.05 * std::sqrt(2.0), 9.0, 1.0, {}));
   EXPECT_NEAR(*only(shifted(0.0, 0.001)).detectable, 1.03 * std::exp(1.350171 * 0.001 * std::sqrt(2.0 / 3.0)) - 1.0,
               1e-7);
 }
 
-// Spread 5%, prior 9 degrees: K runs a side find 6% where (t(.95, d) + t(.9, d)) 0.05 sqrt(2 / K) <= log 1.06 with d =
-// 2 K + 7, which holds from K = 14 on (d = 35: 1.68957 + 1.30621, times 0.0188982, is 0.05662; log 1.06 is 0.05827) and
-// not at 13 (d = 33: 1.69236 + 1.30774, times 0.0196116, is 0.05884).
+// Spread 5%, prior 9 degrees: K runs a side find 6% where (t(.99, d) + t(.9, d)) 0.05 sqrt(2 / K) <= log 1.06 with
+// d = 2 K + 7. That holds from K = 21 on (d = 49: 2.40489 + 1.29907, times 0.0154303, is 0.05715; log 1.06 is 0.05827)
+// and not at 20 (d = 47: 2.40835 + 1.29982, times 0.0158114, is 0.05863).
 TEST(GateRule, PowerIsThatOfTheMedianCaseAndOfTheWorstTenth) {
   const Cases one{calibrated_evidence({1.0}, {1.0}, 0.05)};
   const std::vector<Judgement> judged = judge_cases(one, {});
@@ -83,7 +83,7 @@ TEST(GateRule, PowerIsThatOfTheMedianCaseAndOfTheWorstTenth) {
   ASSERT_TRUE(power.has_value());
   EXPECT_EQ(power->median, *judged.front().detectable);
   EXPECT_EQ(power->worst_tenth, *judged.front().detectable);
-  EXPECT_EQ(power->runs_for_twice_tau, 14);
+  EXPECT_EQ(power->runs_for_twice_tau, 21);
   const Cases three{shifted(0.0, 0.01), shifted(0.0, 0.05), shifted(0.0, 0.9)};
   const std::vector<Judgement> judgements = judge_cases(three, {});
   EXPECT_EQ(power_of(three, judgements, {})->median, *judgements[1].detectable);
@@ -103,17 +103,17 @@ TEST(GateRule, PowerIsNotStatedWhereTheNoiseIsAssumedOrTheMachineBusy) {
   EXPECT_FALSE(power_of(busy, judged, {}).has_value());
 }
 
-// Forty equal cases: the quantile is t(1 - 0.05 / 40, 9), which leaves a tail of 0.00125, and t(0.9, 9).
+// Forty equal cases: the quantile is t(1 - 0.01 / 40, 9), which leaves a tail of 0.00025, and t(0.9, 9).
 TEST(GateRule, TheDetectableSlowdownPaysForTheNumberOfCases) {
   const Cases cases(40, calibrated_evidence({1.0}, {1.0}, 0.05));
   const Judgement judgement = judge_cases(cases, {}).front();
   const double t = std::log1p(*judgement.detectable) / judgement.effect.error;
-  EXPECT_NEAR(t - 1.383029, 4.1460, 2e-3);  // between the printed t(0.999, 9) = 4.2968 and t(0.9975, 9) = 3.6897
+  EXPECT_NEAR(t - 1.383029, 5.2907, 2e-3);  // beyond the printed t(0.9995, 9) = 4.7809
 }
 
-// p = 0.02 passes alone; as the best of 40 cases whose others show nothing it is q = 0.8 at least.
+// p = 0.0088 passes alone; as the best of 40 cases whose others show nothing it is q = 0.35.
 TEST(GateRule, OneOfManyCasesMustBeMoreCertain) {
-  const Evidence doubtful = calibrated_evidence({1.0}, {1.0 + 2.40 * 0.02 * std::sqrt(2.0)}, 0.02);
+  const Evidence doubtful = calibrated_evidence({1.0}, {1.0 + 2.90 * 0.02 * std::sqrt(2.0)}, 0.02);
   EXPECT_EQ(only(doubtful).verdict, GateVerdict::regressed);
   Cases cases(40, calibrated_evidence({1.0}, {1.0}, 0.02));
   cases.front() = doubtful;
@@ -254,11 +254,11 @@ TEST(GateRule, ADriftingCaseNeedsThreeRunsToHaveRegressed) {
 }
 
 // 5% slower, noise 3% known from 10 runs. With k runs a side t = .05 / (.03 sqrt(2 / k)) with 2 k + 7 degrees of
-// freedom: k = 2: 1.667 (needs t(0.95, 11) = 1.796), k = 3: 2.041 (needs t(0.95, 13) = 1.771). So two more than one.
+// freedom: k = 4: 2.357 (needs t(0.99, 15) = 2.602), k = 5: 2.635 (needs t(0.99, 17) = 2.567). So four more than one.
 TEST(GateRule, MoreRunsAreThoseAfterWhichTheTestWouldPass) {
   const Judgement judgement = only(calibrated_evidence({1.0}, {1.05}, 0.03));
   EXPECT_EQ(judgement.doubt, InconclusiveReason::noise);
-  EXPECT_EQ(judgement.more_runs, 2);
+  EXPECT_EQ(judgement.more_runs, 4);
 }
 
 // No difference, noise 3%: unchanged needs t(0.95, 2 k + 7) * .03 * sqrt(2 / k) < log(1.03) = .029559:

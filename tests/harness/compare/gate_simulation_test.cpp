@@ -92,6 +92,7 @@ struct Rates {
   double false_cases = 0.0;   // unchanged cases called regressed
   double false_suites = 0.0;  // suites with at least one
   double inconclusive = 0.0;  // of unchanged cases
+  double exit_4 = 0.0;        // unchanged suites with an inconclusive case whose interval is wholly above tau
   std::vector<double> found;  // share of slowed cases called regressed, per effect
 };
 
@@ -137,6 +138,13 @@ Rates simulate(const Regime& regime, int suites, int runs, const std::vector<dou
     const int alarms = count(same, GateVerdict::regressed);
     rates.false_cases += alarms / static_cast<double>(suites * cases);
     rates.false_suites += (alarms > 0 ? 1.0 : 0.0) / suites;
+    rates.exit_4 +=
+        std::ranges::any_of(same,
+                            [](const Judgement& one) {
+                              return one.verdict == GateVerdict::inconclusive && one.low95 > std::log1p(0.03);
+                            })
+            ? 1.0 / suites
+            : 0.0;
     rates.inconclusive += count(same, GateVerdict::inconclusive) / static_cast<double>(suites * cases);
     const auto share_found = [&](std::size_t slower, double effect) {
       const std::vector<Judgement> judgements = judge_cases(slowed_by(suite, slower, effect), {});
@@ -153,7 +161,8 @@ void tell(const char* what, const Rates& rates) {
   for (const double share : rates.found) found += " " + std::to_string(share);
   ::testing::Test::RecordProperty(what, "false per case " + std::to_string(rates.false_cases) + ", per suite " +
                                             std::to_string(rates.false_suites) + ", inconclusive " +
-                                            std::to_string(rates.inconclusive) + ", as stated " +
+                                            std::to_string(rates.inconclusive) + ", exit 4 " +
+                                            std::to_string(rates.exit_4) + ", as stated " +
                                             std::to_string(rates.found_as_stated) + ", found" + found);
 }
 
@@ -161,19 +170,19 @@ TEST(GateSimulation, ThreeRunsASideOnAGpuFindFivePercentAndRarelyAlarm) {
   const Rates rates = simulate(unlocked, 100, 3, {0.05, 0.10});
   tell("unlocked, 3 runs", rates);
   EXPECT_LE(rates.false_cases, 0.002);
-  EXPECT_LE(rates.false_suites, 0.10);
-  EXPECT_GE(rates.found[0], 0.93);
+  EXPECT_LE(rates.false_suites, 0.02);
+  EXPECT_GE(rates.found[0], 0.89);
   EXPECT_GE(rates.found[1], 0.99);
   EXPECT_NEAR(rates.found_as_stated, 0.9, 0.07);
 }
 
 // A hundred gates of whole suites: rates are estimated.
-TEST(GateSimulation, OneCalibratedRunASideOnAGpuFindsMostOfFivePercent) {
+TEST(GateSimulation, OneCalibratedRunASideOnAGpuFindsHalfOfFivePercent) {
   const Rates rates = simulate(unlocked, 100, 1, {0.05});
   tell("unlocked, 1 run", rates);
   EXPECT_LE(rates.false_cases, 0.002);
-  EXPECT_LE(rates.false_suites, 0.10);
-  EXPECT_GE(rates.found[0], 0.70);
+  EXPECT_LE(rates.false_suites, 0.02);
+  EXPECT_GE(rates.found[0], 0.50);
 }
 
 TEST(GateSimulation, OneRunASideOnASharedProcessorSaysThatItCannotTell) {
@@ -184,14 +193,13 @@ TEST(GateSimulation, OneRunASideOnASharedProcessorSaysThatItCannotTell) {
   EXPECT_NEAR(rates.found_as_stated, 0.9, 0.07);
 }
 
-// Without a calibration the suite's own spread serves: about 3 suites in 100 alarm, and 97% of slowdowns by 5% are
-// found.
+// Without a calibration the suite's own spread serves.
 TEST(GateSimulation, ThreeRunsASideWithoutACalibrationDoAlmostAsWell) {
   const Rates rates = simulate(unlocked, 60, 3, {0.05}, false);
   tell("unlocked, 3 runs, no calibration", rates);
   EXPECT_LE(rates.false_cases, 0.002);
-  EXPECT_LE(rates.false_suites, 0.12);
-  EXPECT_GE(rates.found[0], 0.93);
+  EXPECT_LE(rates.false_suites, 0.02);
+  EXPECT_GE(rates.found[0], 0.88);
 }
 
 }  // namespace
