@@ -123,7 +123,7 @@ class Malformed(unittest.TestCase):
     def test_a_name_with_a_control_character_is_refused_and_shown_escaped(self):
         ins, outs = {"a": f(2, 3), "b": f(3, 5)}, {"c": f(2, 5)}
         for call, text in [
-            (lambda: gpubench.check("gemm\0x", ins, outs), r"op 'gemm\\x00x': a name has no NUL"),
+            (lambda: gpubench.check("gemm\0x", ins, outs), r"op 'gemm\\x00x': a name has no control characters"),
             (lambda: gpubench.check("gemm", {"a\0x": ins["a"], "b": ins["b"]}, outs), r"operand 'a\\x00x'"),
             (lambda: gpubench.check("gemm", ins, outs, **{"alpha\0": 1.0}), r"attribute 'alpha\\x00'"),
             (lambda: gpubench.check("gemm", ins, outs, epilogue="none\0"), r"epilogue 'none\\x00'"),
