@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -58,37 +58,6 @@ std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<Remo
   for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->begin(message(i));
   return hear_all(processes);
 }
-
-/// The processes that process 0 waits for, for the thread that reports them.
-class Awaited {
- public:
-  explicit Awaited(std::vector<std::string> names) : names_(std::move(names)), answered_(names_.size()) {}
-
-  /// A message is on its way to this one; none: all have theirs. Meanwhile the others' answers are not heard.
-  void send_to(std::optional<std::size_t> rank) {
-    const std::lock_guard lock(mutex_);
-    receiver_ = rank;
-  }
-  void answered(std::size_t rank) {
-    const std::lock_guard lock(mutex_);
-    answered_[rank] = true;
-  }
-  [[nodiscard]] std::vector<std::string> missing() const {
-    const std::lock_guard lock(mutex_);
-    if (receiver_) return {names_[*receiver_]};
-    std::vector<std::string> names;
-    for (std::size_t rank = 0; rank < names_.size(); ++rank) {
-      if (!answered_[rank]) names.push_back(names_[rank]);
-    }
-    return names;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> names_;
-  std::vector<bool> answered_;
-  std::optional<std::size_t> receiver_;
-};
 
 /// The first flag in which a process differs, as it is there and here; empty where there is none.
 std::pair<std::string, std::string> difference(const Hello& there, const Hello& here) {
@@ -252,9 +221,14 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
   std::vector<std::shared_ptr<RemoteProcess>> unknown;
   for (std::size_t rank = 0; rank < channels.size(); ++rank)
     unknown.push_back(std::make_shared<RemoteProcess>(*channels[rank], *watch_, static_cast<int>(rank), numbers[rank]));
-  Awaited awaited(numbers);
+  std::atomic<bool> sending = true;
+  const auto unanswered = [&] {
+    std::vector<std::string> all = watch_->at_work();
+    if (sending && !all.empty()) all = {all.back()};  // it holds up the sending, and the others' answers are not heard
+    return all;
+  };
   const Alarm note(greeting.note_s, [&] {
-    if (const std::vector<std::string> missing = awaited.missing(); !missing.empty())
+    if (const std::vector<std::string> missing = unanswered(); !missing.empty())
       greeting.note(
           fmt::format("process 0 has had no answer for {:g} s from {}: each has exited, is stopped, or is "
                       "unreachable",
@@ -262,19 +236,15 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
   });
   std::vector<double> asked_s(channels.size()), answered_s(channels.size());
   for (std::size_t rank = 0; rank < unknown.size(); ++rank) {
-    awaited.send_to(rank);
     asked_s[rank] = time_of_day_s();
     unknown[rank]->begin(RemoteProcess::request(Request::hello));
   }
-  awaited.send_to(std::nullopt);
+  sending = false;
   std::vector<std::vector<std::byte>> answers;
   try {
-    answers = hear_all(unknown, [&](std::size_t rank) {
-      answered_s[rank] = time_of_day_s();
-      awaited.answered(rank);
-    });
+    answers = hear_all(unknown, [&](std::size_t rank) { answered_s[rank] = time_of_day_s(); });
   } catch (const DeviceLost& e) {
-    const std::vector<std::string> missing = awaited.missing();
+    const std::vector<std::string> missing = unanswered();
     if (missing.size() < 2) throw;
     throw DeviceLost(fmt::format("{}; no answer from: {}", e.what(), fmt::join(missing, ", ")));
   }

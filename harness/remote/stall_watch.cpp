@@ -92,6 +92,15 @@ std::vector<int> StallWatch::waiting() const {
   return ranks;
 }
 
+std::vector<std::string> StallWatch::at_work() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const Rank& one : ranks_) {
+    if (one.busy) names.push_back(one.name);
+  }
+  return names;
+}
+
 std::string StallWatch::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;

@@ -28,6 +28,8 @@ class StallWatch {
   void look(int rank, Clock::time_point now = Clock::now());
 
   [[nodiscard]] std::vector<int> waiting() const;
+  /// The names of those that have not answered what they were asked for, by rank.
+  [[nodiscard]] std::vector<std::string> at_work() const;
   /// Why nothing can run any more; empty while it can.
   [[nodiscard]] std::string lost() const;
   /// For an error that leaves a process in an unknown state. Keeps the first.
