@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <filesystem>
 
@@ -68,7 +67,7 @@ std::string power_lines(const Noise& noise) {
     std::vector<double> found;
     for (const auto& [id, one] : noise.cases) {
       if (runs < enough_runs && one.runs < enough_calibration) continue;
-      found.push_back(detectable_slowdown(one.spread * std::sqrt(2.0 / runs), 2.0 * runs - 2.0 + one.runs - 1.0,
+      found.push_back(detectable_slowdown(precision_of(one.spread, one.runs - 1.0, runs),
                                           static_cast<double>(noise.cases.size()), {}));
     }
     return found.empty() ? std::string("-") : fmt::format("{:.1f}%", 100.0 * median(found));

@@ -89,8 +89,7 @@ InconclusiveReason doubt_of_change(const Evidence& one, const Effect& effect, do
 // Whether `runs` runs a side would settle a case with this difference and spread. A difference that matters must be
 // found among `tests` others; a smaller one must leave no room for one that does.
 bool settles(const Effect& effect, int runs, double prior_degrees, double tests, const GateRule& rule) {
-  const double error = effect.spread * std::sqrt(2.0 / runs);
-  const double degrees = 2.0 * runs - 2.0 + prior_degrees;
+  const auto [error, degrees] = precision_of(effect.spread, prior_degrees, runs);
   const double size = std::fabs(effect.delta);
   const double matters = std::log1p(rule.tau);
   if (size >= matters) return student_t_tail(size / error, degrees) <= rule.false_findings / tests;
@@ -189,7 +188,8 @@ class Quantiles {
 class Sensitivity {
  public:
   Sensitivity(double tests, const GateRule& rule) : required_(1.0 - rule.false_findings / tests) {}
-  double detectable(double error, double degrees, double tau) {
+  double detectable(const Precision& precision, double tau) {
+    const auto [error, degrees] = precision;
     const double least = std::max(std::log1p(tau), required_.at(degrees) * error);
     constexpr double most = 20.0;  // keeps a report's numbers finite
     return std::expm1(std::min(most, least + beyond_.at(degrees) * error));
@@ -218,7 +218,7 @@ void settle(const Evidence& one, const GateRule& rule, double tests, Sensitivity
   const Effect& effect = judgement.effect;
   const bool is_busy = busy(one.baseline) || busy(one.candidate);
   if (effect.source != NoiseSource::assumed && !is_busy)
-    judgement.detectable = sensitivity.detectable(effect.error, effect.degrees, rule.tau);
+    judgement.detectable = sensitivity.detectable({effect.error, effect.degrees}, rule.tau);
   const bool batches = judgement.doubt == InconclusiveReason::batch;
   if (judgement.doubt != InconclusiveReason::none && !batches) return;
   judgement.verdict = batches ? change_beyond_batches(judgement) : change_of(judgement, rule);
@@ -277,8 +277,12 @@ std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRu
   return judgements;
 }
 
-double detectable_slowdown(double error, double degrees, double tests, const GateRule& rule) {
-  return Sensitivity(tests, rule).detectable(error, degrees, rule.tau);
+Precision precision_of(double spread, double prior_degrees, int runs) {
+  return {spread * std::sqrt(2.0 / runs), 2.0 * runs - 2.0 + prior_degrees};
+}
+
+double detectable_slowdown(const Precision& precision, double tests, const GateRule& rule) {
+  return Sensitivity(tests, rule).detectable(precision, rule.tau);
 }
 
 std::optional<Power> power_of(std::span<const Evidence> cases, std::span<const Judgement> judgements,
@@ -291,8 +295,7 @@ std::optional<Power> power_of(std::span<const Evidence> cases, std::span<const J
     const Effect& effect = judgements[i].effect;
     const double tau = rule_for(cases[i], rule).tau;
     const auto is_enough = [&](int k) {
-      const double degrees = 2.0 * k - 2.0 + prior_degrees(cases[i], effect);
-      return sensitivity.detectable(effect.spread * std::sqrt(2.0 / k), degrees, tau) <= 2.0 * tau;
+      return sensitivity.detectable(precision_of(effect.spread, prior_degrees(cases[i], effect), k), tau) <= 2.0 * tau;
     };
     runs.push_back(least_runs(enough_runs - 1, is_enough).value_or(2 * most_runs));
   }

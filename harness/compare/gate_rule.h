@@ -78,10 +78,18 @@ struct Judgement {
 /// std::invalid_argument for a tau that is not in (0, 10).
 [[nodiscard]] std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule);
 
+/// How well delta is known.
+struct Precision {
+  double error = 0.0;  ///< its standard error
+  double degrees = 0.0;
+};
+/// With `runs` runs a side of this spread; `prior_degrees`: what was known of the spread before.
+[[nodiscard]] Precision precision_of(double spread, double prior_degrees, int runs);
+
 /// The slowdown, as a fraction, that a gate detects with 90% power:
 ///   log(1 + slowdown) = max(log(1 + tau), t(1 - q / tests, degrees) error) + t(0.9, degrees) error
-/// `error` is the standard error of delta, `tests` the number of cases that are tested together.
-[[nodiscard]] double detectable_slowdown(double error, double degrees, double tests, const GateRule& rule);
+/// `tests` is the number of cases that are tested together.
+[[nodiscard]] double detectable_slowdown(const Precision& precision, double tests, const GateRule& rule);
 
 /// Detectable slowdowns over the tested cases that have one: the noise is known, and the processor was not busy.
 struct Power {

@@ -68,7 +68,7 @@ TEST(GateRule, TheIntervalIsStudents) {
 TEST(GateRule, TheDetectableSlowdownIsFoundInNineOfTenGates) {
   const double noisy = *only(calibrated_evidence({1.0}, {1.0}, 0.05)).detectable;
   EXPECT_NEAR(noisy, std::expm1((2.821438 + 1.383029) * 0.0707107), 1e-5);
-  EXPECT_EQ(noisy, detectable_slowdown(0.05 * std::sqrt(2.0), 9.0, 1.0, {}));
+  EXPECT_EQ(noisy, detectable_slowdown(precision_of(0.05, 9.0, 1), 1.0, {}));
   EXPECT_NEAR(*only(shifted(0.0, 0.001)).detectable, 1.03 * std::exp(1.350171 * 0.001 * std::sqrt(2.0 / 3.0)) - 1.0,
               1e-7);
 }
