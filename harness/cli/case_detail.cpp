@@ -1,4 +1,4 @@
-#include "harness/cli/verbs.h"
+#include "harness/cli/case_listing.h"
 
 #include <fmt/format.h>
 

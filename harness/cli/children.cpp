@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "harness/cli/device.h"
+#include "harness/cli/exit_code.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/descriptor.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/cli/flags.h"
+#include "harness/cli/verb.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
@@ -10,17 +10,17 @@ namespace {
 
 // A verb, its flags, and what stands after it without one: no words and no files where nothing does.
 struct Completed {
-  const VerbInfo* verb;
+  const Verb* verb;
   std::vector<Flag> flags;
   Flag argument;
 };
 
 std::vector<Completed> completed_verbs(std::span<const std::string> suites) {
   std::vector<Completed> all;
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     Completed& one = all.emplace_back(Completed{&verb, {}, {}});
-    for (Flag& flag : flags_of(verb.verb, suites)) {
+    for (Flag& flag : verb.flags(suites)) {
       if (flag.stands_alone())
         one.argument = std::move(flag);
       else if (flag.is_visible())
@@ -145,7 +145,7 @@ std::string zsh(std::span<const std::string> suites) {
       "#compdef gpubench\n# zsh completion for gpubench: gpubench completion zsh > "
       "\"${fpath[1]}/_gpubench\"\n_gpubench() {\n"
       "  local verb=run\n  local -a verbs flags\n  verbs=(\n";
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", verb.name, verb.summary)));
   }
   text +=
@@ -175,7 +175,7 @@ std::string fish_text(std::string_view text) {
   return "'" + replaced(replaced(std::string(text), "\\", "\\\\"), "'", "\\'") + "'";
 }
 
-std::string fish_rule(const VerbInfo& verb, const Flag& flag) {
+std::string fish_rule(const Verb& verb, const Flag& flag) {
   std::string rule = fmt::format("complete -c gpubench -n '__gpubench_verb {}'", verb.name);
   for (const std::string& name : flag.names())
     rule += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);

@@ -120,8 +120,8 @@ void prepare_for_children(const DeviceChoice& choice) {
 
 DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment, double deadline_s) {
   prepare_for_children(choice);
-  const Heard heard = ask({environment.program, std::string(name(Verb::describe_device)), "--device", choice.word()},
-                          deadline_s, environment.stop);
+  const Heard heard =
+      ask({environment.program, "describe-device", "--device", choice.word()}, deadline_s, environment.stop);
   // With an answer, what hung or crashed after it was NVML or the end of the child.
   if (heard.answer.empty()) {
     throw CannotMeasure(fmt::format("the {} backend does not start: it {}", choice.backend->name,

@@ -116,7 +116,7 @@ struct Environment {
 inline constexpr std::string_view out_of_memory =
     "gpubench: out of memory: end other programs, raise the limit (ulimit -v, cgroup), or give smaller files\n";
 
-/// The whole program: parses, acts, prints; returns the exit code (verbs.h). Throws nothing but
+/// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing but
 /// std::bad_alloc.
 int run_cli(int argc, const char* const* argv, const Environment& environment);
 

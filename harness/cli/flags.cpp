@@ -3,282 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
-#include "harness/predict/transformer_model.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
-#include "reference/ops/definition.h"
 
 namespace gpubench {
-namespace {
-
-constexpr std::array verb_table{
-    VerbInfo{Verb::run, "run", "[flags]", "check, time and report cases (the default verb)"},
-    VerbInfo{Verb::list, "list", "[suites | CASE] [flags]", "list suites and cases, or show one case in detail",
-             "One case in detail: tensors, ops, work, memory."},
-    VerbInfo{Verb::explain, "explain", "[OP | CASE] [flags]",
-             "show what an op computes: formula, operands, error bound",
-             "Also attributes and gradient, or the ops of a case."},
-    VerbInfo{Verb::doctor, "doctor", "[flags]", "report the state of this machine and what disturbs measurements"},
-    VerbInfo{Verb::compare, "compare", "A.json B.json... [flags]", "compare reports: speed ratios with 95% intervals"},
-    VerbInfo{Verb::gate, "gate", "--baseline FILE... --candidate FILE... [flags]",
-             "fail if a candidate is slower than its baseline, or wrong",
-             "Exit code 0 or 1; 4 where nothing can be concluded."},
-    VerbInfo{Verb::calibrate, "calibrate", "[flags, and those of run]",
-             "measure run-to-run noise, for compare and gate",
-             "compare and gate read the noise file that it writes (--noise)."},
-    VerbInfo{Verb::tune_batch, "tune-batch", "WORKLOAD [flags, and those of run]",
-             "find the largest batch that fits, and the fastest",
-             "The largest by plan, then by trial; prints the rates of the batches between."},
-    VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
-             "keep reports that later runs are compared with"},
-    VerbInfo{Verb::impl, "impl", "new NAME --op OP | list FILE | check FILE [flags that select]",
-             "start, list or check your own implementation of an op", "gpubench run --impl runs it."},
-    VerbInfo{Verb::selftest, "selftest", "[flags]", "inject faults and verify that the check finds them",
-             "Faults of the catalogue in every op, and correct launches, which must raise no alarm."},
-    VerbInfo{Verb::determinism, "determinism", "[flags]", "test whether results are bitwise reproducible",
-             "From run to run, op by op, as a graph, in another batch, and with other numbers of ranks and threads."},
-    VerbInfo{Verb::soak, "soak", "[flags]", "repeat launches for hours and report any that differs",
-             "Compares the bits of each launch with those of a launch that was judged."},
-    VerbInfo{Verb::learn, "learn", "[WORKLOAD] [flags]", "train small models and judge single steps against fp64",
-             "In each recipe; draws loss curves."},
-    VerbInfo{Verb::predict, "predict", "[--model NAME --gpus N... flags]", "predict step time and cost on more devices",
-             "Without a model, prints how well it predicts published results."},
-    VerbInfo{Verb::simulate, "simulate", "CASE [--ranks N,... flags]", "simulate the ranks of a step in virtual time",
-             "Prints when each step ends, what communication is exposed, and what gets stuck."},
-    VerbInfo{Verb::validate, "validate", "FILE...", "verify the schema and the consistency of reports"},
-    VerbInfo{Verb::report_page, "report", "R.json... [flags]",
-             "write an HTML page with charts of one report or several", "Also the charts as files."},
-    VerbInfo{Verb::export_report, "export", "--format FORMAT FILE [flags]",
-             "convert a report to another tool's format"},
-    VerbInfo{Verb::completion, "completion", "bash|zsh|fish", "print a completion script for a shell"},
-    VerbInfo{Verb::help, "help", "[VERB]", "show the help of a verb"},
-    VerbInfo{Verb::version, "version", "", "print the version and how it was built"},
-    VerbInfo{Verb::man, "man", "", "", "", true},
-    VerbInfo{Verb::probe, "probe", "", "", "", true},
-    VerbInfo{Verb::describe_device, "describe-device", "", "", "", true},
-};
-
-std::vector<std::string> verb_words() {
-  std::vector<std::string> words;
-  for (const VerbInfo& verb : verb_table) {
-    if (!verb.hidden) words.emplace_back(verb.name);
-  }
-  return words;
-}
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const TransformerModel& model : transformer_models()) names.emplace_back(model.name);
-  return names;
-}
-
-std::vector<std::string> op_names() {
-  std::vector<std::string> names;
-  for (const OpDefinition* op : definitions()) names.emplace_back(op->kind().name);
-  return names;
-}
-
-// What stands after a verb without a flag.
-std::vector<FlagSection> argument_sections() {
-  using enum Verb;
-  const auto files = [](std::string_view type) { return row("files", type, "", all_of(Takes::many, &Options::files)); };
-  const auto words = [](ValueKind value, std::vector<std::string> known) {
-    Flag flag = row("words", "", "", all_of(Takes::many, in_compare(&CompareOptions::words), std::move(known)));
-    flag.value = value;
-    return flag;
-  };
-  const auto subject = [](std::string_view type, std::vector<std::string> known = {}) {
-    return row("subject", type, "", text(&Options::subject, std::move(known)));
-  };
-  return {
-      {{compare}, "", {words(ValueKind::file, {})}},
-      {{baseline}, "", {words(ValueKind::file, {"save", "list", "show", "merge"})}},
-      {{impl}, "", {words(ValueKind::file, {"new", "list", "check"})}},
-      {{impl},
-       "start",
-       {
-           row("--op", "OP", "the op of the new file (impl new)", text(&Options::impl_op)),
-           row("--lang", "c|cuda|python", "language of the new file (default: c)",
-               one_of(&Options::impl_language, {"c", "cuda", "python"})),
-           row("--strict", "", "exit 1 if calls are left untried (impl check)",
-               turn_on(in_compare(&CompareOptions::strict))),
-       }},
-      {{selftest},
-       "check",
-       {
-           row("--quick", "", "small ops and 10,000 clean launches, in less than a minute (default)",
-               {Takes::nothing, [](Options& o, const std::string&, const std::string&) { o.full = false; }}),
-           row("--full", "", "every op, and a million clean launches", turn_on(&Options::full)),
-           row("--clean-launches", "N", "number of correct launches, which must raise no alarm",
-               converted(&Options::clean_launches, whole_from<std::int64_t>(1))),
-       }},
-      {{determinism},
-       "check",
-       {
-           row("--runs", "N", "how often each case is run (default: 5)",
-               converted(&Options::repetitions, whole_from(2))),
-           row("--threads", "N,...",
-               "on the CPU, compare with runs of N threads (default: 1); 0 in the list: compare with none",
-               several(Takes::list, &Options::other_threads, whole_from(0))),
-           row("--save", "FILE", "keep what every case left, as hashes", text(&Options::save_bits)),
-           row("--against", "FILE", "compare with hashes that were kept: of another library, driver or device",
-               text(&Options::bits_before)),
-       }},
-      {{soak},
-       "check",
-       {
-           row("--minutes", "N", "how long (default: 5)", converted(&Options::minutes, minutes_of)),
-           row("--devices", "N|NAME,...",
-               "several devices at once, which vote: the first N GPUs, those of these names (cuda:0,cuda:2), or N "
-               "equal shares of the processors",
-               all_of(Takes::list, &Options::devices)),
-           row("--journal", "FILE", "what happens, line by line, on the disk at once: it survives a kill",
-               text(&Options::journal)),
-           row("--read", "FILE", "sum up the journal of a soak that ended or was killed; runs nothing",
-               text(&Options::read_journal)),
-           row("--svg", "FILE", "a chart of speed, clocks and temperature over time, with what went wrong",
-               text(&Options::svg)),
-       }},
-      {{learn},
-       "check",
-       {
-           row("--steps", "N", "steps of training by itself; the first ten are also judged one by one (default: 32)",
-               converted(&Options::learning_steps, whole_from(8, 10'000))),
-           row("--quick", "", "one model and 16 steps, in seconds", turn_on(&Options::brief_learning)),
-       }},
-      {{predict},
-       "select",
-       {
-           common("llama3-70b, gpt3-175b, ...",
-                  row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),
-                      one_of(in_predict(&PredictOptions::model), model_names()))),
-           common("numbers of devices: 512, 64..16384:x2, 100..1000:+100",
-                  row("--gpus", "N|A..B:xF,...", "how many devices: 512, 64..16384:x2, 100..1000:+100",
-                      all_of(Takes::list, in_predict(&PredictOptions::sizes)))),
-           common("layout of a replica: tp, pp, vp, cp, ep, mbs (default: tp=1)",
-                  row("--parallel", "AXIS=N,...",
-                      "how a replica lies on them: tensor tp, pipeline pp in vp parts a stage, context cp, expert ep, "
-                      "and sequences of a micro-batch mbs (default: tp=1); what is left is data-parallel",
-                      text(in_predict(&PredictOptions::layout)))),
-           row("--optimizer", "sharded|replicated",
-               "sharded: each replica updates a part, gradients are scattered and weights gathered (default); "
-               "replicated: each updates all, gradients are all-reduced",
-               one_of(in_predict(&PredictOptions::optimizer), {"sharded", "replicated"})),
-           common("sequences per step",
-                  row("--global-batch", "N", "sequences of a step, whatever the size",
-                      converted(in_predict(&PredictOptions::global_batch), whole_from<std::int64_t>(1, 1 << 30)))),
-           row("--micro-batches", "N", "of each replica, without --global-batch (default: 32)",
-               converted(in_predict(&PredictOptions::micro_batches), whole_from<std::int64_t>(1, 1 << 20))),
-           row("--sequence", "N", "positions of a sequence (default: 8192)",
-               converted(in_predict(&PredictOptions::sequence), whole_from<std::int64_t>(1, 1 << 26))),
-       }},
-      {{predict},
-       "measure",
-       {
-           common("one or two measured steps", row("--measured", "GPUS[:BATCH]=SECONDS,...",
-                                                   "one or two measured steps of this model in this layout",
-                                                   all_of(Takes::list, in_predict(&PredictOptions::measured)))),
-           common("or: model TFLOP/s of a device",
-                  row("--rate", "TFLOPS", "or: the model TFLOP/s of a device while it works",
-                      converted(in_predict(&PredictOptions::rate), positive_of))),
-           common("or: a report with a training step",
-                  row("--from", "FILE", "or: a report, of which the fastest training step of one device gives the rate",
-                      text(in_predict(&PredictOptions::from)))),
-       }},
-      {{simulate},
-       "select",
-       {
-           common("numbers of ranks, up to 4096 (default: 8)",
-                  row("--ranks", "N,...", "numbers of ranks, up to 4096 (default: 8)",
-                      several(Takes::list, in_simulate(&SimulateOptions::ranks),
-                              whole_from(1, SimulateOptions::most_ranks)))),
-           common("ranks whose ops take FACTOR times as long",
-                  row("--slow", "RANK=FACTOR,...", "ranks whose ops take FACTOR times as long",
-                      several(Takes::list, in_simulate(&SimulateOptions::slower), of_rank))),
-           common("ranks that stop at this time",
-                  row("--stop", "RANK=SECONDS,...", "ranks that stop at this time",
-                      several(Takes::list, in_simulate(&SimulateOptions::stops), of_rank))),
-           row("--slow-link", "RANK=FACTOR,...",
-               "ranks whose links, in their node and to others, take FACTOR times as long",
-               several(Takes::list, in_simulate(&SimulateOptions::slow_links), of_rank)),
-           common(
-               "ranks whose links are cut at this time",
-               row("--cut", "RANK=SECONDS,...", "ranks whose links are cut at this time: no collective over them ends",
-                   several(Takes::list, in_simulate(&SimulateOptions::cuts), of_rank))),
-       }},
-      {{simulate},
-       "measure",
-       {
-           common("a report of the case on one rank, for the times of its ops",
-                  row("--from", "FILE",
-                      "a report of the case on one rank: ops take what each took alone, scaled so that together they "
-                      "take what the step did",
-                      text(in_simulate(&SimulateOptions::from)))),
-           common("TFLOP/s of a device, without --from (default: 500)",
-                  row("--rate", "TFLOPS", "of a device, whatever it computes (default: 500)",
-                      converted(in_predict(&PredictOptions::rate), positive_of))),
-           row("--memory", "GB/S", "of a device's memory (default: 3000)",
-               converted(in_simulate(&SimulateOptions::memory_gb_per_s), positive_of)),
-           common("GB/s of each device to other nodes, one way (default: 50)",
-                  row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
-                      converted(in_simulate(&SimulateOptions::network_gb_per_s), positive_of))),
-       }},
-      {{predict, simulate},
-       "measure",
-       {
-           row("--nvlink", "GB/S", "of each device to others of its node, one way (default: 450)",
-               converted(in_predict(&PredictOptions::node_gb_per_s), positive_of)),
-           row("--gpus-per-node", "N", "that NVLink joins (default: 8)",
-               converted(in_predict(&PredictOptions::per_node), whole_from<std::int64_t>(1, 1 << 20))),
-       }},
-      {{simulate},
-       "measure",
-       {
-           row("--oversubscribe", "FACTOR",
-               "links between nodes reach so many times less than the links of a node's devices together, of which all "
-               "their collectives get fair shares (default: 1)",
-               converted(in_simulate(&SimulateOptions::oversubscription), oversubscription_of)),
-       }},
-      {{predict},
-       "measure",
-       {
-           row("--network", "[GPUS:]GB/S,...",
-               "of each device beyond its node, one way, while all send (default: 50); by how many GPUs a switch "
-               "or pod joins, then beyond: 256:50,25",
-               all_of(Takes::list, in_predict(&PredictOptions::network))),
-           row("--memory-size", "GB", "of a device (default: 80): what a step needs beyond it is told",
-               converted(in_predict(&PredictOptions::memory_gb), positive_of)),
-       }},
-      {{predict},
-       "output",
-       {
-           row("--svg", "FILE", "a chart of the rate of a device", text(&Options::svg)),
-           row("--tokens", "N", "to train on: 15e12; gives days",
-               converted(in_predict(&PredictOptions::tokens), tokens_of)),
-           row("--price-per-hour", "PRICE", "of one device, in any currency; with --tokens: what the training costs",
-               converted(&Options::price_per_hour, price_of)),
-       }},
-      {{validate}, "", {files("FILE...")}},
-      {{export_report}, "", {files("FILE")}},
-      {{report_page}, "", {files("REPORT...")}},
-      {{probe}, "", {subject("driver|gpus|libraries")}},
-      {{list}, "", {subject("suites|CASE", {"suites"})}},
-      {{explain}, "", {subject("OP|CASE", op_names())}},
-      {{tune_batch, learn}, "", {subject("WORKLOAD")}},
-      {{simulate}, "", {subject("CASE")}},
-      {{help}, "", {subject("VERB", verb_words())}},
-      {{completion}, "", {row("subject", "bash|zsh|fish", "", choice<Shell>(&Options::shell))}},
-  };
-}
-
-}  // namespace
-
-std::span<const VerbInfo> verbs() { return verb_table; }
 
 std::vector<std::string> Flag::names() const {
   std::vector<std::string> all{long_name};
@@ -286,20 +19,18 @@ std::vector<std::string> Flag::names() const {
   return all;
 }
 
-std::vector<Flag> flags_of(Verb verb, std::span<const std::string> suites) {
-  std::vector<Flag> all;
-  for (const auto& sections : {compare_sections(), run_sections(suites), output_sections(), argument_sections()}) {
-    for (const FlagSection& section : sections) {
-      if (std::find(section.verbs.begin(), section.verbs.end(), verb) == section.verbs.end()) continue;
-      for (const Flag& flag : section.flags) all.emplace_back(flag).group = section.group;
-    }
-  }
-  return all;
+const Verb* find_verb(std::string_view name) {
+  const auto found = std::ranges::find(verbs(), name, &Verb::name);
+  return found == verbs().end() ? nullptr : &*found;
+}
+
+std::vector<Flag> flags_of(std::string_view verb, std::span<const std::string> suites) {
+  return find_verb(verb)->flags(suites);
 }
 
 std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
   std::vector<std::string> own;  // flags, all with a value
-  for (const Flag& flag : flags_of(Verb::calibrate)) {
+  for (const Flag& flag : flags_of("calibrate")) {
     if (flag.group != "compare" && flag.long_name != "--mode") continue;
     for (std::string& name : flag.names()) own.push_back(std::move(name));
   }
@@ -318,7 +49,8 @@ std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
   return kept;
 }
 
-PartedWords parted(Verb verb, const std::vector<std::string>& own_words, std::span<const std::string_view> names) {
+PartedWords parted(std::string_view verb, const std::vector<std::string>& own_words,
+                   std::span<const std::string_view> names) {
   const std::vector<Flag> flags = flags_of(verb);
   PartedWords all;
   for (std::size_t i = 0; i < own_words.size(); ++i) {
@@ -494,8 +226,8 @@ constexpr std::string_view prefix = "GPUBENCH_";
 
 std::vector<std::string> known_variables() {
   std::vector<std::string> known;
-  for (const VerbInfo& verb : verbs()) {
-    for (const Flag& flag : flags_of(verb.verb)) {
+  for (const Verb& verb : verbs()) {
+    for (const Flag& flag : verb.flags({})) {
       if (flag.is_visible()) known.push_back(variable_of(flag.long_name));
     }
   }

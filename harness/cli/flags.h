@@ -1,11 +1,13 @@
-// The tables of verbs and flags. The parser, help, completion, the manual page and the environment's variables are all
-// made from them: a flag's declaration is its only place, beside what it does.
+// Flags of verbs. The parser, help, completion, the manual page and the environment's variables are all made from their
+// rows: a flag's declaration is its only place, with what it does. shared_flags.h has those that several verbs take.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <any>
 #include <charconv>
+#include <concepts>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -124,18 +126,6 @@ template <class Integer>
 /// Permissions as chmod takes them in digits. Whoever writes a file must be able to read it again.
 [[nodiscard]] unsigned mode_of(std::string_view flag, const std::string& word);
 
-struct VerbInfo {
-  Verb verb;
-  std::string_view name;
-  std::string_view arguments;      ///< after the verb in the usage line
-  std::string_view summary;        ///< for the list of verbs; at most 64 columns
-  std::string_view description{};  ///< what the summary leaves out; empty: nothing
-  bool hidden = false;
-};
-
-/// Every verb, in the order of the help text.
-[[nodiscard]] std::span<const VerbInfo> verbs();
-
 /// How many words stand after a flag.
 enum class Takes {
   nothing,  ///< a switch
@@ -177,10 +167,6 @@ struct Flag {
   [[nodiscard]] std::vector<std::string> names() const;
 };
 
-/// What a verb takes, in the order of the help; groups: compare, select, measure, check, output. `suites`: words that
-/// complete --suite.
-[[nodiscard]] std::vector<Flag> flags_of(Verb verb, std::span<const std::string> suites = {});
-
 /// Of the words of a calibrate call, those that its runs are started with: all but its own flags.
 [[nodiscard]] std::vector<std::string> words_for_runs(const std::vector<std::string>& words);
 
@@ -190,7 +176,7 @@ struct PartedWords {
 
 /// The flags of these names, with their values, apart from the others. `own_words`: Options::own_words of the verb,
 /// each flag by its long name with its value behind it, whatever that looks like: a value "--impl" is no flag.
-[[nodiscard]] PartedWords parted(Verb verb, const std::vector<std::string>& own_words,
+[[nodiscard]] PartedWords parted(std::string_view verb, const std::vector<std::string>& own_words,
                                  std::span<const std::string_view> names);
 
 // Flags from the environment. It is input like any other: its values are checked as the flags' are, and shown before
@@ -211,19 +197,24 @@ struct PartedWords {
 
 // Rows of the table of flags: what a flag is called, and where the words after it go.
 
-/// Flags of the same verbs under the same heading of the help.
-struct FlagSection {
-  std::vector<Verb> verbs;
-  std::string_view group;  ///< empty: hidden
-  std::vector<Flag> flags;
-};
+/// Flags under one heading of the help; an empty one hides them.
+template <std::same_as<Flag>... Row>
+[[nodiscard]] std::vector<Flag> under(std::string_view group, Row... flags) {
+  std::vector<Flag> all;
+  (all.push_back(std::move(flags)), ...);
+  for (Flag& flag : all) flag.group = group;
+  return all;
+}
 
-/// compare, gate, calibrate, baseline; and run, with what else chooses and measures; and what is written where.
-[[nodiscard]] std::vector<FlagSection> compare_sections();
-[[nodiscard]] std::vector<FlagSection> run_sections(std::span<const std::string> suites);
-[[nodiscard]] std::vector<FlagSection> output_sections();
+/// All of them, in this order.
+template <std::same_as<std::vector<Flag>>... Part>
+[[nodiscard]] std::vector<Flag> together(Part... parts) {
+  std::vector<Flag> all;
+  (all.insert(all.end(), parts.begin(), parts.end()), ...);
+  return all;
+}
 
-// Where a value goes: a member of the options, or one of a part of them.
+// Where a value goes: a member of the options, of a part of them, or of the verb's own.
 template <class Part, class Member>
 auto in(Part Options::*part, Member Part::*member) {
   return [=](Options& options) -> Member& { return options.*part.*member; };
@@ -236,17 +227,9 @@ template <class Member>
 auto in_selection(Member Selection::*member) {
   return in(&Options::selection, member);
 }
-template <class Member>
-auto in_predict(Member PredictOptions::*member) {
-  return in(&Options::predict, member);
-}
-template <class Member>
-auto in_simulate(Member SimulateOptions::*member) {
-  return in(&Options::simulate, member);
-}
-template <class Member>
-auto in_compare(Member CompareOptions::*member) {
-  return in(&Options::compare, member);
+template <class Own, class Member>
+auto own(Member Own::*member) {
+  return [=](Options& options) -> Member& { return std::any_cast<Own&>(options.own).*member; };
 }
 
 // How the words after a flag are read.

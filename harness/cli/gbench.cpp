@@ -15,7 +15,7 @@
 #include "harness/cli/recorder.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
-#include "harness/cli/verbs.h"
+#include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/visible_text.h"
@@ -55,7 +55,7 @@ bool only_lists(std::span<const std::string> words) {
 }
 
 void refuse_what_it_cannot(const Options& options) {
-  if (options.verb != Verb::run) throw UsageError("gpubench-gbench has no verbs; gpubench has them");
+  if (options.verb->name != "run") throw UsageError("gpubench-gbench has no verbs; gpubench has them");
   if (options.out || options.json)
     throw UsageError(
         "gpubench-gbench writes no report; --benchmark_out=FILE writes the library's, gpubench run its own");
@@ -158,7 +158,7 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   words.erase(first_of_library, words.end());
 
   const Options options = parse_options(words, environment.variable);
-  if (options.verb == Verb::probe) {  // the child that this program asks of the driver
+  if (options.verb->name == "probe") {  // the child that this program asks of the driver
     probe(options.subject, options.worker_output, environment.backends);
     return exit_codes::ok;
   }

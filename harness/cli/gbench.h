@@ -16,7 +16,7 @@ namespace gpubench {
 /// The whole program: flags that begin with --benchmark_ are the library's (filter, format, out, repetitions,
 /// list_tests,
 /// ...), the others those of `gpubench run` that choose and measure. Returns the exit code of a run with these verdicts
-/// (verbs.h); 0 for a list. Throws nothing.
+/// (exit_code.h); 0 for a list. Throws nothing.
 int run_gbench(int argc, char** argv, const Environment& environment);
 
 }  // namespace gpubench

@@ -2,13 +2,23 @@
 // each of which a test parses.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "harness/cli/options.h"
+#include "harness/core/enum_names.h"
 
 namespace gpubench {
+
+/// The options of help alone.
+struct HelpOptions {
+  bool all = false;  ///< --help-all
+};
+
+enum class Shell { bash, zsh, fish };
+template <>
+inline constexpr auto enum_names<Shell> = std::to_array<std::string_view>({"bash", "zsh", "fish"});
 
 /// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
 /// from the same table as the parser. On one screen: the verbs, or a verb's usage, its eight most common flags and two
@@ -21,11 +31,7 @@ namespace gpubench {
 /// What a program called without any word shows: what it is, three examples, and where the rest is.
 [[nodiscard]] std::string short_help(int width = 100);
 
-/// Lines "  gpubench ...", some followed by two blanks or more and what it does; ends with a
-/// newline. Empty for hidden verbs.
-[[nodiscard]] std::string_view examples_of(Verb verb);
-
-/// The three that a program called without any word shows.
+/// Three examples, which a program called without any word shows: lines as of Verb::examples.
 [[nodiscard]] std::string_view first_examples();
 
 /// gpubench(1) in roff, with the man macros: every visible verb with its flags, the environment, exit codes.

@@ -23,7 +23,7 @@ constexpr Launcher launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK
                                   {"PMI_SIZE", "PMI_RANK", "mpirun of MPICH", "mpich"},
                                   {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun", "mpich"}};
 
-int number(const char* name, const std::string& text, int least, int most) {
+int variable_in_range(const char* name, const std::string& text, int least, int most) {
   int value = -1;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -42,9 +42,9 @@ LauncherPlace launcher_place(const std::function<std::string(const char*)>& vari
     const std::string size = variable(launcher.size);
     if (size.empty()) continue;
     LauncherPlace place;
-    place.processes = number(launcher.size, size, 1, most_processes);
+    place.processes = variable_in_range(launcher.size, size, 1, most_processes);
     if (place.processes == 1) return {};
-    place.rank = number(launcher.rank, variable(launcher.rank), 0, place.processes - 1);
+    place.rank = variable_in_range(launcher.rank, variable(launcher.rank), 0, place.processes - 1);
     place.launcher = launcher.name;
     const std::string commands = variable("OMPI_NUM_APP_CTX");
     place.several_commands = !commands.empty() && commands != "1";

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/cli/flags.h"
-#include "harness/cli/verbs.h"
+#include "harness/cli/verb.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
@@ -64,16 +63,15 @@ std::string tag_of(const Flag& flag) {
   return flag.type.empty() ? tag : fmt::format("{} \\fI{}\\fR", tag, roff(flag.type));
 }
 
-std::string verb_section(const VerbInfo& verb) {
+std::string verb_section(const Verb& verb) {
   std::string text = fmt::format(
       ".SS gpubench {}\n.B gpubench {}\n{}\n.PP\n{}", verb.name, verb.name,
       verb.arguments.empty() ? ".br" : ".I \"" + roff(verb.arguments) + "\"",
       paragraph(fmt::format("{}.{}{}", verb.summary, verb.description.empty() ? "" : " ", verb.description)));
-  for (const Flag& flag : flags_of(verb.verb)) {
+  for (const Flag& flag : verb.flags({})) {
     if (flag.is_visible()) text += tagged(tag_of(flag), flag.text);
   }
-  if (!examples_of(verb.verb).empty())
-    text += ".PP\nExamples:\n.PP\n.nf\n" + verbatim(examples_of(verb.verb)) + ".fi\n";
+  if (!verb.examples.empty()) text += ".PP\nExamples:\n.PP\n.nf\n" + verbatim(verb.examples) + ".fi\n";
   return text;
 }
 
@@ -89,7 +87,7 @@ std::string manual_page(std::string_view version) {
           "Runs the work that training is made of, times it, and checks the very buffers that were timed against an "
           "fp64 textbook with a derived error bound. No number without a verdict. Without a verb: run.");
   text += ".SH VERBS\n";
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += verb_section(verb);
   }
   text += ".SH ENVIRONMENT\n";

@@ -6,76 +6,18 @@
 #include <algorithm>
 #include <deque>
 
-#include "harness/cli/flags.h"
-#include "harness/compare/comparison.h"
+#include "harness/cli/help.h"
+#include "harness/cli/verb.h"
 
 namespace gpubench {
 namespace {
-
-void check_files(const Options& o) {
-  if (o.verb == Verb::report_page && o.files.empty()) throw UsageError("report needs at least one report to read");
-  if (o.verb == Verb::report_page && o.files.size() > 1 && (o.junit || o.csv || o.markdown))
-    throw UsageError(fmt::format("{} takes one report, {} were given",
-                                 o.junit ? "--junit"
-                                 : o.csv ? "--csv"
-                                         : "--markdown",
-                                 o.files.size()));
-  if (o.verb == Verb::validate && o.files.empty()) throw UsageError("validate needs at least one report to read");
-  if (o.verb == Verb::export_report && o.files.size() != 1)
-    throw UsageError(fmt::format("export takes one report, {} were given", o.files.size()));
-}
-
-void check_worker(const Options& o) {
-  const bool both = o.is_worker() && o.worker_output >= 0;
-  const bool none = !o.is_worker() && (o.worker_output < 0) == o.claims_of.empty();
-  if (o.verb == Verb::run && !both && !none) throw UsageError("--worker-input and --worker-output belong together");
-}
-
-void check_labels(const Options& o) {
-  if (o.labels.empty()) return;
-  if (o.files.size() < 2) throw UsageError("--label: a report alone has no letter; give two reports or more");
-  std::vector<std::string> letters;
-  for (std::size_t side = 0; side < o.files.size(); ++side) letters.push_back(side_letter(side));
-  for (const auto& [letter, label] : o.labels) {
-    if (std::find(letters.begin(), letters.end(), letter) == letters.end())
-      throw UsageError(
-          fmt::format("--label: no report is called '{}'; there are {}", visible(letter), joined(letters)));
-  }
-}
-
-void check_compare(CompareOptions& o) {
-  const bool lettered = !o.side_a.empty() || !o.side_b.empty();
-  if (lettered && (o.side_a.empty() || o.side_b.empty() || !o.words.empty()))
-    throw UsageError("compare takes either reports, A.json B.json, or both --a FILE... and --b FILE...");
-  if (!lettered && o.words.empty())
-    throw UsageError(
-        "compare needs two reports at least: gpubench compare A.json B.json (or one of a run with several "
-        "implementations)");
-  if (lettered) o.sides = {o.side_a, o.side_b};
-  for (const std::string& file : o.words) o.sides.push_back({file});
-}
 
 // What no flag knows by itself.
 void check(Options& o) {
   if (o.run.check == CheckMode::own && o.implementations.empty())
     throw UsageError("--check own: own means the ops of an implementation under test; add --impl FILE");
-  if (o.verb == Verb::compare) check_compare(o.compare);
-  if (o.verb == Verb::gate && (o.compare.baselines.empty() || o.compare.candidates.empty()))
-    throw UsageError("gate needs both --baseline FILE... and --candidate FILE...");
-  if (o.verb == Verb::calibrate && o.compare.from.size() == 1)
-    throw UsageError("--from: one report knows nothing of the noise between runs; at least two are needed");
-  if (o.turns && o.isolate) throw UsageError("--turns: rounds are taken in this process; add --isolate off");
-  for (const auto* file : {&o.json, &o.junit, &o.csv, &o.markdown}) {
-    if (o.turns && *file == "-")
-      throw UsageError("--turns: its answers go to standard output; write the report to a file (--json FILE)");
-  }
   if (o.anonymize_key && !o.anonymize) throw UsageError("--anonymize-key: nothing is made anonymous; add --anonymize");
-  if (o.verb == Verb::export_report && !o.export_format)
-    throw UsageError(fmt::format("export needs --format, one of {}", joined(texts<ExportFormat>())));
-  if (o.verb == Verb::completion && !o.shell) throw UsageError("completion needs a shell: bash, zsh or fish");
-  check_worker(o);
-  check_files(o);
-  check_labels(o);
+  o.verb->check(o);
 }
 
 using Names = std::span<const std::string>;
@@ -101,11 +43,11 @@ std::string flag_for(Names words, Names suites) {
   return "";
 }
 
-const VerbInfo& verb_named(Names words, Names suites) {
+const Verb& verb_named(Names words, Names suites) {
   const std::string& word = words.front();
+  if (const Verb* verb = find_verb(word)) return *verb;
   std::vector<std::string> names;
-  for (const VerbInfo& verb : verbs()) {
-    if (verb.name == word) return verb;
+  for (const Verb& verb : verbs()) {
     if (!verb.hidden) names.emplace_back(verb.name);
   }
   if (const std::string belongs = flag_for(words, suites); !belongs.empty())
@@ -117,7 +59,7 @@ const VerbInfo& verb_named(Names words, Names suites) {
 // A command line as CLI11 has cut it: each flag of the verb beside the words that were given for it.
 class CommandLine {
  public:
-  explicit CommandLine(Verb verb) : verb_(verb), flags_(flags_of(verb)), values_(flags_.size()) {
+  explicit CommandLine(const Verb& verb) : verb_(verb), flags_(verb.flags({})), values_(flags_.size()) {
     app_.set_help_flag();  // the words --help and -h are handled for all verbs at once, also without a verb
     app_.allow_extras();
     for (const Flag& flag : flags_) options_.push_back(add(flag));
@@ -127,7 +69,8 @@ class CommandLine {
   Options parse(Names words, const Variables& variables, Names suites) {
     refuse_empty_assignments(words);
     Options options;
-    options.verb = verb_;
+    options.verb = &verb_;
+    options.own = verb_.options;
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       app_.parse(std::move(reversed));
@@ -172,7 +115,7 @@ class CommandLine {
     const std::string variable = variable_of(flag.long_name);
     const bool from_variable = std::any_of(options.from_environment.begin(), options.from_environment.end(),
                                            [&variable](const auto& one) { return one.first == variable; });
-    return from_variable ? variable : flag.stands_alone() ? std::string(name(options.verb)) : flag.long_name;
+    return from_variable ? variable : flag.stands_alone() ? std::string(options.verb->name) : flag.long_name;
   }
 
   // The words that a flag was given; of a switch, only that it is on.
@@ -217,7 +160,7 @@ class CommandLine {
         const bool gap = flag.type.ends_with(",...") && ("," + value + ",").find(",,") != std::string::npos;
         if (!value.empty() && !gap) continue;
         if (flag.stands_alone())
-          throw UsageError(fmt::format("{}: an argument is empty; expected {}", name(verb_),
+          throw UsageError(fmt::format("{}: an argument is empty; expected {}", verb_.name,
                                        flag.type.empty() ? "a word" : flag.type));
         throw UsageError(fmt::format("{}: '{}' has an empty value; expected {}, or leave the flag out",
                                      source(options, flag), visible(value), flag.type));
@@ -280,8 +223,8 @@ class CommandLine {
   // "; report has it", or nothing.
   static std::string verbs_with(const std::string& flag, Names suites) {
     std::vector<std::string> having;
-    for (const VerbInfo& verb : verbs()) {
-      const std::vector<Flag> flags = flags_of(verb.verb, suites);
+    for (const Verb& verb : verbs()) {
+      const std::vector<Flag> flags = verb.flags(suites);
       const bool has = std::any_of(flags.begin(), flags.end(), [&](const Flag& one) {
         const std::vector<std::string> names = one.names();
         return one.is_visible() && std::find(names.begin(), names.end(), flag) != names.end();
@@ -298,8 +241,8 @@ class CommandLine {
         throw UsageError(fmt::format("unexpected argument '{}': commas stand between suites: --suite {},{}",
                                      visible(word), visible(joined(chosen->results(), ",")), visible(word)));
       }
-      throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), name(verb_),
-                                   verb_ == Verb::run ? "flags only; a verb comes first" : "no such argument"));
+      throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), verb_.name,
+                                   &verb_ == &verbs().front() ? "flags only; a verb comes first" : "no such argument"));
     }
     std::vector<std::string> known;
     for (const Flag& flag : flags_) {
@@ -311,11 +254,11 @@ class CommandLine {
     const std::string flag = word.substr(0, word.find('='));
     std::string hint = did_you_mean(flag, known);
     if (hint.empty()) hint = verbs_with(flag, suites);
-    throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench {} --help-all", visible(flag), name(verb_),
-                                 hint, name(verb_)));
+    throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench {} --help-all", visible(flag), verb_.name,
+                                 hint, verb_.name));
   }
 
-  Verb verb_;
+  const Verb& verb_;
   std::vector<Flag> flags_;
   CLI::App app_;
   std::vector<CLI::Option*> options_;             // of each flag
@@ -339,27 +282,21 @@ Options parse_options(std::span<const std::string> words, const Variables& varia
   const bool has_verb = !words.empty() && !words.front().starts_with("-");
   if (contains(words, {"--help", "-h", "--help-all"})) {
     Options help;
-    help.verb = Verb::help;
-    help.help_all = contains(words, {"--help-all"});
+    help.verb = find_verb("help");
+    help.own = HelpOptions{contains(words, {"--help-all"})};
     if (has_verb) help.subject = words.front();
     return help;
   }
   if (contains(words, {"--version"})) {
     Options version;
-    version.verb = Verb::version;
+    version.verb = find_verb("version");
     return version;
   }
-  const Verb verb = has_verb ? verb_named(words, suites).verb : Verb::run;
+  const Verb& verb = has_verb ? verb_named(words, suites) : verbs().front();
   Options options = CommandLine(verb).parse(words.subspan(has_verb ? 1 : 0), variables, suites);
   check(options);
   options.asks_for_nothing = words.empty() && options.from_environment.empty();
   return options;
-}
-
-std::string_view name(Verb verb) {
-  const auto found =
-      std::find_if(verbs().begin(), verbs().end(), [&](const VerbInfo& info) { return info.verb == verb; });
-  return found == verbs().end() ? "?" : found->name;
 }
 
 }  // namespace gpubench

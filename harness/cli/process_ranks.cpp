@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "harness/cli/verbs.h"
+#include "harness/cli/exit_code.h"
 #include "harness/core/error.h"
 #include "harness/parity/candidate_judge.h"
 #include "harness/run/forwarding_backend.h"

@@ -30,8 +30,9 @@
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_together.h"
+#include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
-#include "harness/cli/verbs.h"
+#include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
 
@@ -187,63 +188,6 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
   return run_cli(argc, argv, process_environment(argc, argv, suites, std::move(backends), revision));
 }
 
-namespace {
-
-int print_version(const Environment& environment) {
-  environment.out << fmt::format("gpubench {}", version());
-  for (const auto& [key, value] : build_facts(environment)) {
-    if (!value.empty()) environment.out << fmt::format(", {}", value);
-  }
-  environment.out << "\n";
-  return exit_codes::ok;
-}
-
-std::vector<std::string> suite_names(const Environment& environment) {
-  std::vector<std::string> names;
-  for (const Suite& suite : environment.suites) names.push_back(suite.name);
-  return names;
-}
-
-int act(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  switch (options.verb) {
-    case Verb::run: return run_verb(options, words, environment);
-    case Verb::list: return list_verb(options, environment);
-    case Verb::explain: return explain_verb(options, environment);
-    case Verb::doctor: return doctor_verb(options, environment);
-    case Verb::compare: return compare_verb(options, environment);
-    case Verb::gate: return gate_verb(options, environment);
-    case Verb::calibrate: return calibrate_verb(options, words, environment);
-    case Verb::tune_batch: return tune_batch_verb(options, environment);
-    case Verb::impl: return impl_verb(options, words, environment);
-    case Verb::selftest: return selftest_verb(options, words, environment);
-    case Verb::determinism: return determinism_verb(options, words, environment);
-    case Verb::soak: return soak_verb(options, words, environment);
-    case Verb::learn: return learn_verb(options, environment);
-    case Verb::predict: return predict_verb(options, environment);
-    case Verb::simulate: return simulate_verb(options, environment);
-    case Verb::baseline: return baseline_verb(options, environment);
-    case Verb::validate: return validate_verb(options, environment);
-    case Verb::export_report: return export_verb(options, environment);
-    case Verb::report_page: return page_verb(options, environment);
-    case Verb::completion:
-      environment.out << completion_text(*options.shell, suite_names(environment));
-      return exit_codes::ok;
-    case Verb::man: environment.out << manual_page(version()); return exit_codes::ok;
-    case Verb::help:
-      environment.out << (options.help_all ? full_help_text : help_text)(options.subject,
-                                                                         columns_of(Stream::out, environment));
-      return exit_codes::ok;
-    case Verb::version: return print_version(environment);
-    case Verb::probe: probe(options.subject, options.worker_output, environment.backends); return exit_codes::ok;
-    case Verb::describe_device:
-      tell_device(choose_device(options.device, environment), options.worker_output);
-      return exit_codes::ok;
-  }
-  return exit_codes::usage;
-}
-
-}  // namespace
-
 int run_cli(int argc, const char* const* argv, const Environment& environment) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   Options options;
@@ -253,7 +197,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
   };
   try {
     place = launcher_place(environment.variable);
-    options = parse_options(words, environment.variable, suite_names(environment));
+    options = parse_options(words, environment.variable, suite_names(environment.suites));
     const bool is_helper = options.is_worker() || options.worker_output >= 0;
     if (is_helper || !options.mpi) place = {};
     if (options.asks_for_nothing && place.rank > 0 && !place.several_commands) return exit_codes::usage;
@@ -263,20 +207,21 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     }
     if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);  // for child processes as well
     const auto act_and_say = [&words](const Options& with, const Environment& in) {
-      const int code = act(with, words, in);
+      const int code = with.verb->act(with, words, in);
       in.out.flush();
       if (in.out.good()) return code;
       in.err << "gpubench: standard output could not be written" << std::endl;
       return code == exit_codes::ok ? exit_codes::could_not_measure : code;
     };
     if (place.processes == 1) return act_and_say(options, environment);
-    if (options.verb == Verb::run && !options.dry_run) return act_together(options, environment, place, act_and_say);
+    if (options.verb == &verbs().front() && !options.dry_run)
+      return act_together(options, environment, place, act_and_say);
     // What was started beside this process is no run of its own: its children must not take themselves for one.
     ::setenv("GPUBENCH_MPI", "off", 1);
     // If process 0 executes 'run', it waits for this process in MPI_Init.
-    if (place.rank > 0 && place.several_commands && options.verb != Verb::run)
+    if (place.rank > 0 && place.several_commands && options.verb != &verbs().front())
       throw UsageError(fmt::format("'{}' runs only in process 0; start all processes with the same command line",
-                                   name(options.verb)));
+                                   options.verb->name));
     if (place.rank > 0) return exit_codes::ok;
     environment.err << fmt::format("note: {} started {} processes; this is of the first alone\n", place.launcher,
                                    place.processes);
@@ -299,35 +244,6 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     complain(e);
     const int signal = environment.stop.load();
     return signal == 0 ? exit_codes::could_not_measure : exit_code({{}, signal, true});
-  }
-}
-
-int exit_code(const Outcome& outcome) {
-  const Totals& totals = outcome.totals;
-  if (outcome.signal == SIGTERM) return exit_codes::terminated;
-  if (outcome.signal == SIGHUP) return exit_codes::hung_up;
-  if (outcome.signal != 0) return exit_codes::interrupted;
-  const int failed =
-      totals.count(Verdict::fail) + totals.count(Verdict::downgraded) + totals.count(Verdict::not_proven);
-  if (failed > 0) return exit_codes::verdict_failed;
-  if (totals.count(Verdict::error) > 0 || outcome.report_lost) return exit_codes::could_not_measure;
-  const int ran = totals.count(Verdict::pass) + totals.count(Verdict::unverified);
-  if (ran > 0 && outcome.untried) return exit_codes::verdict_failed;
-  return ran > 0 ? exit_codes::ok : exit_codes::nothing_ran;
-}
-
-std::string explain_exit_code(int code) {
-  switch (code) {
-    case exit_codes::ok: return "all that ran passed";
-    case exit_codes::verdict_failed: return "a verdict failed: fail, downgraded or not_proven";
-    case exit_codes::usage: return "usage, configuration or input file; nothing was measured";
-    case exit_codes::could_not_measure: return "could not measure: crash, hang, device or report lost";
-    case exit_codes::not_comparable: return "not comparable, or nothing could be concluded";
-    case exit_codes::nothing_ran: return "nothing ran";
-    case exit_codes::hung_up: return "the terminal hung up; the report is partial";
-    case exit_codes::interrupted: return "interrupted; the report is partial";
-    case exit_codes::terminated: return "terminated; the report is partial";
-    default: return "not an exit code of gpubench";
   }
 }
 

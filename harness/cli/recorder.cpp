@@ -132,7 +132,7 @@ void require_measuring_words(const Resumption& one, std::span<const std::string>
 
 // Only the verb, flags of code and where choices are kept stand beside --resume: the others are the journal's.
 bool takes_flags_of_journal(const Options& options) {
-  const Words chosen = parted(Verb::run, options.own_words, code_flags).others;
+  const Words chosen = parted("run", options.own_words, code_flags).others;
   return chosen.empty() || std::ranges::equal(chosen, no_tuning_cache);
 }
 
@@ -177,7 +177,7 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
       one.writer = std::make_unique<JournalWriter>(one.path, one.journal, one.folders.rules(one.path, options.writing));
     }
     require_measuring_words(one, suites);
-    kept = parted(Verb::run, one.journal.start.words, code_flags);
+    kept = parted("run", one.journal.start.words, code_flags);
     if (takes_flags) require_code_named_again(kept.taken, options.own_words);
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--resume: {}; expected the journal of a run that was interrupted", e.what()));
@@ -267,7 +267,7 @@ KeptFlags kept_flags(std::span<const Suite> suites) {
     keep_words(suite.name);
     for (const auto& workload : suite.workloads) keep_words(workload->info().name);
   }
-  for (const Flag& flag : flags_of(Verb::run)) {
+  for (const Flag& flag : flags_of("run")) {
     keep_words(flag.text);
     for (const std::string& name : flag.names()) keep_words(name);
     if (!flag.describes_run()) {
@@ -289,11 +289,11 @@ std::vector<std::string> users_of(const Environment& environment) {
 }
 
 std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
-  return parted(Verb::run, own_words, file_flags).others;
+  return parted("run", own_words, file_flags).others;
 }
 
 std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words) {
-  return parted(Verb::run, own_words, code_flags).taken;
+  return parted("run", own_words, code_flags).taken;
 }
 
 }  // namespace gpubench

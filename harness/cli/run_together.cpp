@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "harness/cli/device.h"
+#include "harness/cli/exit_code.h"
 #include "harness/cli/process_ranks.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
 

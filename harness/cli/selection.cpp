@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/processors.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/gpu_survey.h"
@@ -43,6 +43,12 @@ std::string first_tier_text(std::span<const PlannedCase> cases, std::string_view
 }
 
 }  // namespace
+
+std::vector<std::string> suite_names(std::span<const Suite> suites) {
+  std::vector<std::string> names;
+  for (const Suite& suite : suites) names.push_back(suite.name);
+  return names;
+}
 
 Selection selection_for(const Options& options, const DeviceChoice& device) {
   Selection selection = options.selection;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/cli/device.h"
 #include "harness/cli/environment.h"
@@ -53,6 +54,17 @@ void tell_lacking(const Selection& selection, const DeviceChoice& device, const 
 
 /// Those that `subject` names: by the whole name of their workload, else by a part of their ids.
 [[nodiscard]] std::vector<PlannedCase> named_by(const std::string& subject, std::span<const PlannedCase> declared);
+
+/// Their names, in order.
+[[nodiscard]] std::vector<std::string> suite_names(std::span<const Suite> suites);
+
+/// The recipes that a run with these flags takes; empty: all.
+[[nodiscard]] std::vector<std::string> default_recipes(const Options& options, const Environment& environment);
+
+/// The cases that the subject names; only those are built, which takes no time. Throws UsageError where there are none,
+/// with the nearest of `also_known` (of explain: ops) and of the known ids and their beginnings.
+[[nodiscard]] std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment,
+                                                   std::vector<std::string> also_known = {});
 
 /// Throws UsageError for a subject of that verb that names none, with the nearest workload.
 [[noreturn]] void refuse_subject(std::string_view verb, const std::string& subject, const Environment& environment);

@@ -32,12 +32,13 @@ std::string of_ordinal(DeviceChoice device, int ordinal) {
 }  // namespace
 
 std::vector<SoakPlace> soak_places(const Options& options, const DeviceChoice& device, const Environment& environment) {
-  if (options.devices.empty()) return {{device.word(), device.word()}};
+  const std::vector<std::string>& devices = options.of<SoakOptions>().devices;
+  if (devices.empty()) return {{device.word(), device.word()}};
   if (!options.isolate) throw UsageError("--devices: each has a process of its own; leave --isolate off out");
-  const std::optional<int> count = options.devices.size() == 1 ? number<int>(options.devices.front()) : std::nullopt;
+  const std::optional<int> count = devices.size() == 1 ? number<int>(devices.front()) : std::nullopt;
   std::vector<SoakPlace> places;
   if (!count) {
-    for (const std::string& name : options.devices) {
+    for (const std::string& name : devices) {
       const DeviceChoice one = choose_device(name, environment, options.for_driver_s());
       if (one.devices == 0)
         throw UsageError(fmt::format("--devices: '{}' is no GPU; a number of devices shares the processors among them",
@@ -49,7 +50,7 @@ std::vector<SoakPlace> soak_places(const Options& options, const DeviceChoice& d
   const int all = device.devices > 0 ? device.devices : usable_processors();
   if (*count < 1 || *count > all)
     throw UsageError(fmt::format("--devices: '{}'; expected a number from 1 to {}, the {} that there are",
-                                 visible(options.devices.front()), all, device.devices > 0 ? "GPUs" : "processors"));
+                                 visible(devices.front()), all, device.devices > 0 ? "GPUs" : "processors"));
   for (int i = 0; i < *count; ++i) {
     if (device.devices > 0) {
       const std::string word = of_ordinal(device, i);
@@ -66,26 +67,27 @@ std::vector<SoakPlace> soak_places(const Options& options, const DeviceChoice& d
 
 SoakRun::SoakRun(const Options& options, const Environment& environment, std::span<const SoakPlace> places)
     : options_(options),
+      own_(options.of<SoakOptions>()),
       environment_(environment),
       words_(words_of(places)),
       book_(words_),
       vote_(places.size()),
       status_(environment) {
-  book_.set_requested(options.minutes * 60.0);
+  book_.set_requested(own_.minutes * 60.0);
 }
 
 void SoakRun::open_journal(std::uint64_t seed, std::span<const PlannedCase> cases) {
-  if (options_.journal.empty()) return;
+  if (own_.journal.empty()) return;
   Json ids = Json::array();
   for (const PlannedCase& planned : cases) ids.push_back(planned.id());
   try {
-    journal_.emplace(options_.journal, options_.writing, "is there already; --force replaces it");
+    journal_.emplace(own_.journal, options_.writing, "is there already; --force replaces it");
     journal_->append("start", {{"schema", soak_schema},
                                {"schema_version", soak_schema_version},
                                {"version", version()},
                                {"devices", words_},
                                {"seed", seed},
-                               {"seconds", options_.minutes * 60.0},
+                               {"seconds", own_.minutes * 60.0},
                                {"cases", std::move(ids)}});
   } catch (const WriteError& e) {
     fail_to_write("--journal", e);
@@ -132,7 +134,7 @@ void SoakRun::show(const std::string& now) {
       at_s = std::max(at_s, last.at_s);
       sensors += sensors_text(last.telemetry);
     }
-    text = fmt::format("{:.0f} of {:.0f} s · {} launches{} · {} faults", at_s, options_.minutes * 60.0, all.launches,
+    text = fmt::format("{:.0f} of {:.0f} s · {} launches{} · {} faults", at_s, own_.minutes * 60.0, all.launches,
                        sensors, book_.faults());
   }
   if (text != shown_) status_.show(text);

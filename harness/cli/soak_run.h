@@ -20,6 +20,14 @@
 
 namespace gpubench {
 
+/// The options of soak alone.
+struct SoakOptions {
+  double minutes = 5.0;
+  std::string journal;               ///< file; empty: none
+  std::string read_journal;          ///< of a soak that was; empty: there is to be one
+  std::vector<std::string> devices;  ///< a number of devices, or several names; empty: one
+};
+
 /// Where one of several devices is: its --device, and the processors that it shares with none.
 struct SoakPlace {
   std::string device;  ///< DeviceChoice::word()
@@ -56,6 +64,7 @@ class SoakRun {
   void note_down(const std::string& what, Json content);
 
   const Options& options_;
+  const SoakOptions& own_;
   const Environment& environment_;
   std::vector<std::string> words_;  ///< of the places
   SoakBook book_;

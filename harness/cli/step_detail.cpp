@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/cli/verbs.h"
+#include "harness/cli/case_listing.h"
 #include "harness/core/error.h"
 #include "harness/core/step_parts.h"
 #include "harness/plan/memory_plan.h"

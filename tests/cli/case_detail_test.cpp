@@ -1,5 +1,5 @@
 // What `gpubench list CASE` prints of a case with very many tensors.
-#include "harness/cli/verbs.h"
+#include "harness/cli/case_listing.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

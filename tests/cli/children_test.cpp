@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "harness/cli/device.h"
-#include "harness/cli/verbs.h"
+#include "harness/cli/exit_code.h"
 
 namespace gpubench {
 namespace question_test {

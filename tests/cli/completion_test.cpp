@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <regex>
 
-#include "harness/cli/flags.h"
 #include "harness/cli/help.h"
+#include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "harness/report/text_table.h"
 #include "tests/cli/captured.h"
@@ -121,9 +121,9 @@ TEST(FishCompletion, OffersWhatBashDoes) {
 // The words are those of the parser: its complaint about another word lists them.
 TEST(Flags, ChoicesAreWhatTheParserTakes) {
   int choices = 0;
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
-    for (const Flag& flag : flags_of(verb.verb, suites)) {
+    for (const Flag& flag : verb.flags(suites)) {
       if (!flag.is_visible()) continue;
       // Suites, recipes and devices are looked up when cases are planned; a cache is off or any folder, a deadline may
       // be seconds.
@@ -132,7 +132,7 @@ TEST(Flags, ChoicesAreWhatTheParserTakes) {
                          flag.long_name == "--deadline";
       if (flag.words.empty() || later) continue;
       std::vector<std::string> words{std::string(verb.name), flag.long_name, "nosuchword"};
-      if (verb.verb == Verb::compare || verb.verb == Verb::export_report) words.insert(words.end(), {"a", "b"});
+      if (verb.name == "compare" || verb.name == "export") words.insert(words.end(), {"a", "b"});
       try {
         (void)parse_options(words);
         ADD_FAILURE() << joined(words, " ");
@@ -155,7 +155,7 @@ TEST(Completion, IsPrintedForTheShellThatIsNamed) {
 }
 
 TEST(Completion, ShowsTheSummaryOfEveryVerb) {
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     ASSERT_FALSE(verb.summary.empty()) << verb.name;
     const std::string_view summary = verb.summary.substr(0, verb.summary.find('\''));  // which shells escape
@@ -169,7 +169,7 @@ TEST(ManualPage, HoldsEveryFlagThatHelpShows) {
   for (std::size_t at = page.find("\\-"); at != std::string::npos; at = page.find("\\-", at)) page.erase(at, 1);
   const std::regex flag("(^|\\n)  (-[a-z], )?(--[a-z-]+)");
   int flags = 0;
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     EXPECT_THAT(page, HasSubstr(".SS gpubench " + std::string(verb.name) + "\n"));
     const std::string help = full_help_text(verb.name);

@@ -1,4 +1,4 @@
-#include "harness/cli/verbs.h"
+#include "harness/cli/exit_code.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 
 #include <sstream>
 
-#include "harness/cli/flags.h"
 #include "harness/cli/help.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
@@ -188,10 +188,10 @@ std::vector<std::string> words_of_command(const std::string& line) {
 }
 
 TEST_F(Mistakes, HelpOfEveryVerbHasExamplesAndEachOfThemParses) {
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     EXPECT_THAT(help_text(verb.name), HasSubstr("examples\n  gpubench ")) << verb.name;
-    std::istringstream lines{std::string(examples_of(verb.verb)) + std::string(first_examples())};
+    std::istringstream lines{std::string(verb.examples) + std::string(first_examples())};
     for (std::string line; std::getline(lines, line);) {
       const std::vector<std::string> words = words_of_command(line);
       ASSERT_EQ(words.at(0), "gpubench") << line;

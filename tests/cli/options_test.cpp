@@ -1,6 +1,6 @@
 #include "harness/cli/options.h"
-#include "harness/cli/flags.h"
 #include "harness/cli/help.h"
+#include "harness/cli/verb.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,11 +29,11 @@ std::string refusal(const Words& words) {
 }
 
 TEST(ParseOptions, WithoutAVerbMeansRun) {
-  EXPECT_EQ(parsed({}).verb, Verb::run);
-  EXPECT_EQ(parsed({"--suite", "gemm"}).verb, Verb::run);
-  EXPECT_EQ(parsed({"run", "--suite", "gemm"}).verb, Verb::run);
-  EXPECT_EQ(parsed({"list"}).verb, Verb::list);
-  EXPECT_EQ(parsed({"doctor"}).verb, Verb::doctor);
+  EXPECT_EQ(parsed({}).verb->name, "run");
+  EXPECT_EQ(parsed({"--suite", "gemm"}).verb->name, "run");
+  EXPECT_EQ(parsed({"run", "--suite", "gemm"}).verb->name, "run");
+  EXPECT_EQ(parsed({"list"}).verb->name, "list");
+  EXPECT_EQ(parsed({"doctor"}).verb->name, "doctor");
 }
 
 TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
@@ -300,13 +300,13 @@ TEST(Variables, ThoseThatStandForNoFlagAreNamedWithTheNearest) {
 }
 
 TEST(ParseOptions, HelpAndVersionWinOverEverythingElse) {
-  EXPECT_EQ(parsed({"--nosuch", "--help"}).verb, Verb::help);
-  EXPECT_EQ(parsed({"list", "-h"}).verb, Verb::help);
+  EXPECT_EQ(parsed({"--nosuch", "--help"}).verb->name, "help");
+  EXPECT_EQ(parsed({"list", "-h"}).verb->name, "help");
   EXPECT_EQ(parsed({"list", "-h"}).subject, "list");
-  EXPECT_FALSE(parsed({"list", "-h"}).help_all);
-  EXPECT_TRUE(parsed({"list", "--nosuch", "--help-all"}).help_all);
+  EXPECT_FALSE(parsed({"list", "-h"}).of<HelpOptions>().all);
+  EXPECT_TRUE(parsed({"list", "--nosuch", "--help-all"}).of<HelpOptions>().all);
   EXPECT_EQ(parsed({"list", "--help-all"}).subject, "list");
-  EXPECT_EQ(parsed({"--version"}).verb, Verb::version);
+  EXPECT_EQ(parsed({"--version"}).verb->name, "version");
 }
 
 TEST(ParseOptions, WorkerFlagsBelongTogether) {
@@ -335,7 +335,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(HelpText, OfEveryVerbFitsAScreenAndTheRestIsInHelpAll) {
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     for (const int width : {80, 100}) {
       for (const std::string_view subject : {verb.name, std::string_view()}) {
@@ -344,7 +344,7 @@ TEST(HelpText, OfEveryVerbFitsAScreenAndTheRestIsInHelpAll) {
         for (const std::string& line : lines) EXPECT_LE(line.size(), static_cast<std::size_t>(width)) << line;
       }
     }
-    for (const Flag& flag : flags_of(verb.verb)) {
+    for (const Flag& flag : verb.flags({})) {
       if (!flag.is_visible()) continue;
       EXPECT_THAT(full_help_text(verb.name), HasSubstr(flag.long_name)) << verb.name;
     }

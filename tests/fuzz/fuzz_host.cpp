@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "harness/cli/device.h"
+#include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/verbs.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/telemetry.h"
 #include "harness/report/json.h"

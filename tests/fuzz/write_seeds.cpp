@@ -12,8 +12,8 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/finding_records.h"
-#include "harness/cli/flags.h"
 #include "harness/cli/soak_book.h"
+#include "harness/cli/verb.h"
 #include "harness/compare/baseline.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/journal.h"
@@ -171,9 +171,9 @@ Texts journals() {
 
 std::set<std::string> flags_and_values() {
   std::set<std::string> words{"on", "off", "auto", "smoke", "f32", "bf16", "cuda:1", "cpu", "5%", "10s", "-", "="};
-  for (const VerbInfo& verb : verbs()) {
+  for (const Verb& verb : verbs()) {
     words.emplace(verb.name);
-    for (const Flag& flag : flags_of(verb.verb)) {
+    for (const Flag& flag : verb.flags({})) {
       for (const std::string& name : flag.names()) {
         words.insert(name);
         words.insert(variable_of(name) + "=");

@@ -11,10 +11,11 @@
 #include "harness/cli/device.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/tune_batch.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/page/page.h"
 #include "harness/plan/names.h"
@@ -26,6 +27,10 @@
 
 namespace gpubench {
 namespace {
+
+struct TuneBatchOptions {
+  double budget_s = 120.0;  ///< of all trials
+};
 
 using Clock = std::chrono::steady_clock;
 
@@ -47,7 +52,7 @@ class Trials {
     const std::string report = folder_.report(++runs_);
     std::vector<std::string> argv{environment_.program, "run"};
     constexpr std::string_view replaced[] = {"--suite", "--tier", "--filter", "--exclude", "--precision", "--batch"};
-    const std::vector<std::string> kept = parted(Verb::tune_batch, options_.own_words, replaced).others;
+    const std::vector<std::string> kept = parted("tune-batch", options_.own_words, replaced).others;
     argv.insert(argv.end(), kept.begin(), kept.end());
     argv.insert(argv.end(),
                 {"--suite", planned.c.suite, "--tier", std::string(name(tier_)), "--filter", id_pattern(planned.id()),
@@ -181,9 +186,9 @@ void write_files(const Options& options, std::span<const TunedShape> shapes, std
   }
 }
 
-}  // namespace
-
-int tune_batch_verb(const Options& options, const Environment& environment) {
+// Runs this program once for each batch. Exit 0 where each precision has a batch that passed; else as the last run that
+// did not.
+int tune_batch_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   if (options.subject.empty())
     throw UsageError("tune-batch needs a workload, or a part of a case's id: gpubench tune-batch gpt2_train_step");
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
@@ -199,12 +204,13 @@ int tune_batch_verb(const Options& options, const Environment& environment) {
   Json json = {{"schema", "gpubench-tune-batch"},
                {"schema_version", 1},
                {"available_bytes", available},
-               {"budget_s", options.budget_s},
+               {"budget_s", options.of<TuneBatchOptions>().budget_s},
                {"curves", Json::array()}};
   for (std::size_t i = 0; i < shapes.size() && !trials.stopped(); ++i) {
     const TunedShape& shape = shapes[i];
-    const double until_s =
-        options.dry_run ? 0.0 : options.budget_s * static_cast<double>(i + 1) / static_cast<double>(shapes.size());
+    const double until_s = options.dry_run ? 0.0
+                                           : options.of<TuneBatchOptions>().budget_s * static_cast<double>(i + 1) /
+                                                 static_cast<double>(shapes.size());
     curves.push_back(measured(shape, selection.batches, available, until_s, trials));
     out << fmt::format("{}{}/{} {}, batch {}\n", i == 0 ? "" : "\n", shape.c().suite,
                        shape.c().workload + "/" + shape.dims(), shape.c().recipe, shape.axis())
@@ -226,6 +232,39 @@ int tune_batch_verb(const Options& options, const Environment& environment) {
   const bool all =
       std::all_of(curves.begin(), curves.end(), [](const TunedCurve& curve) { return curve.best().has_value(); });
   return all ? exit_codes::ok : trials.code();
+}
+
+std::vector<Flag> tune_batch_flags(std::span<const std::string> suites) {
+  const auto seconds = [](const std::string& flag, const std::string& word) {
+    return static_cast<double>(whole<std::int64_t>(flag, word, 1, 7 * 24 * 3600));
+  };
+  return together(
+      under("output",
+            row("--budget", "SECONDS", "how long trials may take in all (default: 120); what is left is said",
+                converted(own(&TuneBatchOptions::budget_s), seconds)),
+            row("--json", "FILE", "curves and answers as JSON; -: to standard output, and nothing else",
+                text(&Options::json)),
+            row("--svg", "FILE", "the curve as a chart", text(&Options::svg)),
+            row("-o,--output", "FILE", "the page of all trials, with their charts", text(&Options::output))),
+      select_flags(suites), rank_flags(), measuring_flags(), check_flags(), mode_flag(), color_flag(),
+      subject_argument("WORKLOAD"));
+}
+
+}  // namespace
+
+Verb tune_batch_verb() {
+  return {.name = "tune-batch",
+          .arguments = "WORKLOAD [flags, and those of run]",
+          .summary = "find the largest batch that fits, and the fastest",
+          .description = "The largest by plan, then by trial; prints the rates of the batches between.",
+          .examples =
+              R"(  gpubench tune-batch gpt2_train_step --precision bf16
+  gpubench tune-batch conv2d_forward --axis h=56 --axis w=56 --dry-run   by plan alone
+  gpubench tune-batch llama_block --tier standard --budget 600 --json tuned.json --svg curve.svg -o tuned.html
+)",
+          .flags = tune_batch_flags,
+          .act = tune_batch_command,
+          .options = TuneBatchOptions{}};
 }
 
 }  // namespace gpubench

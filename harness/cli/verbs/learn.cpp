@@ -10,9 +10,10 @@
 #include "harness/cli/learn.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
@@ -20,6 +21,11 @@
 
 namespace gpubench {
 namespace {
+
+struct LearnOptions {
+  std::optional<int> steps{};  ///< of training by itself
+  bool brief = false;          ///< one model, fewer steps
+};
 
 constexpr int brief_steps = 16;
 
@@ -149,16 +155,15 @@ void write_drawings(const Options& options, std::span<const ModelLearning> model
   }
 }
 
-}  // namespace
-
-int learn_verb(const Options& options, const Environment& environment) {
+// Exit 1 where a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed.
+int learn_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   Selection selection = selection_for(options, device);
   selection.tier = options.tier.value_or(Tier::smoke);
   selection.default_precisions.clear();  // those that the device lacks are emulated
   std::vector<Model> models = models_of(options, selection, environment);
   if (models.empty()) return refuse_empty(selection, environment);
-  if (options.brief_learning) models.resize(1);
+  if (options.of<LearnOptions>().brief) models.resize(1);
   std::vector<PlannedCase> all;
   for (const Model& model : models) all.insert(all.end(), model.recipes.begin(), model.recipes.end());
   announce_injections(options, all, environment);
@@ -169,7 +174,8 @@ int learn_verb(const Options& options, const Environment& environment) {
   const RunOptions run = run_options(options, selection.tier, environment, device);
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   LearningEffort effort;
-  effort.steps = options.learning_steps.value_or(options.brief_learning ? brief_steps : effort.steps);
+  effort.steps =
+      options.of<LearnOptions>().steps.value_or(options.of<LearnOptions>().brief ? brief_steps : effort.steps);
   effort.judged_steps = std::min(effort.judged_steps, effort.steps);
   StatusLine status(environment);
   std::vector<ModelLearning> found;
@@ -205,6 +211,36 @@ int learn_verb(const Options& options, const Environment& environment) {
     if (model.verdict() != Verdict::pass) ++totals.by_verdict[model.verdict()];  // of emulated and broken ones as well
   }
   return exit_code({totals, 0, false});
+}
+
+std::vector<Flag> learn_flags(std::span<const std::string> suites) {
+  return together(
+      select_flags(suites), rank_flags(), device_flag(), seed_flag(), inject_error_flag(), mode_flag(), color_flag(),
+      json_flag("steps, curves and verdicts as JSON; -: to standard output, and nothing else"),
+      under("output", row("--svg", "DIR", "each chart as a file of its own", text(&Options::svg)),
+            row("-o,--output", "FILE", "a page with tables and charts", text(&Options::output))),
+      under("check",
+            row("--steps", "N", "steps of training by itself; the first ten are also judged one by one (default: 32)",
+                converted(own(&LearnOptions::steps), whole_from(8, 10'000))),
+            row("--quick", "", "one model and 16 steps, in seconds", turn_on(own(&LearnOptions::brief)))),
+      subject_argument("WORKLOAD"));
+}
+
+}  // namespace
+
+Verb learn_verb() {
+  return {.name = "learn",
+          .arguments = "[WORKLOAD] [flags]",
+          .summary = "train small models and judge single steps against fp64",
+          .description = "In each recipe; draws loss curves.",
+          .examples = R"(  gpubench learn
+  gpubench learn --quick --precision bf16
+  gpubench learn -o learn.html --svg charts --json learn.json
+  gpubench learn gpt2_train_step --steps 100           its sizes of tier smoke, in minutes
+)",
+          .flags = learn_flags,
+          .act = learn_command,
+          .options = LearnOptions{}};
 }
 
 }  // namespace gpubench

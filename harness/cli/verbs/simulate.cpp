@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/quantity.h"
 #include "harness/report/report_json.h"
@@ -16,21 +18,36 @@
 namespace gpubench {
 namespace {
 
+struct SimulateOptions {
+  static constexpr int most_ranks = 4096;
+  std::vector<int> ranks;        ///< empty: 8, or the next multiple of what a layout asks for
+  std::string from;              ///< a report with the case on one rank
+  std::optional<double> rate{};  ///< TFLOP/s of a device
+  double memory_gb_per_s = 3000.0, node_gb_per_s = 450.0, network_gb_per_s = 50.0;
+  std::int64_t per_node = 8;
+  double oversubscription = 1.0;
+  std::vector<std::pair<int, double>> slower;      ///< ranks, and how many times as long their ops take
+  std::vector<std::pair<int, double>> stops;       ///< ranks, and when they stop: seconds
+  std::vector<std::pair<int, double>> slow_links;  ///< ranks, and how many times as long their links take
+  std::vector<std::pair<int, double>> cuts;        ///< ranks, and when their links are cut: seconds
+};
+
 constexpr double nano = 1e-9;
 
 Cluster cluster_of(const Options& options) {
   constexpr double giga = 1e9, tera = 1e12;
+  const auto& given = options.of<SimulateOptions>();
   Cluster cluster;
-  if (options.predict.rate) cluster.flop_per_s = *options.predict.rate * tera;
-  cluster.bytes_per_s = options.simulate.memory_gb_per_s * giga;
-  cluster.node_bytes_per_s = options.predict.node_gb_per_s * giga;
-  cluster.cluster_bytes_per_s = options.simulate.network_gb_per_s * giga;
-  cluster.ranks_per_node = static_cast<int>(options.predict.per_node);
-  cluster.oversubscription = options.simulate.oversubscription;
-  cluster.slower = {options.simulate.slower.begin(), options.simulate.slower.end()};
-  cluster.stops = {options.simulate.stops.begin(), options.simulate.stops.end()};
-  cluster.slow_links = {options.simulate.slow_links.begin(), options.simulate.slow_links.end()};
-  cluster.cuts = {options.simulate.cuts.begin(), options.simulate.cuts.end()};
+  if (given.rate) cluster.flop_per_s = *given.rate * tera;
+  cluster.bytes_per_s = given.memory_gb_per_s * giga;
+  cluster.node_bytes_per_s = given.node_gb_per_s * giga;
+  cluster.cluster_bytes_per_s = given.network_gb_per_s * giga;
+  cluster.ranks_per_node = static_cast<int>(given.per_node);
+  cluster.oversubscription = given.oversubscription;
+  cluster.slower = {given.slower.begin(), given.slower.end()};
+  cluster.stops = {given.stops.begin(), given.stops.end()};
+  cluster.slow_links = {given.slow_links.begin(), given.slow_links.end()};
+  cluster.cuts = {given.cuts.begin(), given.cuts.end()};
   return cluster;
 }
 
@@ -118,13 +135,13 @@ std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& plan
     const std::string text = fmt::format("{}", fmt::join(modes_of(parallel), ","));
     if (!can_share(planned.workload->info(), parallel))
       throw UsageError(fmt::format("--parallel {}: the ranks of {} cannot", text, planned.c.id_without_ranks()));
-    if (!options.simulate.from.empty() && (parallel.tp > 1 || parallel.cp > 1 || parallel.ep > 1))
+    if (!options.of<SimulateOptions>().from.empty() && (parallel.tp > 1 || parallel.cp > 1 || parallel.ep > 1))
       throw UsageError(
           fmt::format("--from: {} tells what whole ops took, and with --parallel {} ranks have parts of them; expected "
                       "dp, fsdp or pp alone",
-                      visible(options.simulate.from), text));
+                      visible(options.of<SimulateOptions>().from), text));
     constexpr int usual = 8;
-    std::vector<int> counts = options.simulate.ranks;
+    std::vector<int> counts = options.of<SimulateOptions>().ranks;
     if (counts.empty() && !layout.dp) counts = {(usual + parallel.ranks() - 1) / parallel.ranks() * parallel.ranks()};
     for (const int ranks : ranks_of(layout, std::move(counts))) {
       if (ranks > SimulateOptions::most_ranks)
@@ -186,14 +203,14 @@ Json json_of(const Size& size) {
           {"modes", modes_of(size.sharing.parallel)}};
 }
 
-}  // namespace
-
-int simulate_verb(const Options& options, const Environment& environment) {
+// Exit 1 where ranks get stuck.
+int simulate_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
   const PlannedCase planned = chosen(options, environment);
   const Cluster cluster = cluster_of(options);
-  const MeasuredOps measured =
-      options.simulate.from.empty() ? MeasuredOps{} : measured_in(options.simulate.from, planned);
+  const MeasuredOps measured = options.of<SimulateOptions>().from.empty()
+                                   ? MeasuredOps{}
+                                   : measured_in(options.of<SimulateOptions>().from, planned);
   TextTable table({{"ranks", Align::right},
                    {"parallel"},
                    {"steps", Align::right},
@@ -243,6 +260,70 @@ int simulate_verb(const Options& options, const Environment& environment) {
          "exposed: of the end, what the busiest rank's own ops don't explain\n";
   file.write(Json{{"case", planned.c.id_without_ranks()}, {"sizes", sizes}});
   return any_stuck ? exit_codes::verdict_failed : exit_codes::ok;
+}
+
+std::vector<Flag> simulate_flags(std::span<const std::string> /*suites*/) {
+  return together(
+      rank_flags(), force_flag(), mode_flag(), color_flag(), json_flag(),
+      under("select",
+            common("numbers of ranks, up to 4096 (default: 8)",
+                   row("--ranks", "N,...", "numbers of ranks, up to 4096 (default: 8)",
+                       several(Takes::list, own(&SimulateOptions::ranks), whole_from(1, SimulateOptions::most_ranks)))),
+            common("ranks whose ops take FACTOR times as long",
+                   row("--slow", "RANK=FACTOR,...", "ranks whose ops take FACTOR times as long",
+                       several(Takes::list, own(&SimulateOptions::slower), of_rank))),
+            common("ranks that stop at this time", row("--stop", "RANK=SECONDS,...", "ranks that stop at this time",
+                                                       several(Takes::list, own(&SimulateOptions::stops), of_rank))),
+            row("--slow-link", "RANK=FACTOR,...",
+                "ranks whose links, in their node and to others, take FACTOR times as long",
+                several(Takes::list, own(&SimulateOptions::slow_links), of_rank)),
+            common(
+                "ranks whose links are cut at this time",
+                row("--cut", "RANK=SECONDS,...", "ranks whose links are cut at this time: no collective over them ends",
+                    several(Takes::list, own(&SimulateOptions::cuts), of_rank)))),
+      under("measure",
+            common("a report of the case on one rank, for the times of its ops",
+                   row("--from", "FILE",
+                       "a report of the case on one rank: ops take what each took alone, scaled so that together they "
+                       "take what the step did",
+                       text(own(&SimulateOptions::from)))),
+            common("TFLOP/s of a device, without --from (default: 500)",
+                   row("--rate", "TFLOPS", "of a device, whatever it computes (default: 500)",
+                       converted(own(&SimulateOptions::rate), positive_of))),
+            row("--memory", "GB/S", "of a device's memory (default: 3000)",
+                converted(own(&SimulateOptions::memory_gb_per_s), positive_of)),
+            common("GB/s of each device to other nodes, one way (default: 50)",
+                   row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
+                       converted(own(&SimulateOptions::network_gb_per_s), positive_of)))),
+      node_flags<SimulateOptions>(),
+      under("measure",
+            row("--oversubscribe", "FACTOR",
+                "links between nodes reach so many times less than the links of a node's devices together, of "
+                "which all "
+                "their collectives get fair shares (default: 1)",
+                converted(own(&SimulateOptions::oversubscription), oversubscription_of))),
+      subject_argument("CASE"));
+}
+
+}  // namespace
+
+Verb simulate_verb() {
+  return {.name = "simulate",
+          .arguments = "CASE [--ranks N,... flags]",
+          .summary = "simulate the ranks of a step in virtual time",
+          .description = "Prints when each step ends, what communication is exposed, and what gets stuck.",
+          .examples = R"(  gpubench simulate transformer/gpt2_train_step --ranks 8,64,1024
+  gpubench simulate transformer/gpt2_train_step --ranks 8,64 --from report.json
+  gpubench simulate transformer/llama_train_step --axis layers=8 --axis micro=16 --parallel dp=8,pp=8 --parallel dp=32,tp=2
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --slow 5=1.1 --network 25
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --stop 5=0.001
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --slow-link 5=2
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --cut 5=0.0001
+  gpubench simulate transformer/llama_train_step --parallel dp=16,tp=2 --oversubscribe 4
+)",
+          .flags = simulate_flags,
+          .act = simulate_command,
+          .options = SimulateOptions{}};
 }
 
 }  // namespace gpubench

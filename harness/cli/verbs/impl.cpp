@@ -9,10 +9,11 @@
 #include "harness/cli/device.h"
 #include "harness/cli/implementations.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/starting_points.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
 #include "harness/report/atomic_file.h"
@@ -22,6 +23,11 @@
 
 namespace gpubench {
 namespace {
+
+struct ImplOptions {
+  std::string op, language = "c";  ///< of new
+  bool strict = false;             ///< of check
+};
 
 namespace fs = std::filesystem;
 
@@ -66,21 +72,23 @@ void write_new(const fs::path& file, const std::string& text) {
 }
 
 int new_implementation(const Options& options, const Environment& environment) {
-  const std::string& name = options.compare.words[1];
+  const std::string& name = options.arguments[1];
   if (!is_contender_name(name) || name == reference_name)
     throw UsageError(
         fmt::format("impl new: '{}' is no name for an implementation; expected 1 to 40 characters of A-Z "
                     "a-z 0-9 . _ + -, the first a letter or digit",
                     visible(name)));
-  if (options.impl_op.empty()) throw UsageError("impl new: which op? add --op OP, as gpubench explain lists them");
-  const OpDefinition* definition = find_definition(options.impl_op);
+  if (options.of<ImplOptions>().op.empty())
+    throw UsageError("impl new: which op? add --op OP, as gpubench explain lists them");
+  const OpDefinition* definition = find_definition(options.of<ImplOptions>().op);
   if (definition == nullptr) {
     std::vector<std::string> known;
     for (const OpDefinition* one : definitions()) known.emplace_back(one->kind().name);
-    throw UsageError(fmt::format("--op: there is no op '{}'{}; gpubench explain lists them", visible(options.impl_op),
-                                 did_you_mean(options.impl_op, known)));
+    throw UsageError(fmt::format("--op: there is no op '{}'{}; gpubench explain lists them",
+                                 visible(options.of<ImplOptions>().op),
+                                 did_you_mean(options.of<ImplOptions>().op, known)));
   }
-  const auto language = std::ranges::find(languages, options.impl_language, &Language::name);
+  const auto language = std::ranges::find(languages, options.of<ImplOptions>().language, &Language::name);
   const fs::path folder(name);
   if (fs::exists(folder)) throw UsageError(fmt::format("impl new: {} is there already", visible(folder.string())));
   const std::string source = source_for(definition->kind(), *language);
@@ -101,9 +109,9 @@ int new_implementation(const Options& options, const Environment& environment) {
 // Of the command line, what belongs to the run that the verb stands for.
 std::vector<std::string> words_of_run(const Options& options, std::span<const std::string> words,
                                       std::vector<std::string> run) {
-  std::vector<std::string> own = options.compare.words;
+  std::vector<std::string> own = options.arguments;
   own.insert(own.begin(), "impl");
-  if (options.compare.strict) own.emplace_back("--strict");
+  if (options.of<ImplOptions>().strict) own.emplace_back("--strict");
   for (const std::string& word : words) {
     const auto found = std::ranges::find(own, word);
     found == own.end() ? run.push_back(word) : void(own.erase(found));
@@ -112,7 +120,7 @@ std::vector<std::string> words_of_run(const Options& options, std::span<const st
 }
 
 int list_claims(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const std::string& file = options.compare.words[1];
+  const std::string& file = options.arguments[1];
   const std::vector<NamedImplementation> named = named_implementations({&file, 1}, options.python);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Claims claims = ask_claims(named, words_of_run(options, words, {"run", "--impl", file}), device.word(),
@@ -145,27 +153,52 @@ std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
 }
 
 int check_implementation(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  std::vector<std::string> run{"run",    "--impl",    options.compare.words[1],
+  std::vector<std::string> run{"run",    "--impl",    options.arguments[1],
                                "--tier", "smoke",     "--check",
-                               "own",    "--untried", options.compare.strict ? "fail" : "list"};
+                               "own",    "--untried", options.of<ImplOptions>().strict ? "fail" : "list"};
   const Selection& asked = options.selection;
   const bool is_usual = asked.suites.empty() && asked.filters.empty() && asked.batches.empty() && asked.axes.empty();
   if (is_usual)
     run.insert(run.end(), {"--suite", fmt::format("{}", fmt::join(suites_of_check(environment.suites), ","))});
   run = words_of_run(options, words, std::move(run));
-  std::vector<std::string> suites;
-  for (const Suite& suite : environment.suites) suites.push_back(suite.name);
-  return run_verb(parse_options(run, environment.variable, suites), run, environment);
+  const Options as_run = parse_options(run, environment.variable, suite_names(environment.suites));
+  return as_run.verb->act(as_run, run, environment);
 }
 
-}  // namespace
-
-int impl_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const std::vector<std::string>& own = options.compare.words;
+int impl_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const std::vector<std::string>& own = options.arguments;
   if (own.size() == 2 && own[0] == "new") return new_implementation(options, environment);
   if (own.size() == 2 && own[0] == "list") return list_claims(options, words, environment);
   if (own.size() == 2 && own[0] == "check") return check_implementation(options, words, environment);
   throw UsageError("impl takes one of: new NAME --op OP, list FILE, check FILE");
+}
+
+std::vector<Flag> impl_flags(std::span<const std::string> suites) {
+  return together(
+      select_flags(suites), rank_flags(), device_flag(), python_flag(),
+      several_arguments("", ValueKind::file, {"new", "list", "check"}),
+      under("start", row("--op", "OP", "the op of the new file (impl new)", text(own(&ImplOptions::op))),
+            row("--lang", "c|cuda|python", "language of the new file (default: c)",
+                one_of(own(&ImplOptions::language), {"c", "cuda", "python"})),
+            row("--strict", "", "exit 1 if calls are left untried (impl check)", turn_on(own(&ImplOptions::strict)))));
+}
+
+}  // namespace
+
+Verb impl_verb() {
+  return {.name = "impl",
+          .arguments = "new NAME --op OP | list FILE | check FILE [flags that select]",
+          .summary = "start, list or check your own implementation of an op",
+          .description = "gpubench run --impl runs it.",
+          .examples = R"(  gpubench impl new my_norm --op rms_norm_forward
+  gpubench impl new my_gemm --op gemm --lang cuda
+  gpubench impl list ./libmy_norm.so --suite norm
+  gpubench impl check ./libmy_norm.so
+  gpubench run --impl ./libmy_norm.so --versus reference --suite norm
+)",
+          .flags = impl_flags,
+          .act = impl_command,
+          .options = ImplOptions{}};
 }
 
 }  // namespace gpubench

@@ -6,10 +6,13 @@
 #include <filesystem>
 #include <span>
 
+#include "harness/cli/compared_reports.h"
 #include "harness/cli/device.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
+#include "harness/compare/baseline.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
 #include "harness/report/atomic_file.h"
@@ -21,6 +24,11 @@
 
 namespace gpubench {
 namespace {
+
+struct BaselineOptions {
+  std::string noise;  ///< file, or folder of them; "" for none
+  std::string dir = "gpubench-baselines";
+};
 
 namespace fs = std::filesystem;
 constexpr std::string_view suffix = ".json";
@@ -118,7 +126,7 @@ int tell_saved(const Baseline& baseline, const Folder& folder, const Environment
 }
 
 int save(std::span<const std::string> words, const Options& options, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+  const auto& o = options.of<BaselineOptions>();
   if (words.size() < 2) throw UsageError("baseline save NAME REPORT...: a name and at least one report are needed");
   require_name(words.front());
   SideFile side = read_side_of(words.subspan(1), "baseline save");
@@ -127,12 +135,12 @@ int save(std::span<const std::string> words, const Options& options, const Envir
   const Folder folder(o.dir);
   const Baseline baseline =
       make_baseline(words.front(), iso_time(environment.time_of_day()), std::move(side.invocations), std::move(noise));
-  folder.write(baseline, {o.force, options.writing.mode});
+  folder.write(baseline, options.writing);
   return tell_saved(baseline, folder, environment);
 }
 
 int merge(std::span<const std::string> words, const Options& options, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+  const auto& o = options.of<BaselineOptions>();
   if (words.size() < 3)
     throw UsageError("baseline merge NAME FROM FROM...: a new name and at least two baselines are needed");
   require_name(words.front());
@@ -148,12 +156,12 @@ int merge(std::span<const std::string> words, const Options& options, const Envi
   if (!o.noise.empty()) noise = noise_at(o.noise, invocations.front().setup);
   const Baseline baseline =
       make_baseline(words.front(), iso_time(environment.time_of_day()), std::move(invocations), std::move(noise));
-  folder.write(baseline, {o.force, options.writing.mode});
+  folder.write(baseline, options.writing);
   return tell_saved(baseline, folder, environment);
 }
 
 int list(const Options& options, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+  const auto& o = options.of<BaselineOptions>();
   const Folder folder(o.dir);
   TextTable table({{"name"}, {"saved"}, {"what"}});
   const std::vector<std::string> names = folder.names();
@@ -171,7 +179,7 @@ int list(const Options& options, const Environment& environment) {
 }
 
 int show(std::span<const std::string> words, const Options& options, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+  const auto& o = options.of<BaselineOptions>();
   if (words.size() != 1) throw UsageError("baseline show NAME: one name is needed");
   const Baseline baseline = Folder(o.dir).read(words.front());
   environment.out << fmt::format("{}: {}, saved {}\n", baseline.name, line_of(baseline), visible(baseline.created_at));
@@ -190,20 +198,44 @@ int show(std::span<const std::string> words, const Options& options, const Envir
   return exit_codes::ok;
 }
 
-}  // namespace
-
-int baseline_verb(const Options& options, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+int baseline_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const std::vector<std::string> actions{"save", "list", "show", "merge"};
-  if (o.words.empty()) throw UsageError(fmt::format("baseline needs one of {}", joined(actions)));
-  const std::string& action = o.words.front();
-  const std::span<const std::string> rest = std::span(o.words).subspan(1);
+  if (options.arguments.empty()) throw UsageError(fmt::format("baseline needs one of {}", joined(actions)));
+  const std::string& action = options.arguments.front();
+  const std::span<const std::string> rest = std::span(options.arguments).subspan(1);
   if (action == "save") return save(rest, options, environment);
   if (action == "merge") return merge(rest, options, environment);
   if (action == "list") return list(options, environment);
   if (action == "show") return show(rest, options, environment);
   throw UsageError(fmt::format("baseline: '{}' is not one of {}{}", visible(action), joined(actions),
                                did_you_mean(action, actions)));
+}
+
+std::vector<Flag> baseline_flags(std::span<const std::string> /*suites*/) {
+  return together(
+      under("compare",
+            row("--dir", "DIR", "where baselines are (default: gpubench-baselines)", text(own(&BaselineOptions::dir))),
+            row("--noise", "FILE", "a calibration of the same set-up, to be kept with it",
+                text(own(&BaselineOptions::noise))),
+            row("--force", "", "replace a baseline of the same name",
+                turn_on(in(&Options::writing, &WriteRules::replace)))),
+      mode_flag(), several_arguments("", ValueKind::file, {"save", "list", "show", "merge"}));
+}
+
+}  // namespace
+
+Verb baseline_verb() {
+  return {.name = "baseline",
+          .arguments = "save NAME REPORT... | list | show NAME | merge NAME FROM...",
+          .summary = "keep reports that later runs are compared with",
+          .examples = R"(  gpubench baseline save main run1.json run2.json run3.json
+  gpubench baseline list
+  gpubench baseline show main
+  gpubench baseline merge both main other
+)",
+          .flags = baseline_flags,
+          .act = baseline_command,
+          .options = BaselineOptions{}};
 }
 
 }  // namespace gpubench

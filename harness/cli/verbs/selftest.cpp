@@ -7,10 +7,11 @@
 #include "harness/cli/finding_records.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
@@ -21,6 +22,11 @@
 
 namespace gpubench {
 namespace {
+
+struct SelftestOptions {
+  bool full = false;
+  std::int64_t clean_launches = 0;  ///< 0: as --full says
+};
 
 constexpr std::int64_t full_clean_launches = 1'000'000;
 constexpr std::size_t most_told = 5;  ///< faults that a row names; all of them are in the JSON
@@ -128,14 +134,15 @@ void selftest_here(const Options& options, const DeviceChoice& device, std::span
   const Selection& asked = options.selection;
   effort.needs_every_family = asked.suites.empty() && asked.filters.empty() && asked.excludes.empty() &&
                               asked.precisions.empty() && asked.axes.empty() && asked.batches.empty();
-  if (options.full) {
+  if (options.of<SelftestOptions>().full) {
     effort.clean_launches = full_clean_launches;
     effort.most_fault_flop = 2e7;
     effort.most_case_flop = 1e10;
     effort.kinds_per_error = 1000;
     effort.places_per_fault = 100;
   }
-  if (options.clean_launches > 0) effort.clean_launches = options.clean_launches;
+  if (options.of<SelftestOptions>().clean_launches > 0)
+    effort.clean_launches = options.of<SelftestOptions>().clean_launches;
   Stopwatch since_told;
   const auto progress = [&](const std::string& now, const SelftestResult& so_far) {
     findings.now(now);
@@ -147,9 +154,8 @@ void selftest_here(const Options& options, const DeviceChoice& device, std::span
   findings.now("the end of the self-test");
 }
 
-}  // namespace
-
-int selftest_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+// Exit 0 where all faults are caught and nothing raises an alarm, else 1; 3 where the child crashed or hung.
+int selftest_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   Selection selection = selection_for(options, device);
   selection.tier = options.tier.value_or(Tier::smoke);
@@ -185,6 +191,35 @@ int selftest_verb(const Options& options, std::span<const std::string> words, co
   if (!trouble.empty() || !result.unmeasured.empty()) return exit_codes::could_not_measure;
   if (result.clean_launches == 0) return exit_codes::nothing_ran;
   return result.passed() ? exit_codes::ok : exit_codes::verdict_failed;
+}
+
+std::vector<Flag> selftest_flags(std::span<const std::string> suites) {
+  return together(
+      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), isolate_flag(), force_flag(),
+      mode_flag(), child_flags(), color_flag(), verbose_flag("also the faults that rounding hides"), json_flag(),
+      under("check",
+            row("--quick", "", "small ops and 10,000 clean launches, in less than a minute (default)",
+                {Takes::nothing,
+                 [](Options& o, const std::string&, const std::string&) { own (&SelftestOptions::full)(o) = false; }}),
+            row("--full", "", "every op, and a million clean launches", turn_on(own(&SelftestOptions::full))),
+            row("--clean-launches", "N", "number of correct launches, which must raise no alarm",
+                converted(own(&SelftestOptions::clean_launches), whole_from<std::int64_t>(1)))));
+}
+
+}  // namespace
+
+Verb selftest_verb() {
+  return {.name = "selftest",
+          .arguments = "[flags]",
+          .summary = "inject faults and verify that the check finds them",
+          .description = "Faults of the catalogue in every op, and correct launches, which must raise no alarm.",
+          .examples = R"(  gpubench selftest
+  gpubench selftest --full --json selftest.json
+  gpubench selftest --suite gemm --precision bf16 -v
+)",
+          .flags = selftest_flags,
+          .act = selftest_command,
+          .options = SelftestOptions{}};
 }
 
 }  // namespace gpubench

@@ -15,10 +15,11 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/saved_bits.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
@@ -29,6 +30,13 @@
 
 namespace gpubench {
 namespace {
+
+struct DeterminismOptions {
+  int runs = 5;
+  std::vector<int> threads;  ///< other numbers of them; empty: one thread; 0: none
+  std::string save;          ///< file for the hashes; empty: none
+  std::string against;       ///< file of saved hashes; empty: none
+};
 
 std::string threads_text(int threads) { return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"); }
 
@@ -148,7 +156,7 @@ Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& d
                {"device", device.name},
                {"seed", options.run.seed},
                {"deterministic", options.run.deterministic},
-               {"runs", options.repetitions},
+               {"runs", options.of<DeterminismOptions>().runs},
                {"passed", passed},
                {"cases", std::move(cases)}};
   completion.add_to(json);
@@ -164,7 +172,7 @@ void determinism_here(const Options& options, const DeviceChoice& device, std::s
   findings.found({{"opened", to_json(backend->device())}});
   RunOptions run = run_options(options, tier, environment, device);
   run.alive = findings.alive;
-  const DeterminismEffort effort{options.repetitions, device.backend->has_graphs, findings.now};
+  const DeterminismEffort effort{options.of<DeterminismOptions>().runs, device.backend->has_graphs, findings.now};
   DeterminismProbe probe(*backend, run, effort);
   for (const PlannedCase& planned : cases) {
     if (environment.stop != 0) break;
@@ -174,7 +182,8 @@ void determinism_here(const Options& options, const DeviceChoice& device, std::s
 }
 
 std::vector<int> numbers_of_threads(const Options& options) {
-  std::vector<int> numbers = options.other_threads.empty() ? std::vector{1} : options.other_threads;
+  std::vector<int> numbers =
+      options.of<DeterminismOptions>().threads.empty() ? std::vector{1} : options.of<DeterminismOptions>().threads;
   if (std::ranges::find(numbers, 0) != numbers.end()) numbers.clear();  // as such a child is told, whatever came before
   const int usable = usable_processors();
   for (const int threads : numbers) {
@@ -185,9 +194,8 @@ std::vector<int> numbers_of_threads(const Options& options) {
   return numbers;
 }
 
-}  // namespace
-
-int determinism_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+// Exit 1 where bits differ that are promised (is_promised()); 3 where the child crashed or hung.
+int determinism_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   Selection selection = selection_for(options, device);
   selection.tier = options.tier.value_or(Tier::smoke);
@@ -201,14 +209,14 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
     return work_as_child(options, work);
   }
   std::optional<SavedBits> before;
-  if (!options.bits_before.empty()) {
+  if (!options.of<DeterminismOptions>().against.empty()) {
     try {
-      before = read_bits(options.bits_before);
+      before = read_bits(options.of<DeterminismOptions>().against);
     } catch (const ReadError& e) {
       throw UsageError(fmt::format("--against: {}", e.what()));
     }
   }
-  const ResultFile saved("--save", options.save_bits, options.writing, environment);
+  const ResultFile saved("--save", options.of<DeterminismOptions>().save, options.writing, environment);
   const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
   const std::vector<int> threads = numbers_of_threads(options);
   environment.catch_signals();
@@ -241,7 +249,7 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
   if (before) add(before->cases, way::before);
   const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
   json.prose() << table_of(records, console_style(options, stream, environment)) << "\n"
-               << summary_of(records, options.run.deterministic, options.repetitions);
+               << summary_of(records, options.run.deterministic, options.of<DeterminismOptions>().runs);
   if (before) json.prose() << against_text(*before, info) << "\n";
   if (!trouble.empty()) json.prose() << "after these cases its process " << trouble << "\n";
   const int signal = environment.stop.load();
@@ -263,6 +271,40 @@ int determinism_verb(const Options& options, std::span<const std::string> words,
   if (broken) return exit_codes::verdict_failed;
   if (!trouble.empty()) return exit_codes::could_not_measure;
   return ran ? exit_codes::ok : exit_codes::nothing_ran;
+}
+
+std::vector<Flag> determinism_flags(std::span<const std::string> suites) {
+  return together(
+      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), deterministic_flag(),
+      isolate_flag(), force_flag(), mode_flag(), child_flags(), color_flag(), json_flag(),
+      under("check",
+            row("--runs", "N", "how often each case is run (default: 5)",
+                converted(own(&DeterminismOptions::runs), whole_from(2))),
+            row("--threads", "N,...",
+                "on the CPU, compare with runs of N threads (default: 1); 0 in the list: compare with none",
+                several(Takes::list, own(&DeterminismOptions::threads), whole_from(0))),
+            row("--save", "FILE", "keep what every case left, as hashes", text(own(&DeterminismOptions::save))),
+            row("--against", "FILE", "compare with hashes that were kept: of another library, driver or device",
+                text(own(&DeterminismOptions::against)))));
+}
+
+}  // namespace
+
+Verb determinism_verb() {
+  return {.name = "determinism",
+          .arguments = "[flags]",
+          .summary = "test whether results are bitwise reproducible",
+          .description =
+              "From run to run, op by op, as a graph, in another batch, and with other numbers of ranks and threads.",
+          .examples = R"(  gpubench determinism
+  gpubench determinism --deterministic --suite conv,attention
+  gpubench determinism --suite transformer --ranks 1,2,4
+  gpubench determinism --save before.json      and after an update of a library or driver:
+  gpubench determinism --against before.json
+)",
+          .flags = determinism_flags,
+          .act = determinism_command,
+          .options = DeterminismOptions{}};
 }
 
 }  // namespace gpubench

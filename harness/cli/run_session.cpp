@@ -1,4 +1,4 @@
-#include "harness/cli/verbs.h"
+#include "harness/cli/run_session.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,10 +8,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
-#include "harness/cli/implementations.h"
-#include "harness/cli/recorder.h"
+#include "harness/cli/exit_code.h"
 #include "harness/cli/report_outputs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
@@ -59,23 +57,19 @@ using Clock = std::chrono::steady_clock;
 // One run from its plan to its report.
 class Run {
  public:
-  Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
-      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, std::optional<ShapesContext> shapes,
-      std::vector<Claims> claims, Resumption* resumption, const std::optional<HashKey>& key)
-      : options_(options),
-        words_(words),
-        environment_(environment),
-        device_(std::move(device)),
-        plan_(std::move(plan)),
-        tier_(tier),
-        run_options_(std::move(run_options)),
-        shapes_(std::move(shapes)),
-        claims_(std::move(claims)),
-        resumption_(resumption),
-        key_(key) {}
+  explicit Run(RunPlan plan)
+      : options_(plan.options),
+        words_(plan.words),
+        environment_(plan.environment),
+        device_(std::move(plan.device)),
+        plan_(std::move(plan.cases)),
+        tier_(plan.tier),
+        run_options_(std::move(plan.run)),
+        shapes_(std::move(plan.shapes)),
+        claims_(std::move(plan.claims)),
+        resumption_(plan.resumption),
+        key_(std::move(plan.key)) {}
 
-  /// Of a resumed run, before code of others is loaded: throws AnotherRun unless the machine, the build and the flags
-  /// are those of the interrupted one.
   void require_same_before_loading() {
     info_ = describe_device(device_, environment_, options_.for_opening_s());
     require_same_run(*resumption_, start().settings, settings_told_by_code);
@@ -364,104 +358,10 @@ class Run {
   int signal_ = 0;
 };
 
-// What a device is called, without opening it.
-DeviceInfo named_device(const DeviceChoice& device) {
-  DeviceInfo info;
-  info.kind = device.backend->name;
-  info.properties = {{std::string(device_property::ordinal), std::to_string(device.ordinal)}};
-  return info;
-}
-
-int run_cases(const Options& options, std::span<const std::string> words, const Environment& outer,
-              Resumption* resumption) {
-  const SelectedSuites suites = selected_suites(options, outer);
-  const Environment environment = suites.in(outer);
-  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  const Selection selection = selection_for(options, device);
-  expect_devices_for(selection, device);
-  RunOptions run = run_options(options, selection.tier, environment, device);
-  const bool reference_runs = options.versus.has_value();
-  if (!options.claims_of.empty()) {
-    const auto of = std::ranges::find(run.implementations, options.claims_of, &NamedImplementation::name);
-    if (of == run.implementations.end())
-      throw UsageError(fmt::format("--claims-of: no --impl is called '{}'", visible(options.claims_of)));
-    tell_claims(*of, declared_cases(environment.suites, selection),
-                options.untried == Untried::off ? std::span<const Suite>{} : outer.suites, named_device(device),
-                run.deterministic, options.worker_output);
-    return exit_codes::ok;
-  }
-  if (options.is_worker()) {
-    if (options.resume) run.in_flight = read_journal(journal_of(*options.resume)).in_flight;
-    const std::unique_ptr<Backend> backend = open_backend(device);
-    return serve(*backend,
-                 for_contenders(declared_cases(environment.suites, selection), run.implementations, reference_runs),
-                 run, JsonRecordCodec(), options.worker_input, options.worker_output);
-  }
-  std::vector<PlannedCase> plan =
-      for_contenders(plan_cases(environment.suites, selection), run.implementations, reference_runs);
-  environment.err << fitted(fmt::format("gpubench {}, device: {} ({})", version(),
-                                        device.word() == "cpu" ? "CPU" : device.word(), visible(device.why)),
-                            columns_of(Stream::err, environment), 0)
-                  << std::endl;
-  tell_variables(options, environment);
-  tell_lacking(selection, device, environment);
-  if (plan.empty()) return refuse_empty(selection, environment);
-  tell_excepts(suites, environment);
-  tell_suites_without_cases(selection, plan, environment);
-  const auto run_of = [&](std::vector<Claims> claimants) {
-    return Run(options, words, environment, device, plan, selection.tier, run, suites.source, std::move(claimants),
-               resumption, key_for(options, environment));
-  };
-  std::vector<Claims> claims;
-  if (!run.implementations.empty()) {
-    if (resumption != nullptr) run_of({}).require_same_before_loading();
-    claims = ask_claims(run.implementations, words, device.word(), environment, options.for_opening_s());
-    plan = claimed(std::move(plan), claims);
-    if (plan.empty())
-      throw UsageError(
-          "--impl: no implementation takes an op of the selected cases; gpubench impl list FILE says what it takes and "
-          "why not");
-  }
-  for (const std::string& sentence : doubtful_wishes(options, device, read_host().usable_cpus))
-    environment.err << "warning: " << sentence << "\n";
-  announce_injections(options, plan, environment);
-  if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.run.preset, options.run.check, device.backend->plan_s},
-                                 environment.host().usable_cpus, console_style(options, Stream::out, environment));
-    return exit_codes::ok;
-  }
-  open_failures_folder(options);
-  if (options.turns) {
-    if (plan.size() != 1)
-      throw UsageError(fmt::format("--turns takes one case, {} match; choose one (--filter)", plan.size()));
-    run.another_round = Turns(environment.in, environment.out);
-  }
-  if (resumption != nullptr) {
-    for (const auto& [key, record] : resumption->journal.finished) run.finished.insert(key);
-    run.in_flight = resumption->journal.in_flight;
-  }
-  return run_of(std::move(claims)).execute();
-}
-
 }  // namespace
 
-int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  // Children have all flags, and their parent holds the journal.
-  if (!options.resume || options.is_worker() || !options.claims_of.empty())
-    return run_cases(options, words, environment, nullptr);
-  Resumption one = open_resumption(options, words, environment);
-  if (!options.started_by.empty()) {  // that it is one of several processes is not among the words of the run
-    one.options.started_by = options.started_by;
-    one.options.device = options.device;
-    one.options.isolate = options.isolate;
-    one.options.selection.processes = options.selection.processes;
-  }
-  try {
-    return run_cases(one.options, one.words, environment, &one);
-  } catch (const AnotherRun& e) {
-    environment.err << "gpubench: " << visible(e.what()) << std::endl;
-    return exit_codes::not_comparable;
-  }
-}
+int run_to_report(RunPlan plan) { return Run(std::move(plan)).execute(); }
+
+void require_same_before_loading(RunPlan plan) { Run(std::move(plan)).require_same_before_loading(); }
 
 }  // namespace gpubench

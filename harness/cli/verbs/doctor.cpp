@@ -1,4 +1,3 @@
-#include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +5,11 @@
 
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
+#include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/hardware/doctor.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
@@ -83,9 +85,8 @@ void add_library_folders(std::vector<Finding>& findings) {
   }
 }
 
-}  // namespace
-
-int doctor_verb(const Options& options, const Environment& environment) {
+// Always exit 0: it reports and does not judge.
+int doctor_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   std::vector<std::string> build;
   for (const auto& [key, value] : build_facts(environment)) {
@@ -126,60 +127,21 @@ int doctor_verb(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-namespace {
-
-template <class T>
-std::string told(const std::optional<T>& value) {
-  return value ? fmt::format("{:.0f}", static_cast<double>(*value)) : "-";
-}
-
-template <class T, class U>
-std::string of(const std::optional<T>& now, const std::optional<U>& most) {
-  return !now && !most ? "-" : told(now) + "/" + told(most);
-}
-
-std::string on_or_off(const std::optional<bool>& value) { return !value ? "-" : *value ? "on" : "off"; }
-
-std::string link(const std::optional<int>& generation, const std::optional<int>& width) {
-  return !generation && !width ? "-" : fmt::format("{} x{}", told(generation), told(width));
-}
-
-std::string pcie(const GpuFacts& gpu) {
-  const std::string now = link(gpu.pcie_generation, gpu.pcie_width);
-  const std::string most = link(gpu.pcie_generation_max, gpu.pcie_width_max);
-  return now == most ? now : now + " of " + most;
-}
-
-std::string reasons(const GpuFacts& gpu) {
-  if (!gpu.now.reasons) return "-";
-  const std::vector<std::string> words = clock_reasons(*gpu.now.reasons);
-  return words.empty() ? "nothing" : joined(words);
+std::vector<Flag> doctor_flags(std::span<const std::string> /*suites*/) {
+  return together(deadline_flag(), trust_libraries_flag(), color_flag());
 }
 
 }  // namespace
 
-std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style) {
-  if (survey.gpus.empty()) return "";
-  TextTable table({{"gpu", Align::right},
-                   {"name"},
-                   {"memory", Align::right},
-                   {"SM MHz", Align::right},
-                   {"mem MHz", Align::right},
-                   {"W", Align::right},
-                   {"C", Align::right},
-                   {"ECC"},
-                   {"MIG"},
-                   {"NVLink", Align::right},
-                   {"PCIe"},
-                   {"held back by"}});
-  for (const GpuFacts& gpu : survey.gpus) {
-    table.add({fmt::format("{}", gpu.index), gpu.name.empty() ? "-" : gpu.name,
-               gpu.memory_bytes ? format_quantity(static_cast<double>(*gpu.memory_bytes), "B") : "-",
-               of(gpu.now.sm_mhz, gpu.max_sm_mhz), of(gpu.now.memory_mhz, gpu.max_memory_mhz),
-               of(gpu.now.power_w, gpu.power_limit_w), told(gpu.now.temperature_c), on_or_off(gpu.ecc),
-               on_or_off(gpu.mig), of(gpu.nvlinks_up, gpu.nvlinks), pcie(gpu), reasons(gpu)});
-  }
-  return table.text(style);
+Verb doctor_verb() {
+  return {.name = "doctor",
+          .arguments = "[flags]",
+          .summary = "report the state of this machine and what disturbs measurements",
+          .examples = R"(  gpubench doctor
+  gpubench doctor --color always | less -R
+)",
+          .flags = doctor_flags,
+          .act = doctor_command};
 }
 
 }  // namespace gpubench

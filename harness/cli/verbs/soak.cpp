@@ -9,12 +9,13 @@
 #include "harness/cli/processors.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/soak_book.h"
 #include "harness/cli/soak_run.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
@@ -25,7 +26,7 @@ namespace {
 constexpr double most_intervals = 30.0;  ///< of a short soak: ten seconds of a longer one
 
 SoakEffort effort_of(const Options& options) {
-  SoakEffort effort{.seconds = options.minutes * 60.0};
+  SoakEffort effort{.seconds = options.of<SoakOptions>().minutes * 60.0};
   effort.interval_s = std::min(effort.interval_s, effort.seconds / most_intervals);
   effort.recheck_s = std::max(effort.recheck_s, effort.seconds / most_intervals);
   return effort;
@@ -112,24 +113,24 @@ Json head_of(std::string_view version, std::uint64_t seed) {
   return {{"schema", soak_schema}, {"schema_version", soak_schema_version}, {"version", version}, {"seed", seed}};
 }
 
-int read_verb(const Options& options, const Environment& environment) {
+int read_command(const Options& options, const Environment& environment) {
   const SoakOutputs outputs(options, environment);
   try {
-    const SoakRead read = read_soak(options.read_journal);
+    const SoakRead read = read_soak(options.of<SoakOptions>().read_journal);
     if (!read.ended)
       environment.err << fmt::format(
           "{}: the soak did not end: it was to take {:.0f} s, and was killed or still runs\n",
-          visible(options.read_journal), read.book.completion().requested);
+          visible(options.of<SoakOptions>().read_journal), read.book.completion().requested);
     return outputs.write(read.book, head_of(read.version, read.seed));
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--read: {}", e.what()));
   }
 }
 
-}  // namespace
-
-int soak_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  if (!options.read_journal.empty()) return read_verb(options, environment);
+// Exit 1 where a launch differed, the textbook rejected something or devices voted that something is wrong; 3 where a
+// child crashed or hung.
+int soak_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  if (!options.of<SoakOptions>().read_journal.empty()) return read_command(options, environment);
   DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   Selection selection = selection_for(options, device);
   selection.tier = options.tier.value_or(Tier::smoke);
@@ -160,6 +161,42 @@ int soak_verb(const Options& options, std::span<const std::string> words, const 
                [](std::string_view) {}, [] {}});
   }
   return outputs.write(soaking.finish(), head_of(version(), run.seed));
+}
+
+std::vector<Flag> soak_flags(std::span<const std::string> suites) {
+  return together(
+      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), isolate_flag(),
+      inject_error_flag(), force_flag(), mode_flag(), child_flags(),
+      under("", row("--tuning-cache", "DIR", "", text(&Options::tuning_cache))), json_flag(),
+      under("check", row("--minutes", "N", "how long (default: 5)", converted(own(&SoakOptions::minutes), minutes_of)),
+            row("--devices", "N|NAME,...",
+                "several devices at once, which vote: the first N GPUs, those of these names (cuda:0,cuda:2), or "
+                "N equal shares of the processors",
+                all_of(Takes::list, own(&SoakOptions::devices))),
+            row("--journal", "FILE", "what happens, line by line, on the disk at once: it survives a kill",
+                text(own(&SoakOptions::journal))),
+            row("--read", "FILE", "sum up the journal of a soak that ended or was killed; runs nothing",
+                text(own(&SoakOptions::read_journal))),
+            row("--svg", "FILE", "a chart of speed, clocks and temperature over time, with what went wrong",
+                text(&Options::svg))));
+}
+
+}  // namespace
+
+Verb soak_verb() {
+  return {.name = "soak",
+          .arguments = "[flags]",
+          .summary = "repeat launches for hours and report any that differs",
+          .description = "Compares the bits of each launch with those of a launch that was judged.",
+          .examples = R"(  gpubench soak
+  gpubench soak --minutes 480 --journal night.jsonl --json night.json
+  gpubench soak --read night.jsonl --svg night.svg      sums up a soak that ended or was killed
+  gpubench soak --suite gemm,attention --tier quick --minutes 60
+  gpubench soak --devices 8 --minutes 60
+)",
+          .flags = soak_flags,
+          .act = soak_command,
+          .options = SoakOptions{}};
 }
 
 }  // namespace gpubench

@@ -7,16 +7,35 @@
 
 #include "harness/chart/chart.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/predict/prediction.h"
+#include "harness/predict/transformer_model.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
+
+struct PredictOptions {
+  std::string model;                  ///< empty: published series are scored
+  std::string layout;                 ///< "tp=8,pp=8"
+  std::vector<std::string> sizes;     ///< "512", "64..16384:x2"
+  std::vector<std::string> measured;  ///< "512:1152=55.1"
+  std::string from;                   ///< a report
+  std::optional<std::int64_t> global_batch{};
+  std::int64_t micro_batches = 32, sequence = 8192, per_node = 8;
+  std::optional<double> rate{};  ///< TFLOP/s of a device
+  double node_gb_per_s = 450.0;
+  std::string optimizer = "sharded";
+  std::vector<std::string> network;  ///< beyond nodes: "50", or "256:50", "25"; empty: 50
+  double memory_gb = 80.0;           ///< of a device
+  std::optional<double> tokens{};
+  std::optional<double> price_per_hour{};
+};
 
 constexpr double giga = 1e9, tera = 1e12, seconds_per_day = 86400.0, seconds_per_hour = 3600.0;
 
@@ -79,7 +98,7 @@ double rate_in(const std::string& file) {
 }
 
 PredictionRequest request_of(const Options& options) {
-  const PredictOptions& given = options.predict;
+  const auto& given = options.of<PredictOptions>();
   PredictionRequest request;
   request.model = *find_model(given.model);  // whose name the flag has checked
   if (given.sizes.empty()) throw UsageError("predict --model needs --gpus, such as --gpus 64..16384:x2");
@@ -133,8 +152,8 @@ double price(const PredictedSize& size, double tokens, double per_hour) {
 }
 
 std::string table_of(const Prediction& prediction, const Options& options, const ConsoleStyle& style) {
-  const std::optional<double> tokens = options.predict.tokens;
-  const std::optional<double> per_hour = options.price_per_hour;
+  const std::optional<double> tokens = options.of<PredictOptions>().tokens;
+  const std::optional<double> per_hour = options.of<PredictOptions>().price_per_hour;
   std::vector<Column> columns{{"GPUs", Align::right},
                               {"replicas", Align::right},
                               {"batch", Align::right},
@@ -169,7 +188,7 @@ std::string table_of(const Prediction& prediction, const Options& options, const
          size.slowest, percent(size.growth), size.limit(), format_quantity(size.memory.total(), "B")});
     if (tokens) cells.push_back(fmt::format("{:.3g}", days(size, *tokens)));
     if (tokens && per_hour) cells.push_back(format_quantity(price(size, *tokens, *per_hour), ""));
-    cells.push_back(note_of(size, options.predict.memory_gb));
+    cells.push_back(note_of(size, options.of<PredictOptions>().memory_gb));
     table.add(cells, size.extrapolated.empty() ? Tone::plain : Tone::doubtful);
   }
   return table.text(style);
@@ -210,9 +229,10 @@ Json json_of(const PredictedSize& size, const PredictionRequest& request, const 
                    {"memory_bytes", size.memory.total()},
                    {"memory_bytes_if_recomputed", size.memory.least()},
                    {"extrapolated", size.extrapolated}});
-  if (options.predict.tokens) {
-    json["days"] = days(size, *options.predict.tokens);
-    if (options.price_per_hour) json["price"] = price(size, *options.predict.tokens, *options.price_per_hour);
+  if (options.of<PredictOptions>().tokens) {
+    json["days"] = days(size, *options.of<PredictOptions>().tokens);
+    if (options.of<PredictOptions>().price_per_hour)
+      json["price"] = price(size, *options.of<PredictOptions>().tokens, *options.of<PredictOptions>().price_per_hour);
   }
   return json;
 }
@@ -262,7 +282,7 @@ int predict_sizes(const Options& options, const Environment& environment) {
                      format_quantity(request.model.flop_per_token(request.sequence), "FLOP"),
                      format_count(request.sequence), to_string(request.layout));
   out << model_text(prediction.model)
-      << fmt::format("\n{}; {} optimizer\n\n", to_string(request.network), options.predict.optimizer);
+      << fmt::format("\n{}; {} optimizer\n\n", to_string(request.network), options.of<PredictOptions>().optimizer);
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
   out << fmt::format(
       "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
@@ -274,7 +294,7 @@ int predict_sizes(const Options& options, const Environment& environment) {
   for (const PredictedSize& size : prediction.sizes) sizes.push_back(json_of(size, request, options));
   file.write(Json{{"model", std::string(request.model.name)},
                   {"layout", to_string(request.layout)},
-                  {"optimizer", options.predict.optimizer},
+                  {"optimizer", options.of<PredictOptions>().optimizer},
                   {"sequence", request.sequence},
                   {"fit", json_of(prediction.model)},
                   {"sizes", sizes}});
@@ -324,10 +344,84 @@ int score_series(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
+int predict_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+  return options.of<PredictOptions>().model.empty() ? score_series(options, environment)
+                                                    : predict_sizes(options, environment);
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const TransformerModel& model : transformer_models()) names.emplace_back(model.name);
+  return names;
+}
+
+std::vector<Flag> predict_flags(std::span<const std::string> /*suites*/) {
+  return together(
+      force_flag(), mode_flag(), color_flag(), json_flag(),
+      under("select",
+            common("llama3-70b, gpt3-175b, ...",
+                   row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),
+                       one_of(own(&PredictOptions::model), model_names()))),
+            common("numbers of devices: 512, 64..16384:x2, 100..1000:+100",
+                   row("--gpus", "N|A..B:xF,...", "how many devices: 512, 64..16384:x2, 100..1000:+100",
+                       all_of(Takes::list, own(&PredictOptions::sizes)))),
+            common("layout of a replica: tp, pp, vp, cp, ep, mbs (default: tp=1)",
+                   row("--parallel", "AXIS=N,...",
+                       "how a replica lies on them: tensor tp, pipeline pp in vp parts a stage, context cp, expert ep, "
+                       "and sequences of a micro-batch mbs (default: tp=1); what is left is data-parallel",
+                       text(own(&PredictOptions::layout)))),
+            row("--optimizer", "sharded|replicated",
+                "sharded: each replica updates a part, gradients are scattered and weights gathered (default); "
+                "replicated: each updates all, gradients are all-reduced",
+                one_of(own(&PredictOptions::optimizer), {"sharded", "replicated"})),
+            common("sequences per step",
+                   row("--global-batch", "N", "sequences of a step, whatever the size",
+                       converted(own(&PredictOptions::global_batch), whole_from<std::int64_t>(1, 1 << 30)))),
+            row("--micro-batches", "N", "of each replica, without --global-batch (default: 32)",
+                converted(own(&PredictOptions::micro_batches), whole_from<std::int64_t>(1, 1 << 20))),
+            row("--sequence", "N", "positions of a sequence (default: 8192)",
+                converted(own(&PredictOptions::sequence), whole_from<std::int64_t>(1, 1 << 26)))),
+      under(
+          "measure",
+          common("one or two measured steps",
+                 row("--measured", "GPUS[:BATCH]=SECONDS,...", "one or two measured steps of this model in this layout",
+                     all_of(Takes::list, own(&PredictOptions::measured)))),
+          common("or: model TFLOP/s of a device",
+                 row("--rate", "TFLOPS", "or: the model TFLOP/s of a device while it works",
+                     converted(own(&PredictOptions::rate), positive_of))),
+          common("or: a report with a training step",
+                 row("--from", "FILE", "or: a report, of which the fastest training step of one device gives the rate",
+                     text(own(&PredictOptions::from))))),
+      node_flags<PredictOptions>(),
+      under("measure",
+            row("--network", "[GPUS:]GB/S,...",
+                "of each device beyond its node, one way, while all send (default: 50); by how many GPUs a switch "
+                "or pod joins, then beyond: 256:50,25",
+                all_of(Takes::list, own(&PredictOptions::network))),
+            row("--memory-size", "GB", "of a device (default: 80): what a step needs beyond it is told",
+                converted(own(&PredictOptions::memory_gb), positive_of))),
+      under("output", row("--svg", "FILE", "a chart of the rate of a device", text(&Options::svg)),
+            row("--tokens", "N", "to train on: 15e12; gives days", converted(own(&PredictOptions::tokens), tokens_of)),
+            row("--price-per-hour", "PRICE", "of one device, in any currency; with --tokens: what the training costs",
+                converted(own(&PredictOptions::price_per_hour), price_of))));
+}
+
 }  // namespace
 
-int predict_verb(const Options& options, const Environment& environment) {
-  return options.predict.model.empty() ? score_series(options, environment) : predict_sizes(options, environment);
+Verb predict_verb() {
+  return {.name = "predict",
+          .arguments = "[--model NAME --gpus N... flags]",
+          .summary = "predict step time and cost on more devices",
+          .description = "Without a model, prints how well it predicts published results.",
+          .examples = R"(  gpubench predict
+  gpubench predict --model llama3-8b --gpus 8..128:x2 --from report.json
+  gpubench predict --model llama3-405b --gpus 512..16384:x2 --parallel tp=8,pp=8,cp=2,vp=8 --global-batch 2048 --measured 512:1152=55.1,2048:1152=14.2
+  gpubench predict --model llama3-70b --gpus 64..2048:x2 --parallel tp=4,pp=4,vp=5 --rate 520 --tokens 15e12 --price-per-hour 2.49
+  gpubench predict --model llama3-70b --gpus 512..32768:x4 --parallel tp=8,pp=2 --rate 400 --network 3072:50,7.1
+)",
+          .flags = predict_flags,
+          .act = predict_command,
+          .options = PredictOptions{}};
 }
 
 }  // namespace gpubench

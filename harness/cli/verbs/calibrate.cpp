@@ -5,10 +5,13 @@
 #include <filesystem>
 
 #include "harness/cli/children.h"
+#include "harness/cli/compared_reports.h"
 #include "harness/cli/device.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/shared_flags.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
+#include "harness/compare/baseline.h"
 #include "harness/compare/gate_rule.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
@@ -20,6 +23,14 @@
 namespace gpubench {
 namespace {
 
+struct CalibrateOptions {
+  std::vector<std::string> from;  ///< reports that exist already
+  std::string keep;               ///< folder in which its reports stay
+  int runs = 10;
+};
+
+constexpr int most_runs = 1000;
+
 struct Runs {
   std::vector<Invocation> invocations;
   int code = exit_codes::ok;  // the worst that still left a report
@@ -28,7 +39,7 @@ struct Runs {
 
 // Each run is a process of its own: the differences between processes are what is measured.
 Runs repeat(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+  const auto& o = options.of<CalibrateOptions>();
   const ReportFolder folder(o.keep, "calibrate");
   Runs runs;
   runs.completion.complete = false;
@@ -88,10 +99,10 @@ std::string summary(const Noise& noise, const std::string& file) {
       100.0 * *std::max_element(spreads.begin(), spreads.end()), fingerprint(noise.setup), visible(file));
 }
 
-}  // namespace
-
-int calibrate_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const CompareOptions& o = options.compare;
+// Runs this program several times with the flags of `words`, or reads reports, and writes the noise file. Exit as the
+// worst of the runs; 4 where no case has noise; 2 where reports that were given, 3 where runs have no noise at all.
+int calibrate_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const auto& o = options.of<CalibrateOptions>();
   if (options.anonymize && !o.from.empty())
     throw UsageError(
         "--anonymize: reports that are there are taken as they are; gpubench export --format report --anonymize makes "
@@ -127,7 +138,7 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     if (!o.from.empty()) throw UsageError(fmt::format("{}; are these copies of one report?", why));
     throw CannotMeasure(std::string(why));
   }
-  const std::string file = o.output.empty() ? noise_file_name(noise.setup) : o.output;
+  const std::string file = options.output.empty() ? noise_file_name(noise.setup) : options.output;
   Json json = to_json(noise);
   runs.completion.add_to(json);
   try {
@@ -140,6 +151,42 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     environment.out << fmt::format("fewer than {} runs: the gate uses it only with {} reports a side\n",
                                    enough_calibration, enough_runs);
   return runs.code;
+}
+
+void check_calibrate(Options& options) {
+  if (options.of<CalibrateOptions>().from.size() == 1)
+    throw UsageError("--from: one report knows nothing of the noise between runs; at least two are needed");
+}
+
+std::vector<Flag> calibrate_flags(std::span<const std::string> suites) {
+  return together(
+      under("compare",
+            row("--runs", "N", "runs, each a process of its own (default: 10)",
+                converted(own(&CalibrateOptions::runs), whole_from(2, most_runs))),
+            row("--from", "FILE...", "reports of one build on one set-up; nothing is run",
+                all_of(Takes::many, own(&CalibrateOptions::from))),
+            row("-o,--output", "FILE", "the noise file (default: noise-FINGERPRINT.json)", text(&Options::output)),
+            row("--keep", "DIR", "keep the reports of the runs there", text(own(&CalibrateOptions::keep)))),
+      select_flags(suites), rank_flags(), shapes_flag(), measuring_flags(), check_flags(), mode_flag(),
+      anonymize_flags());
+}
+
+}  // namespace
+
+Verb calibrate_verb() {
+  return {.name = "calibrate",
+          .arguments = "[flags, and those of run]",
+          .summary = "measure run-to-run noise, for compare and gate",
+          .description = "compare and gate read the noise file that it writes (--noise).",
+          .examples =
+              R"(  gpubench calibrate --suite gemm --preset gate        ten runs, noise-FINGERPRINT.json
+  gpubench calibrate --runs 5 --suite all --tier standard --keep runs
+  gpubench calibrate --from runs/*.json                of reports that are there already
+)",
+          .flags = calibrate_flags,
+          .act = calibrate_command,
+          .options = CalibrateOptions{},
+          .check = check_calibrate};
 }
 
 }  // namespace gpubench

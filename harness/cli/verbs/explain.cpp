@@ -2,20 +2,27 @@
 
 #include <filesystem>
 
+#include "harness/cli/case_listing.h"
 #include "harness/cli/explain.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
+#include "reference/ops/definition.h"
 
 namespace gpubench {
 namespace {
+
+struct ExplainOptions {
+  std::string html;  ///< the folder for its pages; empty: none
+};
 
 std::string indented(std::string_view lines) {
   std::string text = "  ";
@@ -90,23 +97,23 @@ int explain_case(const Options& options, const Environment& environment, std::sp
 
 void write_pages(const Options& options, const Environment& environment, std::span<const OpExplanation> ops) {
   try {
-    make_folder(options.html);
+    make_folder(options.of<ExplainOptions>().html);
     const auto write = [&](const std::string& name, const std::string& page) {
-      write_atomically((std::filesystem::path(options.html) / (name + ".html")).string(), page, options.writing);
+      write_atomically((std::filesystem::path(options.of<ExplainOptions>().html) / (name + ".html")).string(), page,
+                       options.writing);
     };
     for (const OpExplanation& op : ops) write(std::string(op.kind.name), op_page(op));
     write("index", op_index_page(ops));
   } catch (const WriteError& e) {
     fail_to_write("--html", e);
   }
-  environment.err << fmt::format("{}: index.html and {} pages\n", visible(options.html), ops.size());
+  environment.err << fmt::format("{}: index.html and {} pages\n", visible(options.of<ExplainOptions>().html),
+                                 ops.size());
 }
 
-}  // namespace
-
-int explain_verb(const Options& options, const Environment& environment) {
+int explain_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const std::vector<OpExplanation> ops = explain_ops(environment.suites);
-  if (!options.html.empty()) {
+  if (!options.of<ExplainOptions>().html.empty()) {
     if (!options.subject.empty()) throw UsageError("explain: --html writes the pages of all ops, and takes no name");
     write_pages(options, environment, ops);
     return exit_codes::ok;
@@ -123,6 +130,37 @@ int explain_verb(const Options& options, const Environment& environment) {
   if (!options.subject.empty()) return explain_case(options, environment, ops);
   environment.out << table.text(style);
   return exit_codes::ok;
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition* op : definitions()) names.emplace_back(op->kind().name);
+  return names;
+}
+
+std::vector<Flag> explain_flags(std::span<const std::string> /*suites*/) {
+  return together(
+      force_flag(), mode_flag(),
+      under("output", row("--html", "DIR", "write a page of every op there, and index.html, which lists them",
+                          text(own(&ExplainOptions::html)))),
+      subject_argument("OP|CASE", op_names()));
+}
+
+}  // namespace
+
+Verb explain_verb() {
+  return {.name = "explain",
+          .arguments = "[OP | CASE] [flags]",
+          .summary = "show what an op computes: formula, operands, error bound",
+          .description = "Also attributes and gradient, or the ops of a case.",
+          .examples = R"(  gpubench explain                             every op, in a line
+  gpubench explain layer_norm_backward
+  gpubench explain gemm/matmul/m=512,n=512,k=512/f32/x1
+  gpubench explain --html ops                  a page of each op, for a browser
+)",
+          .flags = explain_flags,
+          .act = explain_command,
+          .options = ExplainOptions{}};
 }
 
 }  // namespace gpubench

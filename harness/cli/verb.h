@@ -1,0 +1,46 @@
+// A verb: one file, verbs/<name>.cpp, with its options, flags, help, examples and code; and its row in the table of
+// verbs, which the build makes of these files (`verbs` in CMakeLists.txt).
+#pragma once
+
+#include <any>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/cli/environment.h"
+#include "harness/cli/exit_code.h"
+#include "harness/cli/flags.h"
+#include "harness/cli/options.h"
+
+namespace gpubench {
+
+struct Verb {
+  std::string_view name{};
+  std::string_view arguments{};    ///< after the verb in the usage line
+  std::string_view summary{};      ///< for the list of verbs; at most 64 columns
+  std::string_view description{};  ///< what the summary leaves out; empty: nothing
+  /// Lines "  gpubench ...", some followed by two blanks or more and what it does; ends with a newline.
+  std::string_view examples{};
+  /// What it takes, in the order of the help. `suites`: words that complete --suite.
+  std::vector<Flag> (*flags)(std::span<const std::string> suites) = [](auto) { return std::vector<Flag>{}; };
+  /// Returns the exit code. `words`: the command line as typed, without the program's name. Throws UsageError for what
+  /// the user can correct, CannotMeasure where nothing can be measured.
+  int (*act)(const Options& options, std::span<const std::string> words, const Environment& environment) = nullptr;
+  std::any options{};                      ///< its own, as they are without any flag
+  void (*check)(Options&) = [](auto&) {};  ///< what no flag knows by itself. Throws UsageError.
+  std::string_view notes{};                ///< ends the full help: lines as of `examples`, after an empty one
+  bool shows_variables = false;            ///< its full help shows the variables that stand in for flags
+  bool hidden = false;
+};
+
+/// Every verb, in the order of the help; the first is the default.
+[[nodiscard]] std::span<const Verb> verbs();
+
+/// The verb of this name; null where there is none.
+[[nodiscard]] const Verb* find_verb(std::string_view name);
+
+/// What a verb takes, in the order of the help; groups: compare, start, select, measure, check, output.
+[[nodiscard]] std::vector<Flag> flags_of(std::string_view verb, std::span<const std::string> suites = {});
+
+}  // namespace gpubench

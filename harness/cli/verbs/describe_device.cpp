@@ -1,0 +1,25 @@
+// A child process that opens a backend and reports its DeviceInfo.
+#include "harness/cli/device.h"
+#include "harness/cli/shared_flags.h"
+#include "harness/cli/verb.h"
+
+namespace gpubench {
+namespace {
+
+std::vector<Flag> describe_device_flags(std::span<const std::string> /*suites*/) {
+  return together(device_flag(), trust_libraries_flag(), worker_flags());
+}
+
+int describe_device_command(const Options& options, std::span<const std::string> /*words*/,
+                            const Environment& environment) {
+  tell_device(choose_device(options.device, environment), options.worker_output);
+  return exit_codes::ok;
+}
+
+}  // namespace
+
+Verb describe_device_verb() {
+  return {.name = "describe-device", .flags = describe_device_flags, .act = describe_device_command, .hidden = true};
+}
+
+}  // namespace gpubench

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/cli/recorder.h"
+#include "harness/cli/shared_flags.h"
+#include "harness/cli/verb.h"
+#include "harness/cli/verb_output.h"
+#include "harness/core/error.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/export.h"
+#include "harness/report/report_json.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+struct ExportOptions {
+  std::optional<ExportFormat> format{};
+};
+
+int export_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+  try {
+    Report report = read_report(options.arguments.front());
+    if (const auto key = key_for(options, environment))
+      report = anonymized(std::move(report), *key, kept_flags(environment.suites), users_of(environment));
+    const std::string text = exported(report, *options.of<ExportOptions>().format);
+    if (options.output.empty()) {
+      environment.out << text;
+    } else {
+      write_atomically(options.output, text, options.writing);
+    }
+  } catch (const ReadError& e) {
+    throw UsageError(e.what());
+  } catch (const ExportError& e) {
+    throw UsageError(fmt::format("{}: {}", visible(options.arguments.front()), e.what()));
+  } catch (const WriteError& e) {
+    fail_to_write("--output", e);
+  }
+  return exit_codes::ok;
+}
+
+void check_export(Options& options) {
+  if (!options.of<ExportOptions>().format)
+    throw UsageError(fmt::format("export needs --format, one of {}", joined(texts<ExportFormat>())));
+  if (options.arguments.size() != 1)
+    throw UsageError(fmt::format("export takes one report, {} were given", options.arguments.size()));
+}
+
+std::vector<Flag> export_flags(std::span<const std::string> /*suites*/) {
+  return together(force_flag(), mode_flag(), anonymize_flags(),
+                  under("output",
+                        row("--format", "FORMAT", fmt::format("one of {}", fmt::join(enum_names<ExportFormat>, ", ")),
+                            choice<ExportFormat>(own(&ExportOptions::format))),
+                        row("-o,--output", "FILE", "write it there, all or nothing (default: standard output)",
+                            text(&Options::output))),
+                  several_arguments("FILE", ValueKind::file));
+}
+
+}  // namespace
+
+Verb export_verb() {
+  return {.name = "export",
+          .arguments = "--format FORMAT FILE [flags]",
+          .summary = "convert a report to another tool's format",
+          .examples = R"(  gpubench export --format csv report.json > report.csv
+  gpubench export --format gbench report.json -o new.json      for compare.py benchmarks old.json new.json
+  gpubench export --format report --anonymize report.json -o shared.json
+  gpubench export --format prometheus report.json -o gpubench.prom      for node_exporter
+)",
+          .flags = export_flags,
+          .act = export_command,
+          .options = ExportOptions{},
+          .check = check_export};
+}
+
+}  // namespace gpubench

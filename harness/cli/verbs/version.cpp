@@ -1,0 +1,31 @@
+#include <fmt/format.h>
+
+#include "harness/cli/run_context.h"
+#include "harness/cli/verb.h"
+
+namespace gpubench {
+namespace {
+
+int version_command(const Options& /*options*/, std::span<const std::string> /*words*/,
+                    const Environment& environment) {
+  environment.out << fmt::format("gpubench {}", version());
+  for (const auto& [key, value] : build_facts(environment)) {
+    if (!value.empty()) environment.out << fmt::format(", {}", value);
+  }
+  environment.out << "\n";
+  return exit_codes::ok;
+}
+
+}  // namespace
+
+Verb version_verb() {
+  return {.name = "version",
+          .arguments = "",
+          .summary = "print the version and how it was built",
+          .examples = R"(  gpubench version
+  gpubench --version
+)",
+          .act = version_command};
+}
+
+}  // namespace gpubench
