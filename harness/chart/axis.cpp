@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "harness/chart/style.h"
-#include "harness/report/quantity.h"
+#include "harness/core/text/quantity.h"
 
 namespace gpubench::chart {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "harness/chart/style.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench::chart {
 

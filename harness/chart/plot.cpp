@@ -7,7 +7,7 @@
 
 #include "harness/chart/canvas.h"
 #include "harness/chart/style.h"
-#include "harness/report/quantity.h"
+#include "harness/core/text/quantity.h"
 
 namespace gpubench::chart {
 

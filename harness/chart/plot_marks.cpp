@@ -5,7 +5,7 @@
 #include <map>
 
 #include "harness/chart/style.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench::chart {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "harness/chart/chart.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench::chart {
 namespace {

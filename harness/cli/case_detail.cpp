@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
 #include "harness/parity/exact_data.h"
 #include "harness/plan/memory_plan.h"
 #include "harness/report/json.h"
-#include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 #include "harness/run/case_record.h"
 #include "reference/ops/definition.h"
 

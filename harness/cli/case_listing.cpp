@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text/quantity.h"
 #include "harness/report/json.h"
-#include "harness/report/quantity.h"
 #include "harness/run/case_record.h"
 
 namespace gpubench {

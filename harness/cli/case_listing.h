@@ -5,9 +5,9 @@
 #include <string>
 
 #include "harness/cli/estimate.h"
+#include "harness/core/text/text_table.h"
 #include "harness/plan/plan.h"
 #include "harness/report/json_parser.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 

@@ -20,10 +20,10 @@
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/verb_output.h"
-#include "harness/core/descriptor.h"
 #include "harness/core/error.h"
-#include "harness/report/atomic_file.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/file/descriptor.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/run/child_process.h"
 #include "harness/run/timing.h"
 

@@ -7,7 +7,7 @@
 
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/cli/verb.h"
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 
 namespace gpubench {
 namespace {

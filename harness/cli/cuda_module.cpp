@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/report/visible_text.h"
 #include "reference/cuda/module.h"
 
 namespace gpubench {

@@ -9,14 +9,14 @@
 #include "harness/cli/children.h"
 #include "harness/cli/options.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/plan/names.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/record_io.h"
 #include "harness/report/report_json.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "harness/cli/explain.h"
+#include "harness/core/text/quantity.h"
 #include "harness/page/html.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench {
 namespace {

@@ -17,8 +17,8 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "harness/report/quantity.h"
+#include "harness/core/text/quantity.h"
 
 namespace gpubench {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "harness/core/text/text_table.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 

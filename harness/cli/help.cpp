@@ -7,10 +7,10 @@
 
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/plan/names.h"
 #include "harness/report/record_text.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

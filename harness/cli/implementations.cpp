@@ -20,13 +20,13 @@
 #include "harness/cli/recorder.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/core/tuning_cache.h"
 #include "harness/plan/names.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

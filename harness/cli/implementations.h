@@ -9,9 +9,9 @@
 
 #include "harness/cli/environment.h"
 #include "harness/cli/untried_calls.h"
-#include "harness/core/descriptor.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/plan/plan.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "harness/chart/chart.h"
 #include "harness/cli/verb_output.h"
+#include "harness/core/text/text_table.h"
 #include "harness/page/page.h"
 #include "harness/report/json_parser.h"
-#include "harness/report/text_table.h"
 #include "harness/run/learning.h"
 
 namespace gpubench {

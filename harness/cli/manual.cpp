@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "harness/cli/verb.h"
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 
 namespace gpubench {
 namespace {

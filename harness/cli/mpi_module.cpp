@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 #include "reference/mpi/module.h"
 
 namespace gpubench {

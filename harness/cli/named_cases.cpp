@@ -6,9 +6,9 @@
 
 #include "harness/cli/selection.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/plan/names.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 #include "harness/shapes/shape_reader.h"
 
 namespace gpubench {

@@ -15,8 +15,8 @@
 
 #include "harness/cli/children.h"
 #include "harness/core/case.h"
+#include "harness/core/file/atomic_file.h"
 #include "harness/plan/plan.h"
-#include "harness/report/atomic_file.h"
 #include "harness/run/run.h"
 
 namespace gpubench {

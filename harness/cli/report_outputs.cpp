@@ -13,12 +13,12 @@
 #include "harness/cli/recorder.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {

@@ -18,14 +18,14 @@
 #include "harness/compare/contenders.h"
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/peaks.h"
 #include "harness/measure/derive.h"
 #include "harness/report/calls_total.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
-#include "harness/report/visible_text.h"
 #include "harness/run/check.h"
 
 namespace gpubench {

@@ -12,7 +12,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/process_ranks.h"
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "harness/cli/flags.h"
 #include "harness/cli/run_context.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/reader.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/cli/verb_work.h"
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 #include "harness/run/soak.h"
 
 namespace gpubench {

@@ -11,7 +11,7 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "harness/chart/chart.h"
 #include "harness/cli/soak_book.h"
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

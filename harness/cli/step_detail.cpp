@@ -9,10 +9,10 @@
 #include "harness/cli/case_listing.h"
 #include "harness/core/error.h"
 #include "harness/core/step_parts.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
 #include "harness/plan/memory_plan.h"
 #include "harness/report/json.h"
-#include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/transform/checkpoint.h"
 

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <optional>
 
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

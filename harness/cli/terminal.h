@@ -9,8 +9,8 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
+#include "harness/core/text/text_table.h"
 #include "harness/report/console.h"
-#include "harness/report/text_table.h"
 #include "harness/run/run.h"
 
 namespace gpubench {

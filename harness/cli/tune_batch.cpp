@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "harness/core/error.h"
+#include "harness/core/text/quantity.h"
 #include "harness/plan/memory_plan.h"
 #include "harness/report/json.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
 
 namespace gpubench {

@@ -10,9 +10,9 @@
 
 #include "harness/chart/chart.h"
 #include "harness/core/record.h"
+#include "harness/core/text/text_table.h"
 #include "harness/plan/plan.h"
 #include "harness/report/json_parser.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 

@@ -6,7 +6,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

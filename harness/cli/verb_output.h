@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "harness/cli/environment.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
 #include "harness/report/json.h"
 
 namespace gpubench {

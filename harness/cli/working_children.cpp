@@ -16,7 +16,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/run/child_process.h"
 #include "harness/run/timing.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "harness/cli/children.h"
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 
 namespace gpubench {
 

@@ -10,11 +10,11 @@
 
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

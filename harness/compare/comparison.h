@@ -12,7 +12,7 @@
 #include "harness/compare/effect.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/enum_names.h"
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 
 namespace gpubench {
 

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "harness/compare/gate_rule.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/compare/comparison.h"
+#include "harness/core/text/text_table.h"
 #include "harness/report/report_json.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 

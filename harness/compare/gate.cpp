@@ -9,8 +9,8 @@
 #include "harness/compare/comparison.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

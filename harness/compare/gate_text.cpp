@@ -8,10 +8,10 @@
 #include <map>
 #include <vector>
 
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "harness/compare/contenders.h"
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -8,9 +8,9 @@
 #include "harness/compare/effect.h"
 #include "harness/core/backend.h"
 #include "harness/core/hash.h"
+#include "harness/core/text/text_table.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 namespace {

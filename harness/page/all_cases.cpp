@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "harness/core/record.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {

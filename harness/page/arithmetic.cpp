@@ -5,8 +5,8 @@
 #include <map>
 
 #include "harness/core/record.h"
+#include "harness/core/text/quantity.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

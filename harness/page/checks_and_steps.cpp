@@ -7,8 +7,8 @@
 
 #include "harness/core/record.h"
 #include "harness/core/step_parts.h"
+#include "harness/core/text/quantity.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

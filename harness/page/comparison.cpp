@@ -7,9 +7,9 @@
 
 #include "harness/compare/comparison.h"
 #include "harness/compare/contenders.h"
+#include "harness/core/text/quantity.h"
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "harness/core/text/quantity.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "harness/core/record.h"
-#include "harness/report/quantity.h"
+#include "harness/core/text/quantity.h"
 
 namespace gpubench::page {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench::page {
 

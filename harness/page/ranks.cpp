@@ -6,9 +6,9 @@
 #include <set>
 
 #include "harness/core/record.h"
+#include "harness/core/text/quantity.h"
 #include "harness/measure/links.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

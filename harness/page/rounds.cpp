@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
 #include "harness/measure/statistics.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {

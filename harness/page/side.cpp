@@ -8,8 +8,8 @@
 #include "harness/compare/comparison.h"
 #include "harness/compare/contenders.h"
 #include "harness/core/record.h"
+#include "harness/core/text/text_table.h"
 #include "harness/report/console.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "harness/core/record.h"
+#include "harness/core/text/quantity.h"
 #include "harness/page/html.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/core/text/quantity.h"
 #include "harness/page/sections.h"
-#include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {

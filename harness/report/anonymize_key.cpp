@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "harness/core/descriptor.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/file/descriptor.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/reader.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

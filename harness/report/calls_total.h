@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "harness/core/record.h"
+#include "harness/core/text/text_table.h"
 #include "harness/report/report_json.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 

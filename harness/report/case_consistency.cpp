@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "harness/core/recipe.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "harness/core/backend.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

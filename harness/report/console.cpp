@@ -7,10 +7,10 @@
 
 #include "harness/core/record.h"
 #include "harness/core/step_parts.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "harness/core/hash.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

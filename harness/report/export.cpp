@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "harness/core/record.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_members.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

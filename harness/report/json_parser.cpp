@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/json_scanner.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "harness/core/hash.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "harness/core/descriptor.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 

@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "harness/core/record.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench {
 namespace {

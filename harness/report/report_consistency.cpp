@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

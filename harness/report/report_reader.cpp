@@ -11,10 +11,10 @@
 #include <unordered_set>
 
 #include "harness/core/record.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

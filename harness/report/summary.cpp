@@ -5,11 +5,11 @@
 #include <map>
 
 #include "harness/core/record.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/links.h"
 #include "harness/report/console.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

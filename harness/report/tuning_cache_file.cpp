@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "harness/core/backend.h"
+#include "harness/core/file/atomic_file.h"
 #include "harness/core/hash.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/descriptor.h"
 #include "harness/core/error.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {

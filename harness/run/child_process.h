@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/run/run.h"
 
 namespace gpubench {

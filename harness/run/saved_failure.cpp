@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/core/op_kind.h"
 #include "reference/ops/definition.h"
 

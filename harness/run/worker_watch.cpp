@@ -16,7 +16,7 @@
 #include <sstream>
 #include <vector>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 
 namespace gpubench {
 namespace {

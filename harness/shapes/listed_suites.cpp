@@ -5,9 +5,9 @@
 #include <map>
 
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/plan/names.h"
 #include "harness/plan/plan.h"
-#include "harness/report/visible_text.h"
 #include "harness/shapes/shape_list.h"
 #include "harness/shapes/shape_reader.h"
 

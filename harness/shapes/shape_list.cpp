@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/visible_text.h"
 #include "harness/shapes/shape_reader.h"
 
 namespace gpubench {

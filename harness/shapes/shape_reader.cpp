@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

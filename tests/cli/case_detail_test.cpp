@@ -14,7 +14,7 @@
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
-#include "tests/harness/report/terminal_width.h"
+#include "tests/harness/core/text/terminal_width.h"
 
 namespace gpubench {
 namespace {

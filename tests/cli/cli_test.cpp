@@ -12,8 +12,8 @@
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/harness/core/text/terminal_width.h"
 #include "tests/harness/report/report_schema.h"
-#include "tests/harness/report/terminal_width.h"
 #include "tests/sim/sim_backend.h"
 
 namespace gpubench {

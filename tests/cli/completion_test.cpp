@@ -8,7 +8,7 @@
 #include "harness/cli/help.h"
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 #include "tests/cli/captured.h"
 #include "tests/harness/report/shell.h"
 

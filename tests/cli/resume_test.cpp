@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"

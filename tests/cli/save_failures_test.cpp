@@ -7,7 +7,7 @@
 
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
-#include "tests/harness/report/terminal_width.h"
+#include "tests/harness/core/text/terminal_width.h"
 #include "tests/paths.h"
 
 namespace gpubench {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
 

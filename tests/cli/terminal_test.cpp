@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 using namespace gpubench;
 

@@ -14,11 +14,11 @@
 #include "harness/compare/baseline.h"
 #include "harness/compare/gate_rule.h"
 #include "harness/core/error.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

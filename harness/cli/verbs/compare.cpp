@@ -12,10 +12,10 @@
 #include "harness/compare/gate.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

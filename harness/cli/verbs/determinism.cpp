@@ -21,11 +21,11 @@
 #include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 #include "harness/run/determinism.h"
 
 namespace gpubench {

@@ -10,11 +10,11 @@
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/hardware/doctor.h"
-#include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

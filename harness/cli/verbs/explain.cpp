@@ -10,11 +10,11 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/plan/names.h"
-#include "harness/report/atomic_file.h"
-#include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {

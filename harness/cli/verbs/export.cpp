@@ -6,10 +6,10 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

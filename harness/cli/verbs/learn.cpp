@@ -15,8 +15,8 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "suites/suites.h"
 
 namespace gpubench {

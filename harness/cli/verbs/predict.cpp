@@ -12,10 +12,10 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/predict/prediction.h"
 #include "harness/predict/transformer_model.h"
-#include "harness/report/quantity.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

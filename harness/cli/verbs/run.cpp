@@ -12,7 +12,7 @@
 #include "harness/cli/verb.h"
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

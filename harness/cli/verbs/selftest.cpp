@@ -13,10 +13,10 @@
 #include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 #include "harness/run/selftest.h"
 #include "harness/run/timing.h"
 

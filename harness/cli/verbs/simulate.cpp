@@ -10,9 +10,9 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
-#include "harness/report/quantity.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 #include "harness/simulate/simulate.h"
 
 namespace gpubench {

@@ -17,8 +17,8 @@
 #include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

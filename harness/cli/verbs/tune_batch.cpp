@@ -17,13 +17,13 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
+#include "harness/core/file/atomic_file.h"
+#include "harness/core/text/quantity.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
 #include "harness/plan/names.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
-#include "harness/report/quantity.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

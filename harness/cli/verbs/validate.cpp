@@ -3,8 +3,8 @@
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
+#include "harness/core/text/visible_text.h"
 #include "harness/report/report_json.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 #include "tests/harness/chart/sample_charts.h"
 #include "tests/harness/chart/well_formed.h"
 #include "tests/harness/report/hostile_text.h"

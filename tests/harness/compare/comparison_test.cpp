@@ -7,7 +7,7 @@
 
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
-#include "tests/harness/report/terminal_width.h"
+#include "tests/harness/core/text/terminal_width.h"
 
 namespace gpubench {
 namespace {

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/harness/core/text/terminal_width.h"
 #include "tests/harness/report/junit_schema.h"
 #include "tests/harness/report/shell.h"
-#include "tests/harness/report/terminal_width.h"
 
 namespace gpubench {
 namespace {

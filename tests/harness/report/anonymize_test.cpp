@@ -11,7 +11,7 @@
 #include <regex>
 #include <set>
 
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"

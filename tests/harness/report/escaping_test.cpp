@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
 #include "tests/harness/report/sinks.h"

@@ -4,10 +4,10 @@
 #include <charconv>
 #include <map>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/visible_text.h"
 #include "tests/harness/report/csv_reader.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"

@@ -1,8 +1,8 @@
 // The Prometheus export, by a reader of the format that is written from its documentation.
 #include <gtest/gtest.h>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
-#include "harness/report/visible_text.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
 #include "tests/harness/report/prometheus_reader.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
 #include "harness/report/console.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/visible_text.h"
 #include "tests/harness/report/csv_reader.h"
 #include "tests/harness/report/html_reader.h"
 #include "tests/harness/report/output_checks.h"

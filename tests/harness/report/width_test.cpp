@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "harness/core/text/visible_text.h"
 #include "harness/report/console.h"
-#include "harness/report/visible_text.h"
+#include "tests/harness/core/text/terminal_width.h"
 #include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"
-#include "tests/harness/report/terminal_width.h"
 
 namespace gpubench {
 namespace {

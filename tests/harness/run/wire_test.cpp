@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 #include "harness/core/hash.h"
 
 namespace gpubench {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 

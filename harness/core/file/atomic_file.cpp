@@ -1,4 +1,4 @@
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
 
 #include <dirent.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <memory>
 #include <utility>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/report/quantity.h"
+#include "harness/core/text/quantity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "harness/report/atomic_file.h"
+#include "harness/core/file/atomic_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

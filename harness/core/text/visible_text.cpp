@@ -1,4 +1,4 @@
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/core/descriptor.h"
+#include "harness/core/file/descriptor.h"
 
 namespace gpubench {
 

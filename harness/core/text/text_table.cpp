@@ -1,9 +1,9 @@
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 
 #include <algorithm>
 #include <sstream>
 
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -1,8 +1,8 @@
-#include "harness/report/visible_text.h"
+#include "harness/core/text/visible_text.h"
 
 #include <gtest/gtest.h>
 
-#include "harness/report/text_table.h"
+#include "harness/core/text/text_table.h"
 
 namespace gpubench {
 namespace {
