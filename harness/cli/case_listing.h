@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 
-#include "harness/cli/estimate.h"
 #include "harness/core/text/text_table.h"
 #include "harness/plan/plan.h"
 #include "harness/report/json_parser.h"
+#include "harness/run/estimate.h"
 
 namespace gpubench {
 

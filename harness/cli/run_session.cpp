@@ -8,7 +8,6 @@
 #include <ctime>
 #include <filesystem>
 
-#include "harness/cli/estimate.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/report_outputs.h"
 #include "harness/cli/run_context.h"
@@ -27,6 +26,7 @@
 #include "harness/report/console.h"
 #include "harness/report/record_text.h"
 #include "harness/run/check.h"
+#include "harness/run/estimate.h"
 
 namespace gpubench {
 namespace {

@@ -7,10 +7,10 @@
 #include <ostream>
 
 #include "harness/cli/environment.h"
-#include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
 #include "harness/core/text/text_table.h"
 #include "harness/report/console.h"
+#include "harness/run/estimate.h"
 #include "harness/run/run.h"
 
 namespace gpubench {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "harness/cli/estimate.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/run/estimate.h"
 
 namespace gpubench {
 namespace {

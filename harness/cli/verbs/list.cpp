@@ -7,7 +7,6 @@
 
 #include "harness/cli/case_listing.h"
 #include "harness/cli/device.h"
-#include "harness/cli/estimate.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
@@ -20,6 +19,7 @@
 #include "harness/report/json.h"
 #include "harness/report/record_text.h"
 #include "harness/run/case_record.h"
+#include "harness/run/estimate.h"
 #include "harness/shapes/shape_reader.h"
 
 namespace gpubench {

@@ -1,10 +1,10 @@
 // How long --dry-run says that a case takes, against figures worked out from the protocol and the stated rates.
 #include <gtest/gtest.h>
 
-#include "harness/cli/estimate.h"
+#include "harness/run/estimate.h"
 #include "reference/ops/gemm.h"
 
-namespace gpubench {
+namespace gpubench::estimate_test {
 namespace {
 
 // A square product; with two ops, of the product with itself.
@@ -172,4 +172,4 @@ TEST(Remaining, IsNothingWithoutAnEstimateAndAtTheEndZero) {
 }
 
 }  // namespace
-}  // namespace gpubench
+}  // namespace gpubench::estimate_test

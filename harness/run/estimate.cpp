@@ -1,4 +1,4 @@
-#include "harness/cli/estimate.h"
+#include "harness/run/estimate.h"
 
 #include <algorithm>
 #include <cmath>
