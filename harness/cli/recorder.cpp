@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <csignal>
 #include <filesystem>
 #include <utility>
 
-#include "harness/cli/flags.h"
+#include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
@@ -58,29 +57,11 @@ void Recorder::finished(const CaseRecord& record) {
 
 CaseRecord Recorder::held_against_device(const CaseRecord& record) {
   bests_.push_back(record);
-  add_ceilings(device_, bests_);
-  CaseRecord held = bests_.back();
+  CaseRecord held = record;
+  add_peak_share(held, peak_shares(device_, bests_).back());
   if (!held.derived.peak || held.derived.peak->of_best.value_or(0.0) < 1.0) bests_.pop_back();
   return held;
 }
-
-namespace {
-
-std::string checked_by_now(const Parity& parity) {
-  if (parity.ops.empty()) return "nothing";
-  std::int64_t judged = 0, elements = 0;
-  for (const OpParity& op : parity.ops) {
-    judged += op.judged;
-    elements += op.elements;
-  }
-  return fmt::format("{} of {} elements before its rounds, none wrong; not what its rounds left", judged, elements);
-}
-
-std::string_view name_of(int signal) {
-  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "a signal";
-}
-
-}  // namespace
 
 std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan, int signal) const {
   std::vector<CaseRecord> all;
@@ -89,19 +70,8 @@ std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan,
       all.push_back(found->second);
       continue;
     }
-    CaseRecord record = record_of(planned);
-    record.verdict = signal != 0 ? Verdict::skipped : Verdict::error;
-    record.reason = signal != 0 ? "the run was interrupted before this case finished"
-                                : "the run ended without a record of this case";
-    if (const auto found = in_flight_.find(planned.key()); signal != 0 && found != in_flight_.end()) {
-      const CaseRecord& left = found->second;
-      record.unfinished = {std::string(name_of(signal)), checked_by_now(left.parity), left.implementation, left.batch,
-                           left.rounds};
-      record.reason +=
-          fmt::format("; its {} {} {} kept as unfinished", left.rounds.size(),
-                      left.rounds.size() == 1 ? "round" : "rounds", left.rounds.size() == 1 ? "is" : "are");
-    }
-    all.push_back(std::move(record));
+    const auto left = in_flight_.find(planned.key());
+    all.push_back(unfinished_record(planned, signal, left == in_flight_.end() ? nullptr : &left->second));
   }
   return all;
 }

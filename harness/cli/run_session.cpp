@@ -127,7 +127,7 @@ class Run {
     }
     signal_ = environment_.stop.load();
     records_ = recorder.in_order_of(plan_, signal_);
-    add_ceilings(info_, records_);
+    add_peak_shares(info_, records_);
     add_efficiency(records_, info_.units);
   }
 

@@ -45,11 +45,6 @@ bool measured(const CaseRecord& record) {
   return counts && record.c.ranks == 1 && record.summary.rounds > 0 && record.summary.median_ns > 0.0;
 }
 
-bool has_convolution(const CaseRecord& record) {
-  return std::any_of(record.parity.ops.begin(), record.parity.ops.end(),
-                     [](const OpParity& op) { return op.kind.starts_with("conv"); });
-}
-
 // Whether each sample had to fetch its data from memory: the copies it rotates over are three caches.
 bool from_memory(const DeviceInfo& device, const CaseRecord& record) {
   return record.c.cache == CacheMode::cold && record.memory_bytes >= 3 * device.cache_bytes;
@@ -171,10 +166,14 @@ class Limits {
   std::optional<double> bus_bits_;
 };
 
-Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records) {
+// `alone`: the shares of the records without bests.
+Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records,
+               std::span<const std::optional<PeakShare>> alone) {
   Bests bests;
-  for (const CaseRecord& record : records) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const CaseRecord& record = records[i];
     if (!measured(record) || timing_unreliable(record.summary)) continue;
+    if (alone[i] && !alone[i]->finding.empty()) continue;
     if (consists_of(record, {"gemm"}) && record.summary.median_ns >= shortest_peak_ns)
       bests.gemm[record.c.recipe].offer(record.derived.flop_per_s, record.id);
     if (is_stream(record) && from_memory(device, record)) bests.memory.offer(record.derived.bytes_per_s, record.id);
@@ -265,6 +264,7 @@ class Comparison {
 std::optional<PeakShare> link_share(const Limits& limits, const CaseRecord& record) {
   const std::optional<Ceiling> link = limits.link();
   if (!link || !record.derived.collective || record.c.has_mode("virtual")) return std::nullopt;
+  if (record.verdict != Verdict::pass || record.c.ranks == 1) return std::nullopt;
   PeakShare share;
   share.limit = "link";
   share.rate = record.derived.collective->bus_bytes_per_s;
@@ -276,23 +276,16 @@ std::optional<PeakShare> link_share(const Limits& limits, const CaseRecord& reco
 
 }  // namespace
 
-void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records) {
+std::vector<std::optional<PeakShare>> peak_shares(const DeviceInfo& device, std::span<const CaseRecord> records) {
   const Limits limits(device);
-  // Impossible rates first: none of them may be the best that others are compared with.
-  for (CaseRecord& record : records) {
-    if (!measured(record)) continue;
-    record.derived.peak = Comparison(device, limits, {}, record).share();
-    if (!record.derived.peak || record.derived.peak->finding.empty()) continue;
-    record.summary.flags.emplace_back("above peak");
-    if (has_convolution(record)) continue;
-    record.verdict = Verdict::error;
-    record.reason = record.derived.peak->finding;
-  }
-  const Bests bests = bests_of(device, records);
-  for (CaseRecord& record : records) {
-    if (measured(record)) record.derived.peak = Comparison(device, limits, bests, record).share();
-    if (record.verdict == Verdict::pass && record.c.ranks > 1) record.derived.peak = link_share(limits, record);
-  }
+  const auto shares_with = [&](const Bests& bests) {
+    std::vector<std::optional<PeakShare>> shares;
+    for (const CaseRecord& record : records)
+      shares.push_back(measured(record) ? Comparison(device, limits, bests, record).share()
+                                        : link_share(limits, record));
+    return shares;
+  };
+  return shares_with(bests_of(device, records, shares_with({})));
 }
 
 }  // namespace gpubench

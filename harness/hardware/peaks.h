@@ -88,8 +88,8 @@ struct DeviceRow {
 /// Double data rate: the clock as the driver reports it, the bus in bits; bytes per second.
 [[nodiscard]] double bandwidth_at(double memory_mhz, double bus_bits);
 
-/// Fills in Derived::peak of every measured case of one rank, and of collectives between devices whose link is known:
-/// bus bandwidth against one direction of it.
+/// Of each record its Derived::peak: of every measured case of one rank, and of collectives between devices whose link
+/// is known, bus bandwidth against one direction of it. Nothing of others.
 ///
 /// A case is compared with the limit that binds it: arithmetic or memory, whichever would take longer at its peak.
 /// Peaks are those of the database for a CUDA device that it knows, else units x operations per clock x highest clock.
@@ -98,8 +98,8 @@ struct DeviceRow {
 /// Unreliable timings (timing_unreliable()) are neither the best of a run nor compared with it.
 ///
 /// A rate that is higher than the device can reach at its highest clock (by more than 1%, by which timers may differ)
-/// makes the case an error with that finding: time, work or peak is wrong, and the number must not be ranked. For a
-/// convolution it is only flagged, because Winograd and FFT need fewer operations than are counted.
-void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records);
+/// has a finding: time, work or peak is wrong. It is not the best of a run.
+[[nodiscard]] std::vector<std::optional<PeakShare>> peak_shares(const DeviceInfo& device,
+                                                                std::span<const CaseRecord> records);
 
 }  // namespace gpubench

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <set>
 #include <vector>
 
 #include "harness/core/hash.h"
+#include "harness/hardware/peaks.h"
 #include "harness/parity/fill.h"
 
 namespace gpubench {
@@ -78,6 +80,24 @@ std::string coverage_of(const Parity& parity, int pauses) {
   return text;
 }
 
+std::string checked_by_now(const Parity& parity) {
+  if (parity.ops.empty()) return "nothing";
+  std::int64_t judged = 0, elements = 0;
+  for (const OpParity& op : parity.ops) {
+    judged += op.judged;
+    elements += op.elements;
+  }
+  return fmt::format("{} of {} elements before its rounds, none wrong; not what its rounds left", judged, elements);
+}
+
+std::string_view name_of(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "a signal";
+}
+
+bool has_convolution(const CaseRecord& record) {
+  return std::ranges::any_of(record.parity.ops, [](const OpParity& op) { return op.kind.starts_with("conv"); });
+}
+
 }  // namespace
 
 std::string definition_hash(const PlannedCase& planned) {
@@ -105,6 +125,35 @@ void blame(CaseRecord& record, Verdict verdict, std::string reason) {
   if (verdict == record.verdict || worse(record.verdict, verdict) == record.verdict) return;
   record.verdict = verdict;
   record.reason = std::move(reason);
+}
+
+void add_peak_share(CaseRecord& record, std::optional<PeakShare> share) {
+  record.derived.peak = std::move(share);
+  if (!record.derived.peak || record.derived.peak->finding.empty()) return;
+  record.summary.flags.emplace_back("above peak");
+  if (!has_convolution(record)) blame(record, Verdict::error, record.derived.peak->finding);
+}
+
+void add_peak_shares(const DeviceInfo& device, std::span<CaseRecord> records) {
+  std::vector<std::optional<PeakShare>> shares = peak_shares(device, records);
+  for (std::size_t i = 0; i < records.size(); ++i) add_peak_share(records[i], std::move(shares[i]));
+}
+
+CaseRecord unfinished_record(const PlannedCase& planned, int signal, const CaseRecord* left) {
+  CaseRecord record = record_of(planned);
+  if (signal == 0) {
+    record.verdict = Verdict::error;
+    record.reason = "the run ended without a record of this case";
+    return record;
+  }
+  record.verdict = Verdict::skipped;
+  record.reason = "the run was interrupted before this case finished";
+  if (left == nullptr) return record;
+  record.unfinished = {std::string(name_of(signal)), checked_by_now(left->parity), left->implementation, left->batch,
+                       left->rounds};
+  record.reason += fmt::format("; its {} {} {} kept as unfinished", left->rounds.size(),
+                               left->rounds.size() == 1 ? "round" : "rounds", left->rounds.size() == 1 ? "is" : "are");
+  return record;
 }
 
 void add_op(CaseRecord& record, OpParity parity) {

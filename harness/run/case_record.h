@@ -1,4 +1,5 @@
-// A case's record: how it is opened, and how it comes to its verdict, the worst of what was found.
+// A case's record: how it is opened, and how it comes to its verdict, the worst of what was found. Only this file sets
+// a record's verdict.
 #pragma once
 
 #include <span>
@@ -24,6 +25,16 @@ namespace gpubench {
 
 /// Sets the verdict and the reason if they are worse than what was found before.
 void blame(CaseRecord& record, Verdict verdict, std::string reason);
+
+/// Adds how near the device's limits each record comes (peak_shares()). A rate above what the device can do makes the
+/// case an error, since the number must not be ranked; a convolution is only flagged, because Winograd and FFT need
+/// fewer operations than are counted.
+void add_peak_shares(const DeviceInfo& device, std::span<CaseRecord> records);
+void add_peak_share(CaseRecord& record, std::optional<PeakShare> share);
+
+/// The record of a case without one: skipped where a signal interrupted the run, else an error. `left`: the rounds that
+/// it had by then, or null.
+[[nodiscard]] CaseRecord unfinished_record(const PlannedCase& planned, int signal, const CaseRecord* left);
 
 /// Adds what was found about one op: "op 'mlp.up' (gemm) failed in recheck: ...".
 void add_op(CaseRecord& record, OpParity parity);

@@ -20,7 +20,8 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t largest_group = 16;
+constexpr std::size_t most_grouped = 16;
+constexpr std::int64_t most_grouped_bytes = std::int64_t{2} << 30U;
 constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;  // between groups; more goes back to the device
 
 /// Calls `step`; an exception becomes the record's verdict, with the errors that the device's driver reports.
@@ -168,6 +169,23 @@ std::int64_t Engine::footprint(const PlannedCase& planned) const {
   return std::min(planned.bytes, available_bytes(backend_)) * (copies + 1);
 }
 
+std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases) {
+  std::vector<std::size_t> sizes;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    bytes += cases[i]->bytes;
+    const bool is_contender = i > 0 && cases[i]->id() == cases[i - 1]->id();
+    const bool fits = !sizes.empty() && sizes.back() < most_grouped && bytes <= most_grouped_bytes;
+    if (is_contender || fits) {
+      ++sizes.back();
+      continue;
+    }
+    sizes.push_back(1);
+    bytes = cases[i]->bytes;
+  }
+  return sizes;
+}
+
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
   const std::int64_t limit = group_bytes_for(options_.protocol(), available_bytes(backend_));
   note_cache_errors(observer);
@@ -175,10 +193,7 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
   while (first < cases.size() && stop == 0) {
     std::size_t count = 1;
     std::int64_t bytes = footprint(cases[first]);
-    // Who is measured against each other takes turns: all contenders of a case are in one group.
-    const auto goes_on = [&] { return cases[first + count].id() == cases[first + count - 1].id(); };
-    while (first + count < cases.size() && (count < largest_group || goes_on()) &&
-           cases[first + count].c.ranks == cases[first].c.ranks) {
+    while (first + count < cases.size() && cases[first + count].c.ranks == cases[first].c.ranks) {
       bytes += footprint(cases[first + count]);
       if (bytes > limit) break;
       ++count;

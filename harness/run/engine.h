@@ -20,11 +20,17 @@ namespace gpubench {
 /// The order of a pass: positions 0 ... ids.size() - 1, shuffled by seed, pass and ids alone.
 [[nodiscard]] std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass);
 
+/// The sizes of the groups in which `cases` are run, in their order. The rounds of a group are interleaved, and a
+/// worker is handed one group at a time: at most 16 cases or 2 GiB of tensors, but always all contenders of a case,
+/// which are measured against each other. Of no device, so that a run groups alike with and without workers.
+[[nodiscard]] std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases);
+
 class Engine {
  public:
   /// `backend` runs the cases of one rank, RunOptions::open_ranks opens it for several. Both must outlive the engine.
   Engine(Backend& backend, const RunOptions& options);
 
+  /// `cases`: one group, which is split where its memory does not fit or the number of ranks changes.
   /// Hands one record per case to `observer`, except for unfinished cases once `stop` is raised. A case's exception
   /// becomes its record; those of the observer pass through, as does DeviceLost once its case has a record.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);

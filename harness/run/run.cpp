@@ -107,9 +107,15 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
   for (const PlannedCase& planned : cases) {
     if (!options.finished.contains(planned.key())) wanted.push_back(planned);
   }
+  std::vector<const PlannedCase*> left;
+  for (const PlannedCase& planned : wanted) left.push_back(&planned);
   Engine engine(backend, stoppable);
   try {
-    engine.run(wanted, observer, stop);
+    std::span<const PlannedCase> rest = wanted;
+    for (const std::size_t size : group_sizes(left)) {
+      engine.run(rest.first(size), observer, stop);
+      rest = rest.subspan(size);
+    }
   } catch (const Interrupted&) {
     return;
   } catch (const DeviceLost&) {

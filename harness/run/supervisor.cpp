@@ -19,6 +19,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/run/case_record.h"
 #include "harness/run/child_process.h"
+#include "harness/run/engine.h"
 #include "harness/run/process_state.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
@@ -27,8 +28,6 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t cases_per_group = 16;
-constexpr std::int64_t bytes_per_group = std::int64_t{2} << 30U;
 constexpr int tick_ms = 50;
 /// Consecutive workers that may die without announcing a case before the remaining cases are given up.
 constexpr int most_stillborn = 4;
@@ -63,17 +62,17 @@ class Supervisor {
   }
 
   void run() {
-    for (std::size_t next = 0; next < cases_.size() && stop_ == 0;) {
-      std::vector<std::size_t> group;
-      std::int64_t bytes = 0;
-      for (; next < cases_.size(); ++next) {
-        if (finished_[next]) continue;
-        if (group.size() >= cases_per_group && cases_[next].id() != cases_[group.back()].id()) break;
-        bytes += cases_[next].bytes;
-        if (!group.empty() && bytes > bytes_per_group) break;
-        group.push_back(next);
-      }
-      run_group(std::move(group));
+    std::vector<std::size_t> left;
+    std::vector<const PlannedCase*> planned;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      if (finished_[i]) continue;
+      left.push_back(i);
+      planned.push_back(&cases_[i]);
+    }
+    auto next = left.begin();
+    for (const std::size_t size : group_sizes(planned)) {
+      const auto first = std::exchange(next, next + static_cast<std::ptrdiff_t>(size));
+      run_group({first, next});
     }
     if (worker_ != nullptr && stop_ != 0) worker_->terminate();
   }

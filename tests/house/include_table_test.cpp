@@ -198,4 +198,17 @@ TEST(IncludeTable, TheCheckItselfSeesAForbiddenInclude) {
   EXPECT_GT(includes_of(gpubench::paths::source_folder, "harness/core/").size(), 20U);
 }
 
+TEST(Verdicts, ASingleFileSetsThatOfARecord) {
+  const std::regex assignment(R"(\brecord_?(\.|->)verdict = )");
+  std::string found;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(gpubench::paths::source_folder) / "harness")) {
+    if (entry.path().extension() != ".cpp" || entry.path().filename() == "case_record.cpp") continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      if (std::regex_search(line, assignment)) found += entry.path().string() + ": " + line + "\n";
+    }
+  }
+  EXPECT_EQ(found, "");
+}
+
 }  // namespace

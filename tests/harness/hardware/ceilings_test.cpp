@@ -6,9 +6,7 @@
 namespace gpubench {
 namespace ceilings_test {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr std::int64_t cache = 60000000;
 
@@ -56,8 +54,13 @@ void run_at(CaseRecord& record, double sm_mhz, double memory_mhz) {
   record.rounds.push_back(round);
 }
 
+void add_shares(const DeviceInfo& info, std::vector<CaseRecord>& records) {
+  const std::vector<std::optional<PeakShare>> shares = peak_shares(info, records);
+  for (std::size_t i = 0; i < records.size(); ++i) records[i].derived.peak = shares[i];
+}
+
 CaseRecord after(const DeviceInfo& info, CaseRecord record) {
-  add_ceilings(info, {&record, 1});
+  record.derived.peak = peak_shares(info, {&record, 1}).front();
   return record;
 }
 
@@ -77,7 +80,6 @@ TEST(Ceilings, AGemmIsComparedWithPeakAndWithPeakAtItsClock) {
   EXPECT_NEAR(*peak.of_peak_at_clock, 0.8220, 0.0001);
   EXPECT_EQ(peak.of_best, 1.0);
   EXPECT_EQ(peak.finding, "");
-  EXPECT_EQ(record.verdict, Verdict::pass);
 }
 
 // 4.1 TB/s of 4.8; at 3201 MHz the bus of 6144 bits moves 4.917 TB/s.
@@ -98,30 +100,18 @@ TEST(Ceilings, EachRecipeHasItsOwnPeak) {
     EXPECT_EQ(after(h200(), case_of("gemm", name, 1e9, 1e3)).derived.peak->peak, peak) << name;
 }
 
-TEST(Ceilings, ARateAboveThePeakIsAnError) {
-  const CaseRecord record = after(h200(), case_of("gemm", "bf16", 1200e9, 4e8));
-  EXPECT_EQ(record.verdict, Verdict::error);
-  EXPECT_THAT(record.reason, HasSubstr("1.2e+15 FLOP/s is above what the device can do"));
-  EXPECT_THAT(record.summary.flags, Contains("above peak"));
-  EXPECT_EQ(record.derived.peak->finding, record.reason);
-  const CaseRecord copy = after(h200(), case_of("copy", "f32", 0.0, 5.0e9));
-  EXPECT_EQ(copy.verdict, Verdict::error);
-  EXPECT_THAT(copy.reason, HasSubstr("B/s is above"));
+TEST(Ceilings, ARateAboveThePeakIsAFinding) {
+  EXPECT_THAT(after(h200(), case_of("gemm", "bf16", 1200e9, 4e8)).derived.peak->finding,
+              HasSubstr("1.2e+15 FLOP/s is above what the device can do"));
+  EXPECT_THAT(after(h200(), case_of("copy", "f32", 0.0, 5.0e9)).derived.peak->finding, HasSubstr("B/s is above"));
 }
 
 // 132 x 4096 x 1.98e9 = 1070.5 TFLOP/s: above the sheet, which counts with 1830 MHz, but what the clock allows.
 TEST(Ceilings, AClockAboveTheSheetsMayGoBeyondTheSheet) {
   const CaseRecord record = after(h200(), case_of("gemm", "bf16", 1060e9, 4e8));
-  EXPECT_EQ(record.verdict, Verdict::pass);
+  EXPECT_EQ(record.derived.peak->finding, "");
   EXPECT_GT(*record.derived.peak->of_peak, 1.0);
-  EXPECT_EQ(after(device("NVIDIA H200", 132), case_of("gemm", "bf16", 1060e9, 4e8)).verdict, Verdict::error);
-}
-
-TEST(Ceilings, AConvolutionAboveThePeakIsOnlyFlagged) {
-  const CaseRecord record = after(h200(), case_of("conv2d_forward", "f32", 90e9, 1e6));
-  EXPECT_EQ(record.verdict, Verdict::pass);
-  EXPECT_THAT(record.summary.flags, Contains("above peak"));
-  EXPECT_NE(record.derived.peak->finding, "");
+  EXPECT_NE(after(device("NVIDIA H200", 132), case_of("gemm", "bf16", 1060e9, 4e8)).derived.peak->finding, "");
 }
 
 TEST(Ceilings, WhatFitsTheCacheIsNotComparedWithTheMemory) {
@@ -130,7 +120,7 @@ TEST(Ceilings, WhatFitsTheCacheIsNotComparedWithTheMemory) {
   EXPECT_FALSE(after(h200(), small).derived.peak.has_value());
   CaseRecord warm = case_of("copy", "f32", 0.0, 20e9);
   warm.c.cache = CacheMode::warm;
-  EXPECT_EQ(after(h200(), warm).verdict, Verdict::pass);
+  EXPECT_FALSE(after(h200(), warm).derived.peak.has_value());
 }
 
 // 120 SMs of compute capability 9.0 at 1.5 GHz: 120 x 4096 x 1.5e9 = 737.28 TFLOP/s.
@@ -168,7 +158,7 @@ TEST(Ceilings, WithoutPeaksCasesAreComparedWithTheBestOfTheirOwn) {
                                   case_of("add", "f32", 1e4, 1e7),   case_of("transpose", "f32", 0.0, 3e7)};
   records[0].id = "best gemm";
   records[3].id = "best copy";
-  add_ceilings(cpu, records);
+  add_shares(cpu, records);
   EXPECT_EQ(records[0].derived.peak->of_best, 1.0);
   EXPECT_EQ(records[1].derived.peak->of_best, 0.5);
   EXPECT_EQ(records[1].derived.peak->best_case, "best gemm");
@@ -179,7 +169,7 @@ TEST(Ceilings, WithoutPeaksCasesAreComparedWithTheBestOfTheirOwn) {
   EXPECT_EQ(records[5].derived.peak->of_best, 1.5);  // copies and triads are the measure, whatever else is faster
   for (const CaseRecord& record : records) {
     EXPECT_FALSE(record.derived.peak->peak || record.derived.peak->of_peak_at_clock);
-    EXPECT_EQ(record.verdict, Verdict::pass);
+    EXPECT_EQ(record.derived.peak->finding, "");
   }
 }
 
@@ -193,7 +183,7 @@ TEST(Ceilings, AnUnreliableTimingIsNoBestAndIsComparedWithNone) {
   std::vector<CaseRecord> records{sure, noisy, slower};
   DeviceInfo cpu = device("A Processor", 2);
   cpu.kind = "cpu";
-  add_ceilings(cpu, records);
+  add_shares(cpu, records);
   EXPECT_EQ(records[0].derived.peak->of_best, 1.0);
   EXPECT_EQ(records[2].derived.peak->of_best, 0.5);
   EXPECT_EQ(records[2].derived.peak->best_case, "sure");
@@ -208,8 +198,8 @@ TEST(Ceilings, AProductOfLessThanHalfAMillisecondIsNoBest) {
   cpu.kind = "cpu";
   std::vector<CaseRecord> both{large, tiny}, alone{tiny};
 
-  add_ceilings(cpu, both);
-  add_ceilings(cpu, alone);
+  add_shares(cpu, both);
+  add_shares(cpu, alone);
 
   EXPECT_EQ(both[1].derived.peak->best_case, "large");
   EXPECT_EQ(both[1].derived.peak->of_best, both[1].derived.flop_per_s / both[0].derived.flop_per_s);
@@ -219,8 +209,8 @@ TEST(Ceilings, AProductOfLessThanHalfAMillisecondIsNoBest) {
 TEST(Ceilings, WhatIsAboveThePeakIsNoBest) {
   std::vector<CaseRecord> records{case_of("gemm", "bf16", 5000e9, 4e8), case_of("gemm", "bf16", 700e9, 4e8)};
   records[1].id = "honest";
-  add_ceilings(h200(), records);
-  EXPECT_EQ(records[0].verdict, Verdict::error);
+  add_shares(h200(), records);
+  EXPECT_NE(records[0].derived.peak->finding, "");
   EXPECT_EQ(records[1].derived.peak->best_case, "honest");
 }
 
@@ -231,12 +221,7 @@ TEST(Ceilings, OnlyMeasuredCasesOfOneRankAreCompared) {
   two.c.ranks = 2;
   CaseRecord untimed = case_of("gemm", "bf16", 780e9, 4e8);
   untimed.summary = {};
-  for (const CaseRecord& record : {failed, two, untimed}) {
-    const CaseRecord same = after(h200(), record);
-    EXPECT_FALSE(same.derived.peak.has_value());
-    EXPECT_EQ(same.verdict, record.verdict);
-    EXPECT_THAT(same.summary.flags, IsEmpty());
-  }
+  for (const CaseRecord& record : {failed, two, untimed}) EXPECT_FALSE(after(h200(), record).derived.peak.has_value());
 }
 
 // NVLink of an H200: 900 GB/s both ways together, 450 one way.
@@ -252,7 +237,7 @@ TEST(Ceilings, ACollectivesBusBandwidthIsComparedWithOneDirectionOfTheLink) {
   EXPECT_THAT(compared.derived.peak->peak_source, HasSubstr("one direction"));
 
   record.derived.collective->bus_bytes_per_s = 4.8e11;  // a switch that adds up
-  EXPECT_EQ(after(h200(), record).verdict, Verdict::pass);
+  EXPECT_EQ(after(h200(), record).derived.peak->finding, "");
 }
 
 TEST(Ceilings, VirtualRanksAndUnknownLinksAreComparedWithNothing) {

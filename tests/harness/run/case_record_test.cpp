@@ -16,6 +16,7 @@
 namespace gpubench {
 namespace case_record_test {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 CaseRecord passing() {
@@ -87,6 +88,51 @@ TEST(EndToEndVerdict, TheFullCheckRunsSmallProgramsWholeAndTheSampleDoesNot) {
   }
   EXPECT_THAT(full.parity.coverage, HasSubstr("2 tensors end to end"));
   EXPECT_FALSE(run_with(CheckMode::sample).parity.end_to_end.has_value());
+}
+
+TEST(PeakVerdict, ARateAboveThePeakIsAnErrorOfWhatPassed) {
+  PeakShare share;
+  share.finding = "1.2e+15 FLOP/s is above what the device can do";
+  for (const auto& [before, after] :
+       {std::pair{Verdict::pass, Verdict::error}, {Verdict::unverified, Verdict::error}}) {
+    CaseRecord record = passing();
+    record.verdict = before;
+    add_peak_share(record, share);
+    EXPECT_EQ(record.verdict, after);
+    EXPECT_EQ(record.reason, share.finding);
+    EXPECT_THAT(record.summary.flags, ElementsAre("above peak"));
+  }
+}
+
+TEST(PeakVerdict, AConvolutionAboveThePeakIsOnlyFlagged) {
+  CaseRecord record = passing();
+  OpParity op;
+  op.kind = "conv2d_forward";
+  record.parity.ops = {op};
+  PeakShare share;
+  share.finding = "9e+13 FLOP/s is above what the device can do";
+  add_peak_share(record, share);
+  EXPECT_EQ(record.verdict, Verdict::pass);
+  EXPECT_THAT(record.summary.flags, ElementsAre("above peak"));
+}
+
+TEST(PeakVerdict, AShareWithoutAFindingLeavesTheVerdict) {
+  CaseRecord record = passing();
+  add_peak_share(record, PeakShare{});
+  add_peak_share(record, std::nullopt);
+  EXPECT_EQ(record.verdict, Verdict::pass);
+  EXPECT_THAT(record.summary.flags, ElementsAre());
+}
+
+TEST(UnfinishedRecord, IsSkippedWhereASignalCameAndAnErrorElsewhere) {
+  const PlannedCase planned = sim::sim_cases().front();
+  EXPECT_EQ(unfinished_record(planned, 2, nullptr).verdict, Verdict::skipped);
+  EXPECT_EQ(unfinished_record(planned, 0, nullptr).verdict, Verdict::error);
+  CaseRecord left = passing();
+  left.rounds.resize(2);
+  const CaseRecord record = unfinished_record(planned, 2, &left);
+  EXPECT_THAT(record.reason, HasSubstr("its 2 rounds are kept as unfinished"));
+  EXPECT_EQ(record.unfinished->why, "SIGINT");
 }
 
 TEST(DefinitionHash, IsSixteenHexadecimalDigitsAndAnotherForEachCase) {

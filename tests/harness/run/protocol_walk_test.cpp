@@ -106,6 +106,65 @@ TEST(Protocol, AShuffleIsAPermutation) {
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
 }
 
+/// A case of this many bytes; the same id for all contenders of one number.
+PlannedCase numbered(int number, std::int64_t bytes, const std::string& contender = "") {
+  PlannedCase planned;
+  planned.c.suite = planned.c.workload = "sim";
+  planned.c.dims = {{"n", number}};
+  planned.c.recipe = "f32";
+  planned.c.contender = contender;
+  planned.bytes = bytes;
+  return planned;
+}
+
+std::vector<std::size_t> sizes_of(const std::vector<PlannedCase>& cases) {
+  std::vector<const PlannedCase*> all;
+  for (const PlannedCase& planned : cases) all.push_back(&planned);
+  return group_sizes(all);
+}
+
+TEST(Groups, HoldSixteenCasesOrTwoGibibytes) {
+  std::vector<PlannedCase> small, large;
+  for (int i = 0; i < 35; ++i) small.push_back(numbered(i, 1024));
+  constexpr std::int64_t half_gib = std::int64_t{1} << 29U;
+  for (int i = 0; i < 6; ++i) large.push_back(numbered(i, half_gib));
+  large.push_back(numbered(6, 9 * half_gib));
+  large.push_back(numbered(7, half_gib));
+
+  EXPECT_THAT(sizes_of(small), ElementsAre(16, 16, 3));
+  EXPECT_THAT(sizes_of(large), ElementsAre(4, 2, 1, 1));
+  EXPECT_THAT(sizes_of({}), ElementsAre());
+}
+
+TEST(Groups, HoldAllContendersOfACaseHoweverLarge) {
+  std::vector<PlannedCase> many, large;
+  for (int i = 0; i < 16; ++i) many.push_back(numbered(i, 1024));
+  for (const char* contender : {"a", "b"}) many.push_back(numbered(15, 1024, contender));
+  many.push_back(numbered(16, 1024));
+  for (const char* contender : {"", "a", "b"}) large.push_back(numbered(0, std::int64_t{3} << 30U, contender));
+
+  EXPECT_THAT(sizes_of(many), ElementsAre(18, 1));
+  EXPECT_THAT(sizes_of(large), ElementsAre(3));
+}
+
+// The sim suite's six cases, as if each took 1 GiB: two are interleaved at a time, with a worker or without.
+TEST(Groups, AreThoseOfWorkersAlsoInThisProcess) {
+  std::vector<PlannedCase> cases = sim_cases();
+  for (PlannedCase& planned : cases) planned.bytes = std::int64_t{1} << 30U;
+  RunOptions options = smoke_options();
+  SimBackend backend(parse_script(""));
+  Remembering seen;
+  run_in_process(backend, cases, options, seen, seen.stop);
+
+  std::vector<std::size_t> finished_before_prepared;
+  std::size_t finished = 0;
+  for (const auto& [id, phase] : seen.phases) {
+    if (phase == "prepare") finished_before_prepared.push_back(finished);
+    if (phase == "recheck") ++finished;
+  }
+  EXPECT_THAT(finished_before_prepared, ElementsAre(0, 0, 2, 2, 4, 4));
+}
+
 TEST(Protocol, ColdCasesRotateOverCopiesAndOthersDoNot) {
   // first: three matrices of 8 x 8 f32 = 768 bytes; a cache of 4096 bytes: 1 + 3 * 4096 / 768 = 17 copies.
   const InProcess run("cache=4096");
