@@ -20,9 +20,9 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/definition.h"
 #include "suites/suites.h"
+#include "tests/fakes/sim/sim_backend.h"
 #include "tests/reference/ops/summation_orders.h"
 #include "tests/reference/ops/tensor_core.h"
-#include "tests/sim/sim_backend.h"
 #include "tests/suites/sums_of_products.h"
 
 namespace gpubench::testing {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
-#include "tests/fake_nvml/scripted_nvml.h"
+#include "tests/fakes/nvml/scripted_nvml.h"
 
 namespace gpubench {
 namespace nvml_test {

@@ -13,8 +13,8 @@
 #include <iterator>
 
 #include "harness/core/hash.h"
+#include "tests/fakes/io_faults/io_faults.h"
 #include "tests/harness/report/sample_records.h"
-#include "tests/io_faults/io_faults.h"
 #include "tests/trials.h"
 
 namespace gpubench {

@@ -8,7 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/run/memory_pool.h"
-#include "tests/sim/sim_backend.h"
+#include "tests/fakes/sim/sim_backend.h"
 
 namespace gpubench {
 namespace {

@@ -1,6 +1,6 @@
 // What an implementation under test must not get away with (cheats.c), each with the verdict that it ends in; those
-// that end or change the process that they run in are in tests/cli/cheats_test.cpp. And honest ones, which must pass
-// all probes, however often they are tried.
+// that end or change the process that they run in are in tests/harness/cli/cheats_test.cpp. And honest ones, which must
+// pass all probes, however often they are tried.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

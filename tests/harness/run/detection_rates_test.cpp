@@ -13,8 +13,8 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
+#include "tests/fakes/sim/flaky_backend.h"
 #include "tests/harness/run/run_fixture.h"
-#include "tests/sim/flaky_backend.h"
 
 namespace gpubench {
 namespace detection_rates_test {

@@ -8,8 +8,8 @@
 #include "harness/core/error.h"
 #include "harness/run/memory_pool.h"
 #include "harness/run/prepared_case.h"
+#include "tests/fakes/sim/sim_suite.h"
 #include "tests/harness/run/run_fixture.h"
-#include "tests/sim/sim_suite.h"
 
 namespace gpubench::sim {
 namespace {

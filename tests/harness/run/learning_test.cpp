@@ -10,7 +10,7 @@
 
 #include "harness/run/forwarding_backend.h"
 #include "reference/cpu/cpu_backend.h"
-#include "tests/sim/sim_backend.h"
+#include "tests/fakes/sim/sim_backend.h"
 #include "tests/suites/workloads.h"
 #include "tests/trials.h"
 

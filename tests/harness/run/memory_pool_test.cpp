@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "tests/sim/sim_backend.h"
+#include "tests/fakes/sim/sim_backend.h"
 
 namespace gpubench {
 namespace {

@@ -17,8 +17,8 @@
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
+#include "tests/fakes/sim/sim_backend.h"
 #include "tests/reference/ops/transform/mesh_step.h"
-#include "tests/sim/sim_backend.h"
 
 namespace gpubench {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/hash.h"
+#include "tests/fakes/sim/flaky_backend.h"
 #include "tests/harness/run/run_fixture.h"
-#include "tests/sim/flaky_backend.h"
 
 namespace gpubench::sim {
 namespace round_check_test {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "harness/run/run.h"
-#include "tests/sim/sim_backend.h"
-#include "tests/sim/sim_suite.h"
+#include "tests/fakes/sim/sim_backend.h"
+#include "tests/fakes/sim/sim_suite.h"
 
 namespace gpubench::sim {
 

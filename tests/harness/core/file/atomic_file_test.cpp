@@ -12,7 +12,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/io_faults/io_faults.h"
+#include "tests/fakes/io_faults/io_faults.h"
 #include "tests/trials.h"
 
 namespace gpubench {

@@ -1,0 +1,81 @@
+// The sim backend: a device that computes by the textbook, has a fake clock, and fails where its script says so.
+// It exists to test the harness: every way a backend can be wrong, on demand and the same each time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "tests/fakes/sim/sim_script.h"
+
+namespace gpubench {
+
+/// What has crossed between the host and the device.
+struct SimTraffic {
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+};
+
+/// One call of the harness that a test may want to look at.
+struct SimEvent {
+  enum class What { plan, run, time } what = What::run;
+  std::vector<std::string> labels;  ///< of the ops, in the order they run
+  bool sequence = false;
+  int copies = 0;              ///< of time()
+  RoundPlan plan;              ///< of time()
+  double output_before = 0.0;  ///< of time(): the first element of the last op's first output, before anything ran
+  SimTraffic before{};         ///< of time(): what had crossed until then
+};
+
+class SimBackend : public Backend {
+ public:
+  explicit SimBackend(sim::Script script);
+  ~SimBackend() override;
+
+  [[nodiscard]] const DeviceInfo& device() const override { return device_; }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override;
+  void write(std::byte* device, std::span<const std::byte> host) override;
+  void read(std::span<std::byte> host, const std::byte* device) override;
+  [[nodiscard]] bool host_visible() const override { return !script_.opaque; }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  [[nodiscard]] bool examines_memory() const override { return script_.examines || host_visible(); }
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override;
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override;
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override;
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors, const PlanOptions& options) override;
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override;
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override;
+  void run(const Launch& launch) override;
+  /// Runs every copy that has a turn once, and reports what the fake clock says of all turns.
+  [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override;
+
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return script_.claims; }
+
+  /// Everything that was planned, run and timed so far.
+  [[nodiscard]] std::span<const SimEvent> events() const { return events_; }
+  [[nodiscard]] const SimTraffic& traffic() const { return traffic_; }
+  /// The most bytes that were allocated at once.
+  [[nodiscard]] std::int64_t peak_bytes() const { return *peak_; }
+
+ private:
+  void cross(std::size_t bytes, std::int64_t& counter);
+
+  sim::Script script_;
+  DeviceInfo device_;
+  std::vector<int> hits_;             ///< per fault of the script: how many plans it matched
+  std::map<const void*, int> timed_;  ///< how often a launch was timed
+  std::vector<SimEvent> events_;
+  SimTraffic traffic_;
+  std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);
+  std::shared_ptr<std::int64_t> allocated_ = std::make_shared<std::int64_t>(0);
+  std::shared_ptr<std::int64_t> peak_ = std::make_shared<std::int64_t>(0);
+};
+
+/// A sim backend that follows `script` (sim_script.h). Throws UsageError.
+[[nodiscard]] std::unique_ptr<Backend> open_sim_backend(const std::string& script);
+
+}  // namespace gpubench

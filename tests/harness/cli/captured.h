@@ -1,0 +1,82 @@
+// A run of the command line inside the test's own process, with everything it printed.
+#pragma once
+
+#include <ctime>
+#include <functional>
+#include <map>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/cli/environment.h"
+#include "tests/harness/cli/sim_environment.h"
+
+namespace gpubench {
+
+/// This machine with nothing else to do.
+inline HostInfo quiet_host() {
+  HostInfo host = read_host();
+  host.cpu_pressure = 0.0;
+  host.load_avg = {0.0, 0.0, 0.0};
+  return host;
+}
+
+/// What a test may set before it runs the command line.
+struct Captured {
+  std::string script;  ///< of the sim backend
+  std::span<const Suite> suites = sim_suites();
+  std::map<std::string, std::string> variables;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  int columns = 80;  ///< of both terminals
+  NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
+  GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
+  std::vector<BackendEntry> more_backends;
+  HostInfo host = quiet_host();
+  std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
+  StopFlag stop{0};
+  std::string revision;
+  std::istringstream in;
+  std::string program = "/nonexistent/gpubench";  ///< what workers are started from
+
+  std::ostringstream out;
+  std::ostringstream err;
+
+  /// The exit code.
+  int run(std::vector<std::string> words) {
+    words.insert(words.begin(), "gpubench");
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    std::vector<BackendEntry> backends = sim_backends(script);
+    backends.insert(backends.end(), more_backends.begin(), more_backends.end());
+    std::vector<std::string> names;
+    for (const auto& [name, value] : variables) names.push_back(name);
+    const Environment environment{suites,
+                                  std::move(backends),
+                                  out,
+                                  err,
+                                  out_is_terminal,
+                                  err_is_terminal,
+                                  columns,
+                                  [this](const char* name) {
+                                    const auto found = variables.find(name);
+                                    return found == variables.end() ? std::string() : found->second;
+                                  },
+                                  [this](double) { return driver; },
+                                  program,
+                                  stop,
+                                  std::move(names),
+                                  revision,
+                                  [this](double) { return gpus; },
+                                  columns,
+                                  [this] { return host; },
+                                  [] {},
+                                  [](const BackendEntry& entry, double) { return entry.libraries(); },
+                                  time_of_day,
+                                  in};
+    return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
+  }
+};
+
+}  // namespace gpubench

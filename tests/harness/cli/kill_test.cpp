@@ -1,0 +1,300 @@
+// Runs that are ended at any time, with their workers: what was finished is not lost, and nothing is left running.
+//
+// GPUBENCH_TRIAL_KILLS, GPUBENCH_TRIAL_SIGNALS, GPUBENCH_TRIAL_THRICE: how many kills, how many of each way to
+// interrupt, and how many runs that are interrupted three times (`ctest -C trials -L trials`: 500, 100 each, 200).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "harness/report/journal.h"
+#include "harness/report/json.h"
+#include "harness/report/report_json.h"
+#include "tests/harness/cli/child.h"
+#include "tests/harness/cli/scratch_folder.h"
+#include "tests/paths.h"
+#include "tests/trials.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+
+using Seconds = std::chrono::duration<double>;
+
+class Killed : public ScratchFolder {
+ protected:
+  static ChildResult run(std::vector<std::string> words, const std::string& wait_for = "",
+                         const std::function<void(int)>& while_running = {}) {
+    words.insert(words.begin(), paths::sim_program);
+    words.insert(words.end(), {"--tuning-cache", "off", "--progress", "none"});
+    return run_child(words, {}, wait_for, while_running);
+  }
+  static bool has_ended(int pid) {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+  }
+  static std::size_t lines_of(const std::string& journal) {
+    const std::string text = content_of(journal);
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+  // Ids, verdicts and checks; what has to do with time is left out. That is also how many runs a round had after its
+  // warm-up, and so which rounds of a state could be compared.
+  static std::map<std::string, std::string> findings(const std::string& path) {
+    std::map<std::string, std::string> all;
+    const Json report = read_json_file(path);
+    for (const Json& one : report["gpubench"]["cases"]) {
+      Json kept;
+      for (const char* member : {"status", "reason", "def_hash", "implementation", "parity"})
+        kept[member] = one[member];
+      const std::string coverage = kept["parity"]["coverage"].get<std::string>();
+      kept["parity"]["coverage"] = coverage.substr(0, coverage.find(" rounds: "));
+      all[one["id"].get<std::string>()] = dump(kept);
+    }
+    return all;
+  }
+  // Where the report first differs from that of a run that nobody disturbed; "" where it does not.
+  [[nodiscard]] std::string difference(const std::string& path) const {
+    const std::map<std::string, std::string> found = findings(path);
+    if (found.size() != expected_.size()) return std::to_string(found.size()) + " cases";
+    for (const auto& [id, what] : expected_) {
+      if (!found.contains(id)) return id + " is missing";
+      if (found.at(id) != what) return id + ": " + found.at(id) + "\nexpected " + what;
+    }
+    return "";
+  }
+  // How many cases the journal in the folder says are finished; nothing where not even its start was written.
+  static std::optional<std::size_t> finished_in(const std::string& folder) {
+    if (!std::filesystem::exists(folder + "/journal.jsonl")) return std::nullopt;
+    try {
+      return read_journal(folder + "/journal.jsonl").finished.size();
+    } catch (const ReadError&) {
+      EXPECT_EQ(lines_of(folder + "/journal.jsonl"), 0U);
+      return std::nullopt;
+    }
+  }
+  void resume(std::size_t finished) const {
+    const ChildResult resumed = run({"run", "--resume", "o"});
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_EQ(difference("o/report.json"), "");
+    EXPECT_NE(resumed.err.find("going on with an interrupted run: " + std::to_string(finished) + " cases"),
+              std::string::npos)
+        << resumed.err;
+    EXPECT_FALSE(std::filesystem::exists("o/journal.jsonl"));
+  }
+  void run_whole() {
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(run({"--tier", "smoke", "--out", "whole"}).exit_code, 0);
+    whole_ = std::chrono::steady_clock::now() - start;
+    expected_ = findings("whole/report.json");
+    ASSERT_EQ(expected_.size(), 6U);
+  }
+  // Until some time of a run, and a little beyond its end, has gone by.
+  void wait_for_some_time(int pid) {
+    const double share = std::uniform_real_distribution<double>(0.0, 1.1)(random_);
+    const auto until = std::chrono::steady_clock::now() + share * whole_;
+    while (std::chrono::steady_clock::now() < until && !has_ended(pid)) ::sched_yield();
+  }
+
+  std::map<std::string, std::string> expected_;
+  Seconds whole_{};  ///< what a run takes that nobody disturbs
+  std::mt19937_64 random_{20240229};
+};
+
+// The signal comes once the journal has so many lines; a run that is done before that has nothing to be killed.
+TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
+  run_whole();
+  int kills = 0;
+  for (const int signal : {SIGKILL, SIGINT, SIGHUP}) {
+    for (std::size_t after = 1; after <= 25; after += 4) {
+      SCOPED_TRACE(testing::Message() << "signal " << signal << " after " << after << " lines");
+      std::filesystem::remove_all("o");
+      const ChildResult killed = run({"--tier", "smoke", "--out", "o"}, "cases at tier", [&](int pid) {
+        while (lines_of("o/journal.jsonl") < after && !has_ended(pid)) ::sched_yield();
+        ::kill(pid, signal);
+      });
+      const std::optional<std::size_t> finished = finished_in("o");
+      if (!finished) continue;  // it had ended by itself
+      ++kills;
+      EXPECT_EQ(killed.exit_code, 128 + signal) << killed.err;
+      if (signal != SIGKILL) {
+        const Report partial = read_report("o/report.json");
+        EXPECT_FALSE(partial.run.complete);
+        EXPECT_EQ(totals_of(partial.cases).count(Verdict::pass), static_cast<int>(*finished));
+      }
+      resume(*finished);
+    }
+  }
+  tell_count("kills at lines of the journal", kills);
+  EXPECT_GE(kills, 10);
+}
+
+TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
+  const ChildResult killed =
+      run_child({paths::sim_program, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
+        while (content_of("soak.jsonl").find("\"interval\"") == std::string::npos && !has_ended(pid)) ::sched_yield();
+        ::kill(pid, SIGKILL);
+      });
+  EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
+  std::vector<std::string> kinds;
+  (void)read_lines("soak.jsonl", [&](const Node& entry, std::size_t) {
+    for (const auto& [kind, content] : entry.members()) kinds.push_back(kind);
+  });
+  EXPECT_THAT(kinds, Contains("start"));
+  EXPECT_THAT(kinds, Contains("interval"));
+  const ChildResult read = run_child({paths::sim_program, "soak", "--read", "soak.jsonl"});
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_NE(read.err.find("soak.jsonl: the soak did not end: it was to take 30 s"), std::string::npos) << read.err;
+  EXPECT_NE(read.out.find("no fault until its journal ends\n"), std::string::npos) << read.out;
+}
+
+TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {
+  run_whole();
+  const int kills = trial_count("GPUBENCH_TRIAL_KILLS", 8);
+  int resumed = 0, before = 0, after = 0;
+  for (int i = 0; i < kills; ++i) {
+    SCOPED_TRACE(i);
+    std::filesystem::remove_all("o");
+    const ChildResult killed = run({"--tier", "smoke", "--out", "o"}, "", [&](int pid) {
+      wait_for_some_time(pid);
+      ::kill(pid, SIGKILL);
+    });
+    EXPECT_THAT(killed.exit_code, AnyOf(0, 128 + SIGKILL)) << killed.err;
+    if (const std::optional<std::size_t> finished = finished_in("o")) {
+      ++resumed;
+      resume(*finished);
+    } else if (std::filesystem::exists("o/report.json")) {
+      ++after;
+      EXPECT_EQ(difference("o/report.json"), "");
+    } else {
+      ++before;  // nothing was measured yet
+      EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
+    }
+  }
+  tell_count("kills at random times", kills);
+  tell_count("of these resumed", resumed);
+  tell_count("of these before the first entry of the journal", before);
+  tell_count("of these after the report", after);
+  EXPECT_GT(resumed, 0);
+}
+
+// Each resumption is interrupted as well; a run that ends before its third interruption is whole.
+TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
+  run_whole();
+  const int runs = trial_count("GPUBENCH_TRIAL_THRICE", 10);
+  int interruptions = 0;
+  for (int i = 0; i < runs; ++i) {
+    SCOPED_TRACE(i);
+    std::filesystem::remove_all("o");
+    std::vector<std::string> words{"run", "--tier", "smoke", "--out", "o"};
+    for (int time = 0; time < 3; ++time) {
+      const int signal = std::array{SIGINT, SIGTERM, SIGKILL}[random_() % 3];
+      const std::size_t lines = time == 0 ? 0 : lines_of("o/journal.jsonl");
+      const std::size_t until = lines + 1 + random_() % 8;  // of some 25
+      const ChildResult interrupted = run(words, "cases at tier", [&](int pid) {
+        while (lines_of("o/journal.jsonl") < until && !has_ended(pid)) ::sched_yield();
+        ::kill(pid, signal);
+      });
+      EXPECT_THAT(interrupted.exit_code, AnyOf(0, 128 + signal)) << interrupted.err;
+      if (!std::filesystem::exists("o/journal.jsonl")) break;
+      ++interruptions;
+      words = {"run", "--resume", "o"};
+    }
+    if (std::filesystem::exists("o/journal.jsonl")) {
+      const ChildResult resumed = run(words);
+      EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    }
+    EXPECT_EQ(difference("o/report.json"), "");
+  }
+  tell_count("runs interrupted up to three times", runs);
+  tell_count("interruptions of these that left a journal", interruptions);
+  EXPECT_GT(interruptions, 2 * runs);
+}
+
+// Descendants whose parent ended are handed to this process while it lives, so that each one is seen.
+class OrphanWatch {
+ public:
+  OrphanWatch() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  OrphanWatch(const OrphanWatch&) = delete;  // a setting of the process
+  OrphanWatch& operator=(const OrphanWatch&) = delete;
+  ~OrphanWatch() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  /// How many there were; returns when all have ended.
+  [[nodiscard]] static int wait_for_all() {
+    int count = 0;
+    while (::waitpid(-1, nullptr, 0) > 0) ++count;
+    return count;
+  }
+};
+
+struct Interruption {
+  const char* name;
+  std::vector<int> signals;
+  int exit_code;
+};
+
+TEST_F(Killed, AtARandomTimeAnInterruptedRunLeavesAPartialReportAndNoProcess) {
+  run_whole();
+  const OrphanWatch orphans;
+  const int each = trial_count("GPUBENCH_TRIAL_SIGNALS", 2);
+  const bool is_trial = std::getenv("GPUBENCH_TRIAL_SIGNALS") != nullptr;
+  int partial = 0, whole = 0, resumed = 0, before = 0;
+  for (const Interruption& way : std::vector<Interruption>{{"INT", {SIGINT}, 130},
+                                                           {"TERM", {SIGTERM}, 143},
+                                                           {"double INT", {SIGINT, SIGINT}, 130},
+                                                           {"HUP", {SIGHUP}, 129},
+                                                           {"PIPE", {SIGPIPE}, 128 + SIGPIPE}}) {
+    for (int i = 0; i < each; ++i) {
+      SCOPED_TRACE(testing::Message() << way.name << ' ' << i);
+      std::filesystem::remove_all("o");
+      auto told = std::chrono::steady_clock::now();
+      const ChildResult ended = run({"--tier", "smoke", "--out", "o"}, "", [&](int pid) {
+        wait_for_some_time(pid);
+        told = std::chrono::steady_clock::now();
+        for (const int signal : way.signals) ::kill(pid, signal);
+      });
+      const Seconds took = std::chrono::steady_clock::now() - told;
+      const int left_running = OrphanWatch::wait_for_all();
+      EXPECT_THAT(ended.exit_code, AnyOf(0, way.exit_code)) << ended.err;
+      if (is_trial) {
+        EXPECT_LT(took.count(), 10.0);  // what the program promises
+      }
+      const std::optional<std::size_t> finished = finished_in("o");
+      if (std::filesystem::exists("o/report.json")) {
+        const Report report = read_report("o/report.json");
+        EXPECT_EQ(report.run.complete, ended.exit_code == 0);
+        EXPECT_EQ(report.cases.size(), 6U);
+        EXPECT_EQ(left_running, 0);  // it waited for its worker; one that is killed takes its worker with it
+        ++(report.run.complete ? whole : partial);
+      } else {
+        EXPECT_NE(ended.exit_code, 0);
+        // Only the second of two ends a run before it could write one.
+        EXPECT_TRUE(!finished || way.signals.size() == 2) << ended.err;
+        if (!finished) ++before;
+      }
+      if (!finished) continue;
+      ++resumed;
+      resume(*finished);
+    }
+  }
+  tell_count("interruptions at random times", 5 * each);
+  tell_count("of these with a partial report", partial);
+  tell_count("of these with a whole report", whole);
+  tell_count("of these before the first entry of the journal", before);
+  tell_count("of these resumed", resumed);
+  EXPECT_GT(partial, 0);
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,109 @@
+// gpubench learn with the real suites on the processor: what it prints, writes, refuses and exits with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/report/json.h"
+#include "harness/report/json_parser.h"
+#include "tests/harness/cli/child.h"
+#include "tests/harness/cli/scratch_folder.h"
+#include "tests/paths.h"
+
+namespace gpubench {
+namespace learn_verb_test {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LearnVerb : public ScratchFolder {
+ protected:
+  static ChildResult learn(std::vector<std::string> words) {
+    words.insert(words.begin(), {paths::program, "learn", "--device", "cpu"});
+    return run_child(words);
+  }
+  /// On a device that lacks f16.
+  static ChildResult learn_without_f16(std::vector<std::string> words) {
+    words.insert(words.begin(), {paths::slow_program, "learn", "--device", "cpu"});
+    return run_child(words, {{"GPUBENCH_SLOW", "lacks=f16"}});
+  }
+};
+
+// 25 s: two recipes trained for 16 steps each, and three broken ones of each beside them.
+TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
+  const ChildResult result =
+      learn_without_f16({"--quick", "--precision", "f32,f16", "--json", "l.json", "--svg", "charts", "-o", "l.html"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("transformer/gpt2_train_step/"), HasSubstr("no loss scaling"),
+                                HasSubstr("6 of 6 broken recipes told apart by single steps"),
+                                HasSubstr("Losses by themselves are no evidence"), HasSubstr("VERDICT  PASS")));
+  const Json json = parse_json(content_of("l.json"), "l.json");
+  EXPECT_EQ(json["schema"], "gpubench-learn");
+  EXPECT_EQ(json["verdict"], "pass");
+  ASSERT_EQ(json["models"].size(), 1);
+  const Json& model = json["models"][0];
+  ASSERT_EQ(model["recipes"].size(), 2);
+  EXPECT_EQ(model["recipes"][0]["run_by"], "device");
+  EXPECT_EQ(model["recipes"][1]["run_by"], "emulated");
+  EXPECT_NE(model["recipes"][1]["lacking"], "");
+  for (const Json& recipe : model["recipes"]) {
+    ASSERT_EQ(recipe["steps"].size(), 10);
+    for (const Json& step : recipe["steps"]) {
+      EXPECT_TRUE(step["passed"].get<bool>());
+      EXPECT_LE(step["error_over_allowed"].get<double>(), 1.0);
+      EXPECT_GT(step["tensors"].get<int>(), 100);
+    }
+    EXPECT_EQ(recipe["losses"].size(), 16);
+    EXPECT_EQ(recipe["band_low"].size(), 16);
+  }
+  EXPECT_EQ(model["broken"].size(), 6);  // three of f32, three of f16
+  for (const Json& broken : model["broken"]) EXPECT_TRUE(broken["told_apart"].get<bool>()) << broken["name"];
+  for (const char* chart :
+       {"gpt2-loss", "gpt2-distance", "gpt2-steps", "gpt2-f32-broken-steps", "gpt2-f16-broken-loss"})
+    EXPECT_THAT(content_of(std::string("charts/") + chart + ".svg"), HasSubstr("<svg")) << chart;
+  EXPECT_THAT(content_of("l.html"), AllOf(HasSubstr("Training against fp64: PASS"), HasSubstr("f16 is emulated: "),
+                                          HasSubstr("<svg"), Not(HasSubstr("<script"))));
+}
+
+// Trains one model on a wrong device.
+TEST_F(LearnVerb, AWrongDeviceFailsByStepAndTensor) {
+  const ChildResult result = learn({"--quick", "--precision", "f32", "--inject-error", "block1.down.db=drop"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("WRONG ON PURPOSE"));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("FAIL"), HasSubstr("step 1: 'd(block1.down.w)"), HasSubstr("is allowed"),
+                                HasSubstr("VERDICT  FAIL")));
+}
+
+TEST_F(LearnVerb, WritesOneDocumentToStandardOutputAndNothingElse) {
+  const ChildResult named =
+      learn({"llama_train_step", "--axis", "s=8", "--axis", "h=32", "--axis", "layers=1", "--axis", "f=32", "--axis",
+             "vocab=32", "--steps", "8", "--precision", "f32", "--json", "-"});
+  const Json json = parse_json(named.out, "stdout");
+  EXPECT_EQ(json["models"][0]["model"],
+            "transformer/llama_train_step/b=2,s=8,layers=1,h=32,heads=4,kv=2,f=32,vocab=32");
+  EXPECT_EQ(json["models"][0]["exact_losses"].size(), 8);
+  EXPECT_THAT(named.err, HasSubstr("VERDICT"));
+}
+
+// The last two train in f16, which one of the devices lacks: what ran nowhere but in the textbook must not pass.
+TEST_F(LearnVerb, RefusesWhatIsNoWorkloadOrShowsNothing) {
+  const ChildResult unknown = learn({"gpt2_trian_step"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("learn: no workload or case is called 'gpt2_trian_step'; did you mean "
+                                     "'gpt2_train_step'?"));
+  EXPECT_EQ(learn({"--steps", "7"}).exit_code, 2);
+  EXPECT_THAT(learn({"--steps", "7"}).err, HasSubstr("--steps: '7' is not a whole number from 8"));
+  EXPECT_EQ(learn({"--suite", "gemm"}).exit_code, 5);  // nothing of it trains
+  const ChildResult few = learn({"vit_train_step"});   // two images at tier smoke
+  EXPECT_EQ(few.exit_code, 5);
+  EXPECT_THAT(few.err, HasSubstr("is left out: a batch of 2 rows is too small, 8 at least: --batch"));
+  const std::vector<std::string> small{
+      "mixtral_train_step", "--axis",  "s=8", "--axis",      "h=32", "--axis", "layers=1", "--axis", "f=16", "--axis",
+      "vocab=32",           "--steps", "24",  "--precision", "f16"};
+  EXPECT_EQ(learn(small).exit_code, 0);
+  const ChildResult emulated = learn_without_f16(small);
+  EXPECT_EQ(emulated.exit_code, 5) << emulated.out;  // all that ran was the textbook
+  EXPECT_THAT(emulated.out, AllOf(HasSubstr("(PASS)"), HasSubstr("VERDICT  UNSUPPORTED")));
+}
+
+}  // namespace learn_verb_test
+}  // namespace gpubench

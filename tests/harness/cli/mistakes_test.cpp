@@ -1,0 +1,218 @@
+// What people write by mistake, or as other tools have it: understood where there is one meaning, else told what to
+// write. On the sim backend.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "harness/cli/help.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/verb.h"
+#include "harness/core/error.h"
+#include "tests/harness/cli/captured.h"
+#include "tests/harness/cli/scratch_folder.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::vector<std::string> real_suites{"gemm", "conv", "norm"};
+
+std::string mistake(const std::vector<std::string>& words) {
+  try {
+    (void)parse_options(words, {}, real_suites);
+  } catch (const UsageError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+class Mistakes : public ScratchFolder {};
+
+TEST_F(Mistakes, AGpuIsCuda) {
+  EXPECT_EQ(parse_options(std::vector<std::string>{"--device", "gpu"}).device, "cuda");
+  EXPECT_EQ(parse_options(std::vector<std::string>{"--device", "gpu:3"}).device, "cuda:3");
+  EXPECT_EQ(parse_options(std::vector<std::string>{"--device", "gpus"}).device, "gpus");
+  Captured cli;
+  EXPECT_EQ(cli.run({"--device", "gpu"}), 3);
+  EXPECT_THAT(cli.err.str(), HasSubstr("--device cuda: no NVIDIA driver"));
+}
+
+TEST_F(Mistakes, PrecisionsHaveTheNamesOfOtherFrameworksToo) {
+  for (const auto& [words, ours] : {std::pair{"fp16,half", "f16"},
+                                    {"fp32,float", "f32"},
+                                    {"fp64,double", "f64"},
+                                    {"fp8", "f8_hybrid"},
+                                    {"bfloat16", "bf16"},
+                                    {"tf32", "tf32"}}) {
+    const Options o = parse_options(std::vector<std::string>{"--precision", words});
+    EXPECT_THAT(o.selection.precisions, ElementsAre(ours)) << words;
+  }
+  Captured cli;
+  EXPECT_EQ(cli.run({"list", "--precision", "float32"}), 0);
+  EXPECT_THAT(cli.out.str(), HasSubstr("sim/first/n=8/f32/x1"));
+}
+
+TEST_F(Mistakes, ASuiteATierOrACaseInThePlaceOfAVerbIsToldWhereItBelongs) {
+  EXPECT_EQ(mistake({"gemm"}), "'gemm' is no verb; it is a suite: gpubench --suite gemm");
+  EXPECT_EQ(mistake({"gemm", "conv", "--tier", "smoke"}),
+            "'gemm' is no verb; it is a suite: gpubench --suite gemm,conv");
+  EXPECT_EQ(mistake({"all"}), "'all' is no verb; it is a suite: gpubench --suite all");
+  EXPECT_EQ(mistake({"quick"}), "'quick' is no verb; it is a tier: gpubench --tier quick");
+  EXPECT_EQ(mistake({"gemm/matmul/m=1/f32"}),
+            "'gemm/matmul/m=1/f32' is no verb; of cases: gpubench --filter 'gemm/matmul/m=1/f32', or gpubench list "
+            "gemm/matmul/m=1/f32");
+  EXPECT_THAT(mistake({"gem"}), HasSubstr("unknown verb 'gem'; verbs: run, list"));
+  Captured cli;
+  EXPECT_EQ(cli.run({"sim"}), 2);
+  EXPECT_THAT(cli.err.str(), HasSubstr("gpubench --suite sim"));
+}
+
+TEST_F(Mistakes, SuitesWithABlankBetweenThemAreToldToHaveCommas) {
+  EXPECT_EQ(mistake({"--suite", "gemm", "conv"}),
+            "unexpected argument 'conv': commas stand between suites: --suite gemm,conv");
+  EXPECT_THAT(mistake({"--suite", "gemm", "smoke"}), HasSubstr("unexpected argument 'smoke': run takes flags only"));
+}
+
+TEST_F(Mistakes, PresetsAreNotCalledAsTiersAreAndOldNamesStillWork) {
+  for (const auto& [old_name, preset] : {std::pair{"smoke", Preset::minimal}, std::pair{"quick", Preset::brief},
+                                         std::pair{"standard", Preset::normal}}) {
+    EXPECT_EQ(parse_options(std::vector<std::string>{"--preset", old_name}).run.preset, preset) << old_name;
+    EXPECT_NE(name(preset), old_name);
+  }
+  EXPECT_EQ(mistake({"--preset", "norml"}),
+            "--preset: 'norml' is not one of minimal, brief, normal, gate, thorough; did you mean 'normal'?");
+}
+
+TEST_F(Mistakes, ListSuggestsTheNearestWorkloadToo) {
+  Captured cli;
+  EXPECT_EQ(cli.run({"list", "sim/frist"}), 2);
+  EXPECT_THAT(cli.err.str(), HasSubstr("no case is named or matches 'sim/frist'; did you mean 'sim/first'?"));
+}
+
+// A workload whose one case begins at a tier, in a suite of the same name.
+class FromTier final : public Workload {
+ public:
+  FromTier(std::string name, Tier tier) : name_(std::move(name)), tier_(tier) {}
+  [[nodiscard]] WorkloadInfo info() const override {
+    return {name_, "of a tier", "", PrimaryMetric::flop_per_s, "runs"};
+  }
+  [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", tier_}}, {"f32"}}; }
+  [[nodiscard]] Program build(const Case&) const override { throw ProgramError("is not to be built"); }
+  [[nodiscard]] double items(const Case&) const override { return 1.0; }
+
+ private:
+  std::string name_;
+  Tier tier_;
+};
+
+Suite suite_from(const std::string& name, Tier tier) {
+  return {name, "of a tier", {std::make_shared<FromTier>(name, tier)}};
+}
+
+TEST_F(Mistakes, ASuiteWithoutCasesAtTheTierSaysFromWhichTierOnItHas) {
+  const std::vector<Suite> suites{suite_from("early", Tier::smoke), suite_from("late", Tier::standard)};
+  std::ostringstream out, err;
+  const StopFlag stop{0};
+  const Environment environment{suites, {}, out, err, false, false, 80, {}, {}, "", stop};
+  Selection selection;
+  selection.tier = Tier::quick;
+  selection.suites = {"late"};
+  EXPECT_EQ(refuse_empty(selection, environment), 5);
+  EXPECT_EQ(err.str(),
+            "gpubench: no case matches: tier quick, --suite late; tier standard is the first that has any, 1: --tier "
+            "standard; gpubench list shows cases\n");
+  err.str("");
+  selection.suites = {"early", "late"};
+  PlannedCase planned;
+  planned.c.suite = "early";
+  tell_suites_without_cases(selection, {&planned, 1}, environment);
+  EXPECT_EQ(err.str(),
+            "note: suite late has no such case at tier quick; tier standard is the first that has any, 1: --tier "
+            "standard\n");
+  err.str("");
+  selection.filters = {"nothing"};
+  EXPECT_EQ(refuse_empty(selection, environment), 5);
+  EXPECT_THAT(err.str(), HasSubstr("no tier has any"));
+}
+
+TEST_F(Mistakes, EnergyWithoutAGpuAndMoreRanksThanProcessorsAreWarnedOf) {
+  Options options;
+  DeviceChoice cpu;
+  EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
+  options.selection.ranks = {1, 2};
+  EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
+  options.run.energy = true;
+  options.selection.ranks = {2, 64};
+  EXPECT_THAT(doubtful_wishes(options, cpu, 2), ElementsAre(HasSubstr("--energy: only GPUs count their energy"),
+                                                            HasSubstr("--ranks 64: 64 ranks share 2 processors")));
+  DeviceChoice gpu;
+  gpu.devices = 64;
+  EXPECT_THAT(doubtful_wishes(options, gpu, 2), IsEmpty());
+  Captured cli;
+  EXPECT_EQ(cli.run({"--energy", "--dry-run"}), 0);
+  EXPECT_THAT(cli.err.str(), HasSubstr("warning: --energy: only GPUs count their energy"));
+}
+
+TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {
+  Captured cli;
+  cli.script = "kill@first.gemm";  // a case that started would end this process
+  EXPECT_EQ(cli.run({}), 2);
+  EXPECT_EQ(cli.out.str(), "");
+  const std::string said = cli.err.str();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 7) << said;
+  EXPECT_THAT(said, AllOf(HasSubstr("\n  gpubench --suite all "), HasSubstr("gpubench --help lists the verbs")));
+  EXPECT_TRUE(std::filesystem::is_empty("."));
+  Captured wished;  // a wish all the same
+  wished.variables = {{"GPUBENCH_DRY_RUN", "on"}};
+  EXPECT_EQ(wished.run({}), 0);
+  EXPECT_THAT(wished.out.str(), HasSubstr("nothing was run (--dry-run)"));
+}
+
+// The words that a shell would pass on, up to where its own syntax begins.
+std::vector<std::string> words_of_command(const std::string& line) {
+  std::istringstream stream(line.substr(0, line.find("  ", 2)));
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) {
+    if (word == "|" || word == ">" || word == "&&") break;
+    if (word.size() > 1 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);
+    words.push_back(word);
+    if (word.find('*') != std::string::npos) words.push_back(word);  // which a shell makes several of
+  }
+  return words;
+}
+
+TEST_F(Mistakes, HelpOfEveryVerbHasExamplesAndEachOfThemParses) {
+  for (const Verb& verb : verbs()) {
+    if (verb.hidden) continue;
+    EXPECT_THAT(help_text(verb.name), HasSubstr("examples\n  gpubench ")) << verb.name;
+    std::istringstream lines{std::string(verb.examples) + std::string(first_examples())};
+    for (std::string line; std::getline(lines, line);) {
+      const std::vector<std::string> words = words_of_command(line);
+      ASSERT_EQ(words.at(0), "gpubench") << line;
+      const std::vector<std::string> flags(words.begin() + 1, words.end());
+      EXPECT_NO_THROW((void)parse_options(flags, {}, real_suites)) << line;
+    }
+  }
+  EXPECT_THAT(full_help_text("run"), AllOf(HasSubstr("--ranks, --gpus N,..."), HasSubstr("--gpus 1,2,4,8")));
+  EXPECT_THAT(manual_page("0"), HasSubstr("gpubench \\-\\-suite transformer \\-\\-gpus 1,2,4,8"));
+}
+
+TEST_F(Mistakes, TheFirstLineNamesTheProcessorAndDoctorSaysHowToFixThings) {
+  Captured cli;
+  cli.more_backends = sim_backends("");
+  cli.more_backends.front().name = "cpu";
+  EXPECT_EQ(cli.run({"--device", "cpu", "--dry-run"}), 0);
+  EXPECT_THAT(cli.err.str(), HasSubstr(", device: CPU (asked for)\n"));
+  Captured doctor;
+  EXPECT_EQ(doctor.run({"doctor"}), 0);
+  EXPECT_THAT(doctor.out.str(), AllOf(HasSubstr("\n           fix: "), Not(HasSubstr("mend"))));
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,262 @@
+// A run in several processes, as users start it, with each MPI that is installed: what passes, who reports, and what is
+// said where one of the processes fails.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/hardware/gpu_survey.h"
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "tests/harness/cli/child.h"
+#include "tests/harness/cli/scratch_folder.h"
+#include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct Mpi {
+  std::string library;  ///< "openmpi"; empty: none is installed
+  std::string launcher;
+};
+
+std::vector<Mpi> installed() {
+  std::vector<Mpi> all;
+  std::istringstream pairs(paths::launchers);
+  for (std::string pair; std::getline(pairs, pair, ',');)
+    all.push_back({pair.substr(0, pair.find('=')), pair.substr(pair.find('=') + 1)});
+  if (all.empty()) all.push_back({});
+  return all;
+}
+
+class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<Mpi> {
+ protected:
+  void SetUp() override {
+    ScratchFolder::SetUp();
+    if (GetParam().launcher.empty())
+      GTEST_SKIP()
+          << "no MPI is installed (Debian: libopenmpi-dev openmpi-bin, or libmpich-dev mpich): nothing is tried";
+  }
+
+  // These machines may have fewer processors than processes, and tests may run as root.
+  static ChildResult start(int processes, const std::string& program, std::vector<std::string> words,
+                           const std::string& fault = "") {
+    std::vector<std::string> all{GetParam().launcher, "-np", std::to_string(processes), program};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_child(all, {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},                   // Open MPI 4
+                           {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},  // and 5
+                           {"FAULTY_PROCESS", fault},
+                           {"GPUBENCH_TUNING_CACHE", "off"}});
+  }
+
+  // Collectives that pass, and a step of training in which process 1 fails; the report if there is one.
+  static ChildResult start_faulty(const std::string& fault, std::vector<std::string> more = {}) {
+    std::vector<std::string> words{
+        "--tier", "smoke",     "--ranks",
+        "2",      "--filter",  "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+        "--json", report_file, "--force"};
+    words.insert(words.end(), more.begin(), more.end());
+    return start(2, paths::faulty_processes_program, words, fault);
+  }
+  // Of a long text on stdout Open MPI 5 may drop a part.
+  static constexpr const char* report_file = "report.json";
+  [[nodiscard]] static Json report_there() { return parse_json(content_of(report_file), report_file); }
+  static std::string reason_of(const Json& report) {
+    for (const Json& one : report["gpubench"]["cases"]) {
+      const std::string reason = one["status"] == "error" ? one["reason"].get<std::string>() : "";
+      // Those that had not ended by then are not to blame.
+      if (!reason.empty() && !reason.starts_with("the device was lost in an earlier case")) return reason;
+    }
+    return "";
+  }
+};
+
+// Each collective, on two processes and on four: the only test that sees all of them pass through MPI.
+TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
+  for (const int processes : {2, 4}) {
+    const ChildResult result =
+        start(processes, paths::program,
+              {"--suite", "collectives", "--tier", "smoke", "--ranks", processes == 2 ? "2" : "2,4", "--check", "full",
+               "--json", report_file, "--force"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out.find("VERDICT"), result.out.rfind("VERDICT"));  // nobody else wrote there
+    const Json report = report_there();
+    EXPECT_EQ(schema_errors(report), "");
+    EXPECT_EQ(report["gpubench"]["totals"]["pass"], processes == 2 ? 13 : 28);
+    for (const Json& one : report["gpubench"]["cases"])
+      EXPECT_THAT(one["implementation"].get<std::string>(), HasSubstr(GetParam().library + ":"));
+    const Json& libraries = report["context"]["gpubench"]["devices"][0]["libraries"];
+    EXPECT_THAT(libraries["mpi"].get<std::string>(), HasSubstr(GetParam().library == "openmpi" ? "Open MPI" : "MPICH"));
+  }
+}
+
+// A whole training step: nothing smaller has compute beside collectives of several groups.
+TEST_P(InProcesses, AStepOfTrainingPassesOnTwoWithItsComputeBesideItsCollectives) {
+  const ChildResult result = start(2, paths::program,
+                                   {"--tier", "smoke", "--ranks", "1,2", "--precision", "f32", "--filter",
+                                    "transformer/(bert|vit)_train_step/", "--json", report_file, "--force"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(report_there()["gpubench"]["totals"]["pass"], 4);
+}
+
+TEST_P(InProcesses, AllOfThemAreRanksWhereNoNumberIsAskedFor) {
+  const ChildResult result = start(
+      3, paths::program, {"--tier", "smoke", "--filter", "collectives/broadcast/", "--json", report_file, "--force"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(report_there()["gpubench"]["cases"][0]["id"], "collectives/broadcast/bytes=65536/f32/x3");
+}
+
+TEST_P(InProcesses, ACaseIsRepeatedByALineThatStartsAsMany) {
+  const ChildResult result = start_faulty("throw");
+  EXPECT_THAT(result.err + result.out, HasSubstr("mpirun -np 2 gpubench run "));
+}
+
+TEST_P(InProcesses, MoreRanksThanProcessesAreUnsupportedWithTheReason) {
+  const ChildResult result = start(
+      2, paths::program,
+      {"--tier", "smoke", "--ranks", "3", "--filter", "collectives/broadcast/", "--json", report_file, "--force"});
+  const Json report = report_there();
+  EXPECT_EQ(report["gpubench"]["cases"][0]["status"], "unsupported");
+  EXPECT_EQ(report["gpubench"]["cases"][0]["reason"],
+            "3 ranks need as many processes, and 2 were started (mpirun -np 3)");
+}
+
+TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
+  const ChildResult flag = start(2, paths::program, {"--suite", "nonsense"});
+  EXPECT_EQ(flag.exit_code, 2);
+  const std::size_t first = flag.err.find("gpubench: suite 'nonsense'");
+  ASSERT_NE(first, std::string::npos) << flag.err;
+  EXPECT_EQ(flag.err.find("gpubench: suite 'nonsense'", first + 1), std::string::npos) << flag.err;
+  const ChildResult device = start(2, paths::program, {"--device", "cuda:1"});
+  EXPECT_EQ(device.exit_code, 2);
+  EXPECT_THAT(device.err, HasSubstr("--device cuda:1: each of several processes"));
+  const ChildResult sharing = start(2, paths::program, {"--virtual-ranks"});
+  EXPECT_EQ(sharing.exit_code, 2);
+  EXPECT_THAT(sharing.err, HasSubstr("--virtual-ranks: they are of one process"));
+}
+
+// The CPU is never taken in a GPU's place.
+TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
+  if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a GPU";
+  const ChildResult result = start(2, paths::program, {"--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("gpubench: --device cuda: "));
+}
+
+TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
+  const ChildResult result = start(2, paths::program, {"version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out.find("gpubench "), result.out.rfind("gpubench ")) << result.out;
+  EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
+}
+
+// Two starts of mpirun.
+TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
+  for (const auto& [fault, text] : {std::pair{"throw", "the link is down"}, {"memory", "out of memory"}}) {
+    const ChildResult result = start_faulty(fault);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    const Json report = report_there();
+    EXPECT_EQ(report["gpubench"]["totals"]["pass"], 2) << "the others have to finish";
+    EXPECT_THAT(reason_of(report), AllOf(HasSubstr("rank 1: process 1 (pid "), HasSubstr(text)));
+  }
+}
+
+// Waits for a deadline of seconds.
+TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten) {
+  const ChildResult result = start_faulty("hang", {"--deadline", "3"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const Json report = report_there();
+  EXPECT_EQ(schema_errors(report), "");
+  EXPECT_THAT(reason_of(report),
+              AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has come no further for 3 s, last in '")));
+}
+
+// Waits for a deadline of seconds.
+TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReportIsWritten) {
+  const ChildResult result = start_faulty("stop", {"--deadline", "3"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(reason_of(report_there()), AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has sent nothing for 3 s")));
+}
+
+TEST_P(InProcesses, AWaitInMpiInitIsReportedAndEndsTheRun) {
+  const ChildResult result = start_faulty("unjoined", {"--deadline", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("note: process 0 of 2 (pid "), HasSubstr(" is still in MPI_Init after 0.2 s ("),
+                    HasSubstr(" is still in MPI_Init after 1 s ("), HasSubstr("; ending the run")));
+}
+
+TEST_P(InProcesses, AProcessThatStopsAfterMpiInitIsNamedWithItsHost) {
+  const ChildResult result = start_faulty("joined", {"--deadline", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("note: process 0 has had no answer for 0.2 s from "),
+                                HasSubstr("gpubench: process 1 (on "), HasSubstr(" has sent nothing for 1 s")));
+}
+
+TEST_P(InProcesses, OtherFlagsInOneProcessAreRefusedWithBothValues) {
+  for (const auto& [flag, here, there] : {std::array{"--seed", "1", "2"}, {"--filter", "broadcast", "all_gather"}}) {
+    const ChildResult result =
+        start(1, paths::program,
+              {"--tier", "smoke", flag, here, ":", "-np", "1", paths::program, "--tier", "smoke", flag, there});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(
+        result.err,
+        AllOf(HasSubstr("gpubench: process 1 (pid "),
+              HasSubstr(fmt::format(" was started with {0} {1}, process 0 with {0} {2}; ", flag, there, here))));
+  }
+}
+
+TEST_P(InProcesses, AnotherVerbInOneProcessIsRefusedByName) {
+  if (GetParam().library != "openmpi") GTEST_SKIP() << "MPICH does not say that there are several command lines";
+  const ChildResult result = start(1, paths::program, {"run", ":", "-np", "1", paths::program, "list"});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("gpubench: process 1 of 2: 'list' runs only in process 0"));
+}
+
+TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
+  for (const auto& [fault, text] : {std::pair{"build", "is of another build: "},
+                                    {"library", "has other libraries: cpu, onednn 1.0.0"},
+                                    {"device", "no device today"}}) {
+    const ChildResult result = start_faulty(fault);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("gpubench: process 1 (pid "), HasSubstr(text))) << fault;
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+// 20 s alone: two runs, each killed and resumed.
+TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
+  for (const std::vector<std::string>& how_many : {std::vector<std::string>{"--ranks", "2"}, {}}) {  // or all of them
+    const std::string folder = how_many.empty() ? "all" : "two";
+    std::vector<std::string> words{"--tier",   "smoke",
+                                   "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+                                   "--out",    folder};
+    words.insert(words.end(), how_many.begin(), how_many.end());
+    const ChildResult killed = start(2, paths::faulty_processes_program, words, "kill");
+    EXPECT_NE(killed.exit_code, 0) << killed.err;
+    EXPECT_TRUE(std::filesystem::exists(folder + "/journal.jsonl"));
+    const ChildResult again = start(2, paths::faulty_processes_program, {"run", "--resume", folder});
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_THAT(again.out, HasSubstr("3 pass of 3 cases"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, InProcesses, ::testing::ValuesIn(installed()), [](const auto& named) {
+  return named.param.library.empty() ? std::string("none") : named.param.library;
+});
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,281 @@
+// The program as a user starts it, with its worker processes, on the sim backend.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "tests/harness/cli/child.h"
+#include "tests/harness/cli/scratch_folder.h"
+#include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
+
+namespace gpubench {
+namespace program_test {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+class Program : public ScratchFolder {
+ protected:
+  static ChildResult run(std::vector<std::string> words, const std::string& script = "",
+                         const std::string& wait_for = "", const std::function<void(int)>& while_running = {}) {
+    words.insert(words.begin(), paths::sim_program);
+    return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}}, wait_for, while_running);
+  }
+  static Json valid_report(const std::string& text) {
+    Json report = parse_json(text, "stdout");
+    EXPECT_EQ(schema_errors(report), "");
+    return report;
+  }
+};
+
+TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
+  const ChildResult result = run({"--suite", "all", "--tier", "smoke", "--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json report = valid_report(result.out);
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 6);
+  EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
+}
+
+// Started through a shell, as scripts and service managers start programs.
+ChildResult run_in_shell(const std::string& commands) {
+  return run_child({"/bin/sh", "-c", commands, paths::sim_program});
+}
+
+TEST_F(Program, ClosedDescriptorsFailNoCase) {
+  for (const char* closed : {"<&-", "2>&-", "<&- 2>&-"}) {
+    const ChildResult result = run_in_shell(std::string("\"$0\" --tier smoke --json - ") + closed);
+    EXPECT_EQ(result.exit_code, 0) << closed << result.err;
+    EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6) << closed;
+  }
+}
+
+// The report is lost, and said to be: it never goes to whichever file got the number of standard output.
+TEST_F(Program, AClosedStandardOutputIsALostReport) {
+  const ChildResult result = run_in_shell("\"$0\" --tier smoke --json - >&-");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const ChildResult all = run_in_shell("\"$0\" --tier smoke --json r.json <&- >&- 2>&-");
+  EXPECT_EQ(all.exit_code, 3);
+  EXPECT_EQ(valid_report(content_of("r.json"))["gpubench"]["totals"]["pass"], 6);
+}
+
+TEST_F(Program, AnIgnoredSigchldFailsNoCase) {
+  const ChildResult result = run_in_shell("trap '' CHLD; exec \"$0\" --tier smoke --json -");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6);
+}
+
+TEST_F(Program, WithoutProcItRunsWithWhatItKnows) {
+#ifdef GPUBENCH_SANITIZED
+  GTEST_SKIP() << "the sanitizers themselves read /proc";
+#endif
+  const std::string without = "mount -t tmpfs none /proc && ";
+  if (run_in_shell("unshare --mount sh -c '" + without + "true'").exit_code != 0)
+    GTEST_SKIP() << "no mount of its own may be made here";
+  const ChildResult result = run_in_shell("unshare --mount sh -c '" + without + "\"$0\" --tier smoke --json -' \"$0\"");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6);
+}
+
+TEST_F(Program, AWorkerIsDeterministicWhereItsSupervisorIs) {
+  const auto implementation = [](const std::vector<std::string>& words,
+                                 const std::map<std::string, std::string>& variables) {
+    std::vector<std::string> all{paths::sim_program, "--tier", "smoke", "--filter", "last", "--json", "-"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ChildResult result = run_child(all, variables);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return valid_report(result.out)["gpubench"]["cases"][0]["implementation"].get<std::string>();
+  };
+  EXPECT_EQ(implementation({}, {}), "sim:textbook");
+  EXPECT_EQ(implementation({"--deterministic"}, {}), "sim:textbook,deterministic");
+  EXPECT_EQ(implementation({}, {{"GPUBENCH_DETERMINISTIC", "on"}}), "sim:textbook,deterministic");
+}
+
+TEST_F(Program, WorkersRememberAndANoteOfTheirsIsToldOnce) {
+  const std::vector<std::string> words{"--tier", "smoke", "--tuning-cache", "cache", "--json", "-"};
+  const auto first_choice = [](const ChildResult& result) {
+    return valid_report(result.out)["gpubench"]["cases"][0]["choice"].get<std::string>();
+  };
+  EXPECT_EQ(first_choice(run(words, "fastest=b")), "timed");
+  EXPECT_EQ(first_choice(run(words, "fastest=a")), "remembered");
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::directory_iterator("cache")) file = entry.path();
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+
+  // The second case ends its worker, so that two of them find the folder in the file's place.
+  const ChildResult spoilt = run(words, "fastest=b;kill@chain.down");
+  EXPECT_EQ(spoilt.exit_code, 3);
+  EXPECT_EQ(first_choice(spoilt), "timed");
+  EXPECT_THAT(spoilt.err, HasSubstr("note: choices are not remembered: cache/simulated-device-"));
+  EXPECT_EQ(spoilt.err.find("not remembered"), spoilt.err.rfind("not remembered"));
+}
+
+TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {
+  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "wrong_element@update.gemm");
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const Json report = valid_report(result.out);
+  EXPECT_EQ(report["gpubench"]["totals"]["fail"], 1);
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
+  EXPECT_THAT(result.err, HasSubstr("update.gemm"));
+}
+
+TEST_F(Program, AKilledWorkerCostsItsCaseExitsThreeAndNoOther) {
+  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "kill@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const Json report = valid_report(result.out);
+  EXPECT_EQ(report["gpubench"]["totals"]["error"], 1);
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
+  EXPECT_EQ(report["gpubench"]["cases"][1]["status"], "error");
+}
+
+TEST_F(Program, AnInterruptWritesAPartialReport) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
+    // The last case hangs; once the program has announced its plan it is told to stop.
+    const ChildResult result = run({"--tier", "smoke", "--out", "out", "--force"}, "hang@last.add", "cases at tier",
+                                   [signal = signal](int pid) { ::kill(pid, signal); });
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    const Json report = read_json_file("out/report.json");
+    EXPECT_EQ(schema_errors(report), "");
+    EXPECT_EQ(report["context"]["gpubench"]["complete"], false);
+    EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
+    EXPECT_THAT(result.out, HasSubstr("VERDICT  INCOMPLETE"));
+    EXPECT_THAT(result.out, HasSubstr("report   out/report.json"));
+  }
+}
+
+TEST_F(Program, ABackendThatDoesNotStartExitsThreeAndSaysWhy) {
+  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "no such fault");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("the sim backend does not start"));
+  EXPECT_THAT(result.err, HasSubstr("no such fault"));
+}
+
+TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
+  const ChildResult result = run({"calibrate", "--runs", "3", "--tier", "smoke", "--preset", "gate", "--filter",
+                                  "sim/first", "--keep", "runs", "-o", "noise.json"},
+                                 "clock=100000;wanders");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("calibrate: run 3 of 3"));
+  EXPECT_THAT(result.out, HasSubstr("1 cases, 3 runs"));
+  const Json noise = read_json_file("noise.json");
+  EXPECT_EQ(noise["schema"], "gpubench-noise");
+  EXPECT_EQ(schema_errors(noise, "noise.v1.json"), "");
+  EXPECT_EQ(noise["invocations"], 3);
+  EXPECT_EQ(noise["cases"]["sim/first/n=8/f32/x1"]["runs"], 3);
+  std::set<std::string> ids;
+  for (const char* file : {"runs/run-001.json", "runs/run-002.json", "runs/run-003.json"}) {
+    const Json report = read_json_file(file);
+    EXPECT_EQ(schema_errors(report), "") << file;
+    ids.insert(report["context"]["gpubench"]["invocation"].get<std::string>());
+  }
+  EXPECT_EQ(ids.size(), 3U);
+}
+
+// The runs are told the flag, and with them what is made of them: no report that is kept, and no noise file, has a
+// name.
+TEST_F(Program, CalibrateIsAsAnonymousAsItsRuns) {
+  const ChildResult result =
+      run({"calibrate", "--runs", "2", "--tier", "smoke", "--preset", "gate", "--filter", "sim/first", "--keep", "runs",
+           "-o", "noise.json", "--anonymize", "--anonymize-key", "key"},
+          "clock=100000;wanders");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* file : {"runs/run-001.json", "runs/run-002.json"}) {
+    const Json context = read_json_file(file)["context"];
+    EXPECT_THAT(context["host_name"].get<std::string>(), StartsWith("host-")) << file;
+    EXPECT_EQ(context["executable"], "gpubench") << file;
+  }
+  EXPECT_EQ(dump(read_json_file("noise.json")).find(paths::sim_program), std::string::npos);
+  const ChildResult from = run({"calibrate", "--from", "runs/run-001.json", "runs/run-002.json", "--anonymize"});
+  EXPECT_EQ(from.exit_code, 2) << from.err;
+  EXPECT_THAT(from.err, HasSubstr("gpubench export --format report --anonymize makes them anonymous"));
+}
+
+TEST_F(Program, CalibrateEndsAsItsRunsDo) {
+  const ChildResult empty = run({"calibrate", "--runs", "3", "--filter", "^nothing$"});
+  EXPECT_EQ(empty.exit_code, 5) << empty.err;
+  EXPECT_EQ(empty.err.find("run 2 of 3"), std::string::npos);
+  const ChildResult still =
+      run({"calibrate", "--runs", "2", "--tier", "smoke", "--filter", "sim/first"}, "clock=100000");
+  EXPECT_EQ(still.exit_code, 3) << still.err;
+  EXPECT_THAT(still.err, HasSubstr("the noise from run to run is 0.00%"));
+  const ChildResult stopped = run({"calibrate", "--runs", "3", "--tier", "smoke"}, "hang@last.add", "cases at tier",
+                                  [](int pid) { ::kill(pid, SIGTERM); });
+  EXPECT_EQ(stopped.exit_code, 143) << stopped.err;
+  EXPECT_TRUE(std::filesystem::is_empty("."));
+}
+
+// Told once, a run ends its worker and writes what it has. This worker does not end by SIGTERM, so that the second
+// signal comes first: no report, unless both came together. Standard error ends, and the program is waited for, once
+// all three processes are gone.
+TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
+  const std::vector<std::string> words{paths::sim_program, "calibrate", "--runs", "3",
+                                       "--tier",           "smoke",     "--keep", "runs"};
+  // None; one with the first, of a script that ends everything; a user's.
+  for (const std::chrono::milliseconds later : {-1ms, 0ms, 400ms}) {
+    const ChildResult result = run_child_in_steps(
+        words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+        {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [later](int pid) {
+                                                                   std::this_thread::sleep_for(later);
+                                                                   ::kill(pid, later < 0ms ? 0 : SIGINT);
+                                                                 }}});
+    EXPECT_EQ(result.exit_code, 143) << result.err;
+    EXPECT_EQ(std::filesystem::exists("runs/run-001.json"), later < 400ms) << later.count();
+    std::filesystem::remove_all("runs");
+  }
+}
+
+// As timeout(1) does: the process is told, then its group. The worker speaks once the run has taken the first.
+TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
+  const ChildResult result = run_child_in_steps(
+      {paths::sim_program, "--tier", "smoke", "--json", "again.json"}, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+      {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
+  EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_TRUE(std::filesystem::exists("again.json")) << result.err;
+}
+
+// As a service manager does: it signals every process of a service, and calibrate passes its own signal on to its run.
+TEST_F(Program, ASignalToCalibrateAndItsRunIsOneWish) {
+  const auto child_of = [](int pid) {
+    std::ifstream children("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+    int child = 0;
+    children >> child;
+    return child;
+  };
+  const ChildResult result =
+      run_child_in_steps({paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"},
+                         {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+                         {{"sim: hangs", [&](int pid) { ::kill(child_of(pid), SIGTERM); }},
+                          {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
+  EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_TRUE(std::filesystem::exists("runs/run-001.json")) << result.err;
+}
+
+TEST_F(Program, DoctorAsksTheBackendInAChild) {
+  const ChildResult result = run({"doctor"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("backend sim starts"));
+}
+
+TEST_F(Program, AReaderThatWentAwayIsNoCrash) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const std::string out = "/dev/fd/" + std::to_string(ends[1]);
+  const ChildResult result = run({"--tier", "smoke", "--filter", "last", "--json", out});
+  ::close(ends[1]);
+  EXPECT_THAT(result.exit_code, ::testing::AnyOf(2, 3)) << result.err;
+}
+
+}  // namespace program_test
+}  // namespace gpubench

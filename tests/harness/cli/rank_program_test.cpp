@@ -1,0 +1,55 @@
+// What a run does when one of its ranks fails: in processes, as users have it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "tests/harness/cli/child.h"
+#include "tests/harness/cli/scratch_folder.h"
+#include "tests/harness/report/report_schema.h"
+#include "tests/paths.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class RankProgram : public ScratchFolder {
+ protected:
+  // Four collectives of suite collectives on two ranks, of which the second fails; returns its reason.
+  static std::string reason_after(const std::string& fault) {
+    const ChildResult result =
+        run_child({paths::faulty_ranks_program, "--suite", "collectives", "--tier", "smoke", "--filter",
+                   "all_reduce/|all_gather|broadcast", "--tuning-cache", "off", "--json", "-"},
+                  {{"GPUBENCH_RANK_FAULT", fault}});
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    const Json report = parse_json(result.out, "stdout");
+    EXPECT_EQ(schema_errors(report), "");
+    EXPECT_EQ(report["gpubench"]["totals"]["pass"], 3) << "the others have to finish";
+    EXPECT_EQ(report["gpubench"]["totals"]["error"], 1);
+    for (const Json& one : report["gpubench"]["cases"]) {
+      if (one["status"] == "error") return one["id"].get<std::string>() + ": " + one["reason"].get<std::string>();
+    }
+    return "";
+  }
+};
+
+TEST_F(RankProgram, ARankThatThrowsIsNamedAndTheOthersFinish) {
+  EXPECT_THAT(reason_after("throw"), HasSubstr("all_reduce/bytes=65536/bf16/x2: rank 1: the link is down (in 'y')"));
+}
+
+TEST_F(RankProgram, ARankWithoutMemoryIsNamedAndTheOthersFinish) {
+  EXPECT_THAT(reason_after("memory"), HasSubstr("rank 1: out of memory (in 'y')"));
+}
+
+// A rank is given up after 15 s.
+TEST_F(RankProgram, ARankThatHangsIsNamedWithWhoWaitedAndTheOthersFinish) {
+  EXPECT_THAT(reason_after("hang"),
+              AllOf(HasSubstr("rank 1 has come no further for 15 s, last in 'y'"), HasSubstr("rank 0 was waiting")));
+}
+
+TEST_F(RankProgram, AKilledProcessCostsOneCase) { EXPECT_THAT(reason_after("kill"), HasSubstr("signal 9")); }
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,13 @@
+// gpubench-gbench-sim: the second front end on a backend that fails on demand, as GPUBENCH_SIM_SCRIPT says.
+#include <cstdlib>
+
+#include "harness/cli/gbench.h"
+#include "harness/cli/program.h"
+#include "tests/harness/cli/sim_environment.h"
+
+int main(int argc, char** argv) {
+  using namespace gpubench;
+  const char* script = std::getenv("GPUBENCH_SIM_SCRIPT");
+  return run_gbench(argc, argv,
+                    process_environment(argc, argv, sim_suites(), sim_backends(script == nullptr ? "" : script)));
+}

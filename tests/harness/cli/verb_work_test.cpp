@@ -1,0 +1,205 @@
+// selftest, determinism and soak in processes of their own: what is said where one crashes or hangs, and several
+// devices that vote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <array>
+#include <csignal>
+
+#include "harness/cli/working_children.h"
+#include "harness/report/line_journal.h"
+#include "harness/report/reader.h"
+#include "tests/harness/cli/child.h"
+#include "tests/harness/cli/scratch_folder.h"
+#include "tests/paths.h"
+
+namespace gpubench {
+namespace verb_work_test {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(WorkPage, SaysTheSameOnBothSides) {
+  WorkPage parent;
+  EXPECT_EQ(parent.said(), "");
+  WorkPage child(parent.fd());
+  child.say("the check of X");
+  EXPECT_EQ(parent.said(), "the check of X");
+  const std::uint64_t beats = parent.beats();
+  child.beat();
+  EXPECT_NE(parent.beats(), beats);
+  child.say(std::string(10'000, 'x'));
+  EXPECT_EQ(parent.said(), std::string(500, 'x'));
+}
+
+// The shell gets the words that start() adds as $0, $1, ...
+std::vector<std::string> troubles_of(const std::vector<std::string>& scripts, std::vector<std::string>& found,
+                                     double silence_s = 60.0, const StopFlag& stop = StopFlag{0}) {
+  WorkingChildren children(silence_s);
+  for (const std::string& script : scripts) children.start({"/bin/sh", "-c", script});
+  return children.listen(
+      stop, {[&](std::size_t child, const std::string& line) { found.push_back(std::to_string(child) + ":" + line); },
+             {},
+             {}});
+}
+
+TEST(WorkingChildren, AreHeardEachForItself) {
+  std::vector<std::string> found;
+  EXPECT_THAT(
+      troubles_of({"printf 'Aone\\nAtwo\\nAhalf a line' >&3", "exit 4", "printf 'Athree\\n' >&3; kill -ABRT $$"},
+                  found),
+      ElementsAre("", "exited with status 4", "ended by signal 6 (Aborted)"));
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre("0:one", "0:two", "2:three"));
+}
+
+TEST(WorkingChildren, OneThatSaysNothingIsEndedAndTheOthersGoOn) {
+  std::vector<std::string> found;
+  EXPECT_THAT(troubles_of({"printf 'Athere\\n' >&3; exec sleep 1000", "printf 'Ahere\\n' >&3"}, found, 0.05),
+              ElementsAre("said nothing for 0.05 s", ""));
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre("0:there", "1:here"));
+}
+
+TEST(WorkingChildren, AStopIsPassedOnAndWhatTheyTellThenIsHeard) {
+  std::vector<std::string> found;
+  const StopFlag stopped{SIGTERM};
+  EXPECT_THAT(
+      troubles_of({"trap 'printf \"Alast\\n\" >&3; exit 0' TERM; while :; do sleep 0.01; done"}, found, 60.0, stopped)
+          .size(),
+      1U);  // a shell that had not set its trap yet is ended by the signal
+  EXPECT_THAT(found, ::testing::AnyOf(::testing::IsEmpty(), ElementsAre("0:last")));
+}
+
+class VerbWork : public ScratchFolder {
+ protected:
+  static ChildResult run(std::vector<std::string> words, const std::string& script) {
+    words.insert(words.begin(), paths::sim_program);
+    return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}});
+  }
+  static std::vector<std::string> kinds_of(const std::string& journal) {
+    std::vector<std::string> kinds;
+    (void)read_lines(journal, [&](const Node& entry, std::size_t) { kinds.push_back(entry.members().back().first); });
+    return kinds;
+  }
+  static int processors() {
+    cpu_set_t all;
+    return ::sched_getaffinity(0, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 1;
+  }
+};
+
+const std::string chain = "sim/chain/n=8/f32/x1";
+
+TEST_F(VerbWork, ACrashEndsDeterminismWithTheCaseAndWhatWasFoundBefore) {
+  const ChildResult result = run({"determinism", "--json", "d.json"}, "segv@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("same   same      -                 -                   sim/first/n=8/f32/x1"),
+                    HasSubstr("after these cases its process ended by signal 11 (Segmentation fault) in " + chain +
+                              ": first run\n"),
+                    Not(HasSubstr("sim/last"))));
+  EXPECT_FALSE(read_json_file("d.json")["passed"].get<bool>());
+  EXPECT_THAT(read_json_file("d.json")["trouble"].get<std::string>(), HasSubstr("signal 11"));
+}
+
+TEST_F(VerbWork, ACrashEndsTheSelfTestWithTheCaseAndWhatWasFoundBefore) {
+  const ChildResult result = run({"selftest", "--json", "s.json"}, "abort@last.add");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("until its process ended by signal 6 (Aborted) in "),
+                    HasSubstr(" of 6 cases: sim/last/n=8/f32/x1\n"), HasSubstr("selftest not completed\n")));
+  EXPECT_FALSE(read_json_file("s.json")["passed"].get<bool>());
+}
+
+TEST_F(VerbWork, ACrashEndsASoakWithTheCaseAndItsJournal) {
+  const ChildResult result = run({"soak", "--minutes", "0.05", "--journal", "j.jsonl"}, "kill@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const std::string said = "the soak's process ended by signal 9 (Killed) in the check of " + chain;
+  EXPECT_THAT(result.err, HasSubstr(said));
+  EXPECT_THAT(result.out, HasSubstr("soak not completed\n"));
+  EXPECT_THAT(kinds_of("j.jsonl"), Contains("lost"));
+  EXPECT_EQ(run({"soak", "--read", "j.jsonl"}, "").exit_code, 3);
+}
+
+TEST_F(VerbWork, AHangIsEndedAndNamed) {
+  const ChildResult result = run({"determinism", "--deadline", "3"}, "hang@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("its process said nothing for 3 s in " + chain + ": first run\n"));
+}
+
+TEST_F(VerbWork, WhatABackendThrowsIsSaidWithTheCase) {
+  const ChildResult result = run({"determinism"}, "out_of_memory@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("its process stopped in " + chain +
+                                    ": first run: out of memory: could not allocate 123456789 bytes"));
+  EXPECT_EQ(run({"selftest"}, "lost@chain.down").exit_code, 3);
+}
+
+TEST_F(VerbWork, HashesOfAnotherDeviceAreComparedAndBothAreNamed) {
+  ASSERT_EQ(run({"determinism", "--save", "a.json"}, "name=device A").exit_code, 0);
+  const ChildResult same = run({"determinism", "--against", "a.json"}, "name=device B");
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.out, AllOf(HasSubstr("as before            the same bits in 6 of 6 cases, promised"),
+                              HasSubstr("as before: saved on 'device A' (), here 'device B' ()")));
+  const ChildResult other = run({"determinism", "--against", "a.json"}, "name=device B;last_bit@chain.up");
+  EXPECT_EQ(other.exit_code, 1) << other.err;
+  EXPECT_THAT(other.out, AllOf(HasSubstr("as before: elements "), HasSubstr("of op 'chain.up' (gemm)"),
+                               HasSubstr("promised: as before; BROKEN: as before")));
+}
+
+TEST_F(VerbWork, DeterministicSaysWhatIsPromisedAndWhatWasShown) {
+  const ChildResult right = run({"determinism", "--deterministic", "--runs", "3"}, "");
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_THAT(right.out, AllOf(HasSubstr("again                the same bits in 6 of 6 cases, promised\n"),
+                               HasSubstr("promised with --deterministic: again, op by op; shown in 3 runs each\n")));
+  const ChildResult wrong = run({"determinism", "--deterministic"}, "last_bit/sequence@chain.up");
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.err;
+  EXPECT_THAT(wrong.out, HasSubstr("promised with --deterministic: again, op by op; BROKEN: op by op\n"));
+  EXPECT_EQ(run({"determinism"}, "last_bit/sequence@chain.up").exit_code, 0) << "a property, without the flag";
+}
+
+// The bit is within the bounds of the textbook: only the other device shows it.
+TEST_F(VerbWork, TwoDevicesVoteAndATieSaysSo) {
+  if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
+  const std::vector<std::string> two{"soak", "--minutes", "0.03", "--devices", "2", "--json", "s.json", "--force"};
+  const ChildResult right = run(two, "");
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_THAT(right.out, AllOf(HasSubstr("on 2 devices"), HasSubstr("device 1: sim share 1"),
+                               HasSubstr(" judged launches of several devices, which left the same bits\n"),
+                               HasSubstr("soak passed\n")));
+  EXPECT_GT(read_json_file("s.json")["voted"].get<int>(), 0);
+  const ChildResult wrong = run(two, "|last_bit@chain.up");
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.err;
+  EXPECT_THAT(wrong.out, AllOf(HasSubstr("epoch 0, " + chain + ": devices 0 and 1 differ in op 'chain.up' (gemm, by "),
+                               HasSubstr("there is no majority to say which is right"), HasSubstr("soak FAILED\n")));
+  const ChildResult models = run(two, "name=A|name=B;last_bit@chain.up");
+  EXPECT_EQ(models.exit_code, 0) << models.err;
+  EXPECT_THAT(models.out, AllOf(HasSubstr("not compared:\n"), HasSubstr("device 1 is another model than the others")));
+}
+
+// Which of several implementations is the fastest may differ from one device to the next; bits are compared all the
+// same, since all run what the first has found.
+TEST_F(VerbWork, DevicesRunTheImplementationsThatTheFirstHasChosen) {
+  if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
+  const ChildResult result = run({"soak", "--minutes", "0.03", "--devices", "2"}, "fastest=a|fastest=b");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr(" judged launches of several devices, which left the same bits\n"),
+                                Not(HasSubstr("not compared"))));
+}
+
+TEST_F(VerbWork, ADeviceThatCrashesIsNamedAndTheOtherGoesOn) {
+  if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
+  const ChildResult result =
+      run({"soak", "--minutes", "0.03", "--devices", "2", "--journal", "j.jsonl"}, "|segv@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("gpubench: the process of device 1 (sim share 1, "));
+  EXPECT_THAT(result.err,
+              HasSubstr(") ended by signal 11 (Segmentation fault) in the check of " + chain + "; the others go on\n"));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("faults in more than 1 of "), HasSubstr("soak not completed\n")));
+  EXPECT_THAT(kinds_of("j.jsonl"), AllOf(Contains("lost"), Contains("interval")));
+}
+
+}  // namespace verb_work_test
+}  // namespace gpubench
