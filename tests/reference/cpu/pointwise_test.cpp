@@ -4,9 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <set>
+#include <string_view>
 
 #include "harness/core/error.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/cpu/textbook_judge.h"
@@ -22,6 +25,18 @@ using testing::PointwiseProgram;
 using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
+
+TEST(Pointwise, OpsThatAreTriedAreAllButCasts) {
+  std::set<std::string_view> tried, declared;
+  for (const PointwiseCase& op : pointwise_cases())
+    tried.insert(pointwise_program(op, DType::f32, {8}).program.ops().back().kind.name);
+  for (const OpDefinition* op : definitions()) {
+    if (is_pointwise(op->kind())) declared.insert(op->kind().name);
+  }
+  declared.erase("cast");  // Cast.* tries it from type to type
+  tried.erase("copy");  // a move, which is tried like these
+  EXPECT_EQ(tried, declared);
+}
 
 TEST(Pointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
   for (const PointwiseCase& op : pointwise_cases()) {

@@ -5,28 +5,7 @@
 #include <new>
 
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/plans.h"
 #include "reference/cuda/storage.h"
-#include "reference/ops/attention.h"
-#include "reference/ops/batch_norm.h"
-#include "reference/ops/bias_gradient.h"
-#include "reference/ops/conv2d_batch_norm.h"
-#include "reference/ops/count_labels.h"
-#include "reference/ops/cross_entropy.h"
-#include "reference/ops/dropout.h"
-#include "reference/ops/embedding.h"
-#include "reference/ops/grouped_gemm.h"
-#include "reference/ops/loss_scaling.h"
-#include "reference/ops/move.h"
-#include "reference/ops/norm.h"
-#include "reference/ops/optimizer.h"
-#include "reference/ops/pointwise.h"
-#include "reference/ops/pool.h"
-#include "reference/ops/quantize.h"
-#include "reference/ops/rotary.h"
-#include "reference/ops/routing.h"
-#include "reference/ops/softmax.h"
-#include "reference/ops/token_groups.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
 #include "tests/reference/cuda/emulation/streams.h"
@@ -36,68 +15,6 @@ namespace {
 
 using cuda::emulation::MemoryWatch;
 using cuda::emulation::Region;
-
-constexpr std::initializer_list<cuda::OpImplementation> implementations{
-    {adamw_kind, cuda::plan_adamw},
-    {amax_kind, cuda::plan_amax},
-    {attention_backward_kind, cuda::plan_tiled_attention_backward},
-    {attention_forward_kind, cuda::plan_tiled_attention_forward},
-    {attention_merge_kind, cuda::plan_attention_merge},
-    {average_pool_backward_kind, cuda::plan_average_pool_backward},
-    {average_pool_forward_kind, cuda::plan_average_pool_forward},
-    {batch_norm_backward_kind, cuda::plan_batch_norm_backward},
-    {batch_norm_forward_kind, cuda::plan_batch_norm_forward},
-    {batch_norm_relu_backward_kind, cuda::plan_batch_norm_backward},
-    {batch_norm_relu_forward_kind, cuda::plan_batch_norm_forward},
-    {clip_adamw_kind, cuda::plan_adamw},
-    {clip_kind, cuda::plan_clip},
-    {column_sum_kind, cuda::plan_column_sum},
-    {conv2d_batch_norm_forward_kind, cuda::plan_conv2d_batch_norm_forward},
-    {copy_kind, cuda::plan_copy},
-    {count_labels_kind, cuda::plan_count_labels},
-    {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
-    {cross_entropy_combine_kind, cuda::plan_cross_entropy_combine},
-    {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},
-    {cross_entropy_forward_backward_kind, cuda::plan_cross_entropy_forward_backward},
-    {cross_entropy_partial_kind, cuda::plan_cross_entropy_forward},
-    {dropout_kind, cuda::plan_dropout},
-    {embedding_backward_kind, cuda::plan_embedding_backward},
-    {embedding_backward_add_kind, cuda::plan_embedding_backward},
-    {embedding_forward_kind, cuda::plan_embedding_forward},
-    {gemm_kind, cuda::plan_gemm},
-    {gemm_gelu_bias_gradient_kind, cuda::plan_gemm_gelu_bias_gradient},
-    {gemm_weight_bias_gradient_kind, cuda::plan_gemm_weight_bias_gradient},
-    {gradient_norm_kind, cuda::plan_gradient_norm},
-    {group_tokens_kind, cuda::plan_group_tokens},
-    {grouped_gemm_kind, cuda::plan_grouped_gemm},
-    {grouped_gemm_backward_weight_kind, cuda::plan_grouped_gemm_backward_weight},
-    {layer_norm_backward_kind, cuda::plan_norm_backward},
-    {layer_norm_forward_kind, cuda::plan_norm_forward},
-    {lion_kind, cuda::plan_lion},
-    {max_pool_backward_kind, cuda::plan_max_pool_backward},
-    {max_pool_forward_kind, cuda::plan_max_pool_forward},
-    {permute_tokens_kind, cuda::plan_permute_tokens},
-    {quantize_blocks_kind, cuda::plan_quantize_blocks},
-    {quantize_kind, cuda::plan_quantize},
-    {reorder_kind, cuda::plan_reorder},
-    {repeat_rows_kind, cuda::plan_repeat_rows},
-    {residual_norm_backward_kind, cuda::plan_norm_backward},
-    {residual_norm_forward_kind, cuda::plan_residual_norm_forward},
-    {rms_norm_backward_kind, cuda::plan_norm_backward},
-    {rms_norm_forward_kind, cuda::plan_norm_forward},
-    {rotary_kind, cuda::plan_rotary},
-    {routing_backward_kind, cuda::plan_routing_backward},
-    {routing_forward_kind, cuda::plan_routing_forward},
-    {scale_from_amax_kind, cuda::plan_scale_from_amax},
-    {sgd_kind, cuda::plan_sgd},
-    {softmax_backward_kind, cuda::plan_softmax_backward},
-    {softmax_forward_kind, cuda::plan_softmax_forward},
-    {transpose_kind, cuda::plan_transpose},
-    {unpermute_backward_weights_kind, cuda::plan_unpermute_backward_weights},
-    {unpermute_tokens_kind, cuda::plan_unpermute_tokens},
-    {unscale_kind, cuda::plan_unscale},
-    {update_scale_kind, cuda::plan_update_scale},
-};
 
 /// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.
 class WatchedLaunch final : public cuda::CudaLaunch {
@@ -186,9 +103,8 @@ class EmulatedBackend final : public Backend {
                                     reinterpret_cast<const cuda::Cudnn&>(no_library_),
                                     nullptr,
                                     {.pinned = options_.pinned, .deterministic = options_.deterministic}};
-    const auto plan =
-        is_pointwise(call.kind) ? cuda::plan_pointwise : find_op(implementations, call.kind, "emulated").plan;
-    return std::make_shared<WatchedPlan>(plan(call, tensors, context), call.inputs.size());
+    Plan plan = cuda::implementation_of(call.kind).plan(call, tensors, context);
+    return std::make_shared<WatchedPlan>(std::move(plan), call.inputs.size());
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     return dynamic_cast<const WatchedPlan&>(*plan).bind(tensors, workspace);

@@ -1,5 +1,6 @@
-// Convolutions in cuDNN's place, for the ops that own kernels follow: loops in f32, or f64 for f64. Sums are those of
-// the product before it is rounded, and there are none in f64.
+// In cuDNN's place: own kernels for attention, and convolutions for the ops that own kernels follow, as loops in f32,
+// or f64 for f64. Their sums are those of the product before it is rounded, and there are none in f64. Convolutions
+// alone are not emulated.
 #include <cstring>
 
 #include "reference/cuda/plans.h"
@@ -8,6 +9,7 @@
 namespace gpubench::cuda {
 namespace {
 
+constexpr const char* not_emulated = "cuDNN, which is not emulated";
 constexpr std::size_t convolution_scratch_bytes = 300;  // all of it is written to
 
 /// One element of y: [n, p, q, k], in order of k.
@@ -70,6 +72,28 @@ std::vector<Plan> convolution_and_sums_plans(const OpCall& call, std::span<const
                                              const CudaContext& /*context*/) {
   if (tensors[0].dtype == DType::f64) refuse(call, "no sums in f64");
   return {emulated_convolution(call)};
+}
+
+Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  return plan_tiled_attention_forward(call, tensors, context);
+}
+
+Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  return plan_tiled_attention_backward(call, tensors, context);
+}
+
+Plan plan_conv2d_forward(const OpCall& call, std::span<const TensorSpec> /*tensors*/, const CudaContext& /*context*/) {
+  refuse(call, not_emulated);
+}
+
+Plan plan_conv2d_backward_data(const OpCall& call, std::span<const TensorSpec> /*tensors*/,
+                               const CudaContext& /*context*/) {
+  refuse(call, not_emulated);
+}
+
+Plan plan_conv2d_backward_filter(const OpCall& call, std::span<const TensorSpec> /*tensors*/,
+                                 const CudaContext& /*context*/) {
+  refuse(call, not_emulated);
 }
 
 }  // namespace gpubench::cuda
