@@ -71,6 +71,9 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
     words.insert(words.end(), more.begin(), more.end());
     return start(2, paths::faulty_processes_program, words, fault);
   }
+  // mpirun of Open MPI 5.0.7 (Debian 13) crashes when it is given several commands.
+  static bool starts_several_commands() { return start(1, "/bin/true", {":", "-np", "1", "/bin/true"}).exit_code == 0; }
+
   // Of a long text on stdout Open MPI 5 may drop a part.
   static constexpr const char* report_file = "report.json";
   [[nodiscard]] static Json report_there() { return parse_json(content_of(report_file), report_file); }
@@ -207,6 +210,7 @@ TEST_P(InProcesses, AProcessThatStopsAfterMpiInitIsNamedWithItsHost) {
 }
 
 TEST_P(InProcesses, OtherFlagsInOneProcessAreRefusedWithBothValues) {
+  if (!starts_several_commands()) GTEST_SKIP() << "this launcher does not start several commands";
   for (const auto& [flag, here, there] : {std::array{"--seed", "1", "2"}, {"--filter", "broadcast", "all_gather"}}) {
     const ChildResult result =
         start(1, paths::program,
@@ -221,6 +225,7 @@ TEST_P(InProcesses, OtherFlagsInOneProcessAreRefusedWithBothValues) {
 
 TEST_P(InProcesses, AnotherVerbInOneProcessIsRefusedByName) {
   if (GetParam().library != "openmpi") GTEST_SKIP() << "MPICH does not say that there are several command lines";
+  if (!starts_several_commands()) GTEST_SKIP() << "this launcher does not start several commands";
   const ChildResult result = start(1, paths::program, {"run", ":", "-np", "1", paths::program, "list"});
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_THAT(result.err, HasSubstr("gpubench: process 1 of 2: 'list' runs only in process 0"));
