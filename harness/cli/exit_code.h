@@ -1,4 +1,4 @@
-// Exit codes, and the one that an outcome of a run has.
+// Exit codes, and how the outcome of a run becomes one.
 #pragma once
 
 #include <array>

@@ -19,15 +19,6 @@ std::vector<std::string> Flag::names() const {
   return all;
 }
 
-const Verb* find_verb(std::string_view name) {
-  const auto found = std::ranges::find(verbs(), name, &Verb::name);
-  return found == verbs().end() ? nullptr : &*found;
-}
-
-std::vector<Flag> flags_of(std::string_view verb, std::span<const std::string> suites) {
-  return find_verb(verb)->flags(suites);
-}
-
 std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
   std::vector<std::string> own;  // flags, all with a value
   for (const Flag& flag : flags_of("calibrate")) {

@@ -195,7 +195,7 @@ struct PartedWords {
 /// "GPUBENCH_TIER=smoke GPUBENCH_SEED=1", made visible.
 [[nodiscard]] std::string variables_text(std::span<const std::pair<std::string, std::string>> variables);
 
-// Rows of the table of flags: what a flag is called, and where the words after it go.
+// A row: what a flag is called, and where the words after it go.
 
 /// Flags under one heading of the help; an empty one hides them.
 template <std::same_as<Flag>... Row>

@@ -16,7 +16,6 @@
 #include "harness/cli/verb_output.h"
 #include "harness/compare/contenders.h"
 #include "harness/core/backend.h"
-#include "harness/core/error.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/hardware/gpu_survey.h"

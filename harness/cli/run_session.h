@@ -17,7 +17,7 @@
 
 namespace gpubench {
 
-/// What a run is of, decided before it starts.
+/// What a run measures and where, decided before it starts.
 struct RunPlan {
   const Options& options;
   std::span<const std::string> words;  ///< the command line; a worker is started with the same

@@ -15,7 +15,6 @@ constexpr Word<std::string_view> precision_aliases[] = {
     {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
     {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"fp8", "f8_hybrid"}, {"f8", "f8_hybrid"}, {"float8", "f8_hybrid"}};
 constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
-constexpr Word<bool> mpi_words[] = {{"auto", true}, {"off", false}};
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 
 std::vector<std::string> recipe_names() {
@@ -166,6 +165,8 @@ std::vector<Flag> isolate_flag() {
           choice(&Options::isolate, switch_words)));
 }
 
+namespace {
+
 std::vector<Flag> measure_flags() {
   const auto preset = [](const std::string& flag, const std::string& word) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
@@ -198,6 +199,8 @@ std::vector<Flag> measure_flags() {
            }}));
 }
 
+}  // namespace
+
 std::vector<Flag> inject_error_flag() {
   return under(
       "measure",
@@ -207,6 +210,8 @@ std::vector<Flag> inject_error_flag() {
                       fmt::join(enum_names<ErrorKind>, ", ")),
           converted(in_run(&RunOptions::error), error_of)));
 }
+
+namespace {
 
 std::vector<Flag> implementation_flags() {
   return under(
@@ -232,6 +237,8 @@ std::vector<Flag> implementation_flags() {
           "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew",
           text(&Options::tuning_cache, {"off"})));
 }
+
+}  // namespace
 
 std::vector<Flag> check_flags() {
   return under(

@@ -40,7 +40,7 @@ struct Verb {
 /// The verb of this name; null where there is none.
 [[nodiscard]] const Verb* find_verb(std::string_view name);
 
-/// What a verb takes, in the order of the help; groups: compare, start, select, measure, check, output.
+/// What one of them takes, in the order of the help; groups: compare, start, select, measure, check, output.
 [[nodiscard]] std::vector<Flag> flags_of(std::string_view verb, std::span<const std::string> suites = {});
 
 }  // namespace gpubench

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "harness/core/backend.h"
-#include "harness/core/error.h"
 #include "harness/core/recipe.h"
 #include "harness/core/record.h"
 #include "harness/measure/statistics.h"
@@ -166,7 +165,7 @@ class Limits {
   std::optional<double> bus_bits_;
 };
 
-// `alone`: the shares of the records without bests.
+// `alone`: of each record its share when it is compared with no other.
 Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records,
                std::span<const std::optional<PeakShare>> alone) {
   Bests bests;
@@ -285,7 +284,16 @@ std::vector<std::optional<PeakShare>> peak_shares(const DeviceInfo& device, std:
                                         : link_share(limits, record));
     return shares;
   };
-  return shares_with(bests_of(device, records, shares_with({})));
+  std::vector<std::optional<PeakShare>> alone = shares_with({});
+  std::vector<std::optional<PeakShare>> shares = shares_with(bests_of(device, records, alone));
+  // Whether a rate is possible does not depend on other cases, and what is impossible is compared with none.
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (alone[i] && !alone[i]->finding.empty())
+      shares[i] = std::move(alone[i]);
+    else if (shares[i])
+      shares[i]->finding.clear();
+  }
+  return shares;
 }
 
 }  // namespace gpubench

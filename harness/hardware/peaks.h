@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "harness/core/backend.h"
 #include "harness/core/enum_names.h"
@@ -88,8 +89,8 @@ struct DeviceRow {
 /// Double data rate: the clock as the driver reports it, the bus in bits; bytes per second.
 [[nodiscard]] double bandwidth_at(double memory_mhz, double bus_bits);
 
-/// Of each record its Derived::peak: of every measured case of one rank, and of collectives between devices whose link
-/// is known, bus bandwidth against one direction of it. Nothing of others.
+/// Derived::peak for each record: measured cases of one rank have one, and collectives between devices whose link is
+/// known, where it compares bus bandwidth with one direction of the link.
 ///
 /// A case is compared with the limit that binds it: arithmetic or memory, whichever would take longer at its peak.
 /// Peaks are those of the database for a CUDA device that it knows, else units x operations per clock x highest clock.
@@ -97,8 +98,8 @@ struct DeviceRow {
 ///
 /// Unreliable timings (timing_unreliable()) are neither the best of a run nor compared with it.
 ///
-/// A rate that is higher than the device can reach at its highest clock (by more than 1%, by which timers may differ)
-/// has a finding: time, work or peak is wrong. It is not the best of a run.
+/// A rate above what the device can reach at its highest clock, by more than the 1% by which timers may differ, gets a
+/// finding: time, work or peak is wrong. Such a rate is not the best of a run, and is compared with no other case.
 [[nodiscard]] std::vector<std::optional<PeakShare>> peak_shares(const DeviceInfo& device,
                                                                 std::span<const CaseRecord> records);
 

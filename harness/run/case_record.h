@@ -2,6 +2,7 @@
 // a record's verdict.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

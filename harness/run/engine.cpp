@@ -188,22 +188,25 @@ std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases) 
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
   const std::int64_t limit = group_bytes_for(options_.protocol(), available_bytes(backend_));
+  const std::int64_t most_contenders = available_bytes(backend_) / 2;  // the check needs the rest
   note_cache_errors(observer);
   std::size_t first = 0;
   while (first < cases.size() && stop == 0) {
+    const int ranks = cases[first].c.ranks;
     std::size_t count = 1;
     std::int64_t bytes = footprint(cases[first]);
-    while (first + count < cases.size() && cases[first + count].c.ranks == cases[first].c.ranks) {
+    for (; first + count < cases.size() && cases[first + count].c.ranks == ranks; ++count) {
       bytes += footprint(cases[first + count]);
-      if (bytes > limit) break;
-      ++count;
+      const bool is_contender = cases[first + count].id() == cases[first + count - 1].id();
+      if (bytes > (is_contender ? most_contenders : limit)) break;
+    }
+    for (auto& [of, used] : contexts_) {
+      if (of.first != ranks && used != nullptr) used->arena.reset(0);
     }
     run_group(cases.subspan(first, count), observer, stop);
     first += count;
-    const bool others_next = first < cases.size() && cases[first].c.ranks != cases[first - count].c.ranks;
     for (auto& [of, used] : contexts_) {
-      if (of.first == cases[first - count].c.ranks && used != nullptr)
-        used->arena.reset(others_next ? 0 : arena_keep_bytes);
+      if (of.first == ranks && used != nullptr) used->arena.reset(arena_keep_bytes);
     }
   }
 }

@@ -22,7 +22,8 @@ namespace gpubench {
 
 /// The sizes of the groups in which `cases` are run, in their order. The rounds of a group are interleaved, and a
 /// worker is handed one group at a time: at most 16 cases or 2 GiB of tensors, but always all contenders of a case,
-/// which are measured against each other. Of no device, so that a run groups alike with and without workers.
+/// which are measured against each other. Independent of the device, so that a run has the same groups with and without
+/// workers.
 [[nodiscard]] std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases);
 
 class Engine {
@@ -30,9 +31,10 @@ class Engine {
   /// `backend` runs the cases of one rank, RunOptions::open_ranks opens it for several. Both must outlive the engine.
   Engine(Backend& backend, const RunOptions& options);
 
-  /// `cases`: one group, which is split where its memory does not fit or the number of ranks changes.
-  /// Hands one record per case to `observer`, except for unfinished cases once `stop` is raised. A case's exception
-  /// becomes its record; those of the observer pass through, as does DeviceLost once its case has a record.
+  /// `cases`: one group. It is split where the number of ranks changes, and where its memory does not fit: contenders
+  /// of the same case may take half of the device's. Hands one record per case to `observer`, except for unfinished
+  /// cases once `stop` is raised. A case's exception becomes its record; those of the observer pass through, as does
+  /// DeviceLost once its case has a record.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
   /// The keys of the cases that have their record.
   [[nodiscard]] const std::set<std::string>& finished() const { return finished_; }

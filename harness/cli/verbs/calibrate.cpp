@@ -99,8 +99,8 @@ std::string summary(const Noise& noise, const std::string& file) {
       100.0 * *std::max_element(spreads.begin(), spreads.end()), fingerprint(noise.setup), visible(file));
 }
 
-// Runs this program several times with the flags of `words`, or reads reports, and writes the noise file. Exit as the
-// worst of the runs; 4 where no case has noise; 2 where reports that were given, 3 where runs have no noise at all.
+// Runs this program several times with the flags of `words`, or reads reports, and writes the noise file. Exits as the
+// worst of the runs. Exit 4 where no case passed in two runs; where the noise is 0, exit 2 for reports, 3 for runs.
 int calibrate_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   if (options.anonymize && !o.from.empty())

@@ -1,20 +1,15 @@
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "harness/cli/compared_reports.h"
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/compare/comparison.h"
 #include "harness/compare/contenders.h"
 #include "harness/compare/gate.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
 #include "harness/core/text/visible_text.h"
-#include "harness/report/export.h"
 #include "harness/report/json.h"
 
 namespace gpubench {

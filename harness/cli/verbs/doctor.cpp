@@ -10,7 +10,6 @@
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/core/text/quantity.h"
 #include "harness/core/text/text_table.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/hardware/doctor.h"
@@ -51,7 +50,7 @@ std::vector<Finding> backend_findings(const BackendEntry& entry, const Environme
   }
 }
 
-// The libraries of the CUDA module; backend_finding() says why it cannot be loaded, or D107 without a driver.
+// The libraries of the CUDA module; backend_findings() says why it cannot be loaded, or D107 without a driver.
 std::vector<ModuleReport> libraries_of(const BackendEntry& entry, const Environment& environment, double deadline_s,
                                        std::vector<Finding>& findings) {
   if (!entry.libraries) return {};

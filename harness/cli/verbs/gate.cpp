@@ -9,7 +9,6 @@
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/core/file/atomic_file.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 

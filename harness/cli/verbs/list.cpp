@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <set>
 
 #include "harness/cli/case_listing.h"
 #include "harness/cli/device.h"
@@ -11,16 +9,10 @@
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/core/error.h"
-#include "harness/core/text/quantity.h"
 #include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/plan/names.h"
 #include "harness/report/json.h"
 #include "harness/report/record_text.h"
-#include "harness/run/case_record.h"
-#include "harness/run/estimate.h"
-#include "harness/shapes/shape_reader.h"
 
 namespace gpubench {
 namespace {

@@ -117,13 +117,13 @@ int launch(const Options& options, std::span<const std::string> words, RunSetup 
                                  environment.host().usable_cpus, console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }
-  plan.key = key_for(options, environment);
   open_failures_folder(options);
   if (options.turns) {
     if (plan.cases.size() != 1)
       throw UsageError(fmt::format("--turns takes one case, {} match; choose one (--filter)", plan.cases.size()));
     plan.run.another_round = Turns(environment.in, environment.out);
   }
+  plan.key = key_for(options, environment);
   if (resumption != nullptr) {
     for (const auto& [key, record] : resumption->journal.finished) plan.run.finished.insert(key);
     plan.run.in_flight = resumption->journal.in_flight;

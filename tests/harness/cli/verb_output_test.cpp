@@ -9,6 +9,7 @@
 #include <csignal>
 #include <tuple>
 
+#include "harness/report/reader.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/cli/scratch_folder.h"
 
