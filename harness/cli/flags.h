@@ -1,5 +1,5 @@
 // Flags of verbs. The parser, help, completion, the manual page and the environment's variables are all made from their
-// rows: a flag's declaration is its only place, with what it does. shared_flags.h has those that several verbs take.
+// rows; shared_flags.h has those that several verbs take. Which flags a rerun line repeats is in options.cpp.
 #pragma once
 
 #include <fmt/format.h>

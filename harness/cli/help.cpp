@@ -67,13 +67,16 @@ std::string groups_text(const Verb& verb, const Measure& measure) {
   return text;
 }
 
-std::string environment_text(const Measure& measure) {
+std::string environment_text(const Verb& verb, const Measure& measure) {
+  const bool has_colors =
+      std::ranges::any_of(verb.flags({}), [](const Flag& one) { return one.long_name == "--color"; });
   return "environment\n" +
          entry("GPUBENCH_<FLAG>",
                "stands in for any flag above that is not given: GPUBENCH_TIER=smoke, GPUBENCH_SUITE=gemm,conv; "
                "switches are on or off: GPUBENCH_DRY_RUN=on",
                measure) +
-         entry("NO_COLOR, FORCE_COLOR", "colour off, colour on, unless --color says otherwise", measure);
+         (has_colors ? entry("NO_COLOR, FORCE_COLOR", "colour off, colour on, unless --color says otherwise", measure)
+                     : std::string());
 }
 
 std::string exit_codes_text(const Measure& measure) {
@@ -101,7 +104,7 @@ std::string heading(const Verb& verb, const Measure& measure) {
 
 std::string verb_text(const Verb& verb, const Measure& measure) {
   std::string text = heading(verb, measure) + groups_text(verb, measure);
-  if (verb.shows_variables) text += environment_text(measure) + "\n";
+  if (verb.shows_variables) text += environment_text(verb, measure) + "\n";
   text += "examples\n" + examples(verb.examples, measure);
   if (&verb == &verbs().front()) text += "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
   return text + examples(verb.notes, measure);
@@ -161,9 +164,9 @@ std::string full_overview(const Measure& measure) {
   for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.summary, measure);
   }
-  return text + "\nflags of run\n\n" + groups_text(verbs().front(), measure) + environment_text(measure) + "\n" +
-         "examples\n" + examples(verbs().front().examples, measure) + "\n" + words_text(measure) + "\n" +
-         exit_codes_text(measure);
+  return text + "\nflags of run\n\n" + groups_text(verbs().front(), measure) +
+         environment_text(verbs().front(), measure) + "\n" + "examples\n" +
+         examples(verbs().front().examples, measure) + "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
 }
 
 std::string overview(const Measure& measure) {

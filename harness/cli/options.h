@@ -91,8 +91,8 @@ struct Options {
   bool verbose = false;
 
   // The command line itself.
-  /// The flags of the command line that say what is run and how it is measured, as they were given. Where choices are
-  /// kept does not belong to them, that none are does: no_tuning_cache.
+  /// The flags of the command line that say what is run and how it is measured, as they were given: without the folder
+  /// of --tuning-cache, but with --tuning-cache off (no_tuning_cache).
   std::vector<std::string> own_words{};
   /// Those of them, and of variables, that a case's rerun line repeats.
   std::vector<std::string> rerun_words{};
@@ -100,7 +100,7 @@ struct Options {
   /// pass to its own host alone.
   std::map<std::string, std::string> shared_settings{};
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
-  bool asks_for_nothing = false;  ///< no word, no variable: a question rather than a wish for minutes of work
+  bool asks_for_nothing = false;  ///< no word, no variable: prints the short help and runs nothing
 
   // Hidden: of child processes.
   int worker_input = -1;  ///< this process is a worker

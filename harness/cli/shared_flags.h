@@ -25,7 +25,7 @@ namespace gpubench {
 [[nodiscard]] std::vector<Flag> deterministic_flag();
 [[nodiscard]] std::vector<Flag> isolate_flag();
 [[nodiscard]] std::vector<Flag> inject_error_flag();
-/// All of these, with the protocol's and those of implementations: what run, calibrate and tune-batch take.
+/// All of these, and the flags of the protocol and of implementations: what run, calibrate and tune-batch take.
 [[nodiscard]] std::vector<Flag> measuring_flags();
 [[nodiscard]] std::vector<Flag> check_flags();
 
@@ -43,12 +43,12 @@ namespace gpubench {
 [[nodiscard]] std::vector<Flag> worker_flags();
 [[nodiscard]] std::vector<Flag> child_flags();
 
-/// One word without a flag, `known` among others; and several.
+/// One word without a flag, or several. `known`: words offered for completion.
 [[nodiscard]] std::vector<Flag> subject_argument(std::string_view type, std::vector<std::string> known = {});
 [[nodiscard]] std::vector<Flag> several_arguments(std::string_view type, ValueKind value,
                                                   std::vector<std::string> known = {});
 
-/// "[SUITE=]PERCENT": of two for the same the last one holds. Throws UsageError.
+/// "[SUITE=]PERCENT"; if repeated for a suite, the last one wins. Throws UsageError.
 void set_tau(Tau& tau, const std::string& flag, const std::string& word);
 
 /// Of compare and gate, whose own options have `noise` and `tau`.

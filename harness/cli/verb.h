@@ -27,11 +27,11 @@ struct Verb {
   /// Returns the exit code. `words`: the command line as typed, without the program's name. Throws UsageError for what
   /// the user can correct, CannotMeasure where nothing can be measured.
   int (*act)(const Options& options, std::span<const std::string> words, const Environment& environment) = nullptr;
-  std::any options{};                      ///< its own, as they are without any flag
-  void (*check)(Options&) = [](auto&) {};  ///< what no flag knows by itself. Throws UsageError.
-  std::string_view notes{};                ///< ends the full help: lines as of `examples`, after an empty one
+  std::any options{};                      ///< Options::own without any flag
+  void (*check)(Options&) = [](auto&) {};  ///< checks flags against each other. Throws UsageError.
+  std::string_view notes{};                ///< ends the full help: lines like those of `examples`, the first empty
   bool shows_variables = false;            ///< its full help shows the variables that stand in for flags
-  bool hidden = false;
+  bool hidden = false;                     ///< absent from help, completion and the manual page
 };
 
 /// Every verb, in the order of the help; the first is the default.

@@ -13,8 +13,10 @@
 namespace gpubench {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 Options parsed(const Words& words) { return parse_options(words); }
@@ -140,11 +142,8 @@ TEST(ParseOptions, TheLastOfAFlagCounts) {
 }
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
-  EXPECT_EQ(refusal({"lst"}),
-            "unknown verb 'lst'; verbs: run, list, explain, doctor, compare, gate, calibrate, tune-batch, baseline, "
-            "impl, selftest, determinism, soak, learn, predict, simulate, "
-            "validate, report, "
-            "export, completion, help, version; did you mean 'list'?");
+  EXPECT_THAT(refusal({"lst"}), AllOf(HasSubstr("unknown verb 'lst'; verbs: run, list, explain, "),
+                                      HasSubstr(", version; did you mean 'list'?"), Not(HasSubstr("probe"))));
   EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
   EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
   EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
@@ -375,9 +374,12 @@ TEST(HelpText, OfVerbsWithManyFlagsBeginsWithTheirOwn) {
 
 // Commands to copy are not broken; nor are words.
 TEST(HelpText, FitsEveryTerminalFromFortyColumnsOn) {
-  for (const char* verb :
-       {"", "run", "list", "doctor", "compare", "gate", "calibrate", "tune-batch", "baseline", "export", "help"}) {
-    for (int width = 40; width <= 200; ++width) {
+  std::vector<std::string_view> subjects{""};
+  for (const Verb& verb : verbs()) {
+    if (!verb.hidden) subjects.push_back(verb.name);
+  }
+  for (const std::string_view verb : subjects) {
+    for (int width = 40; width <= 200; width += width < 110 ? 1 : 15) {
       for (const std::string& line : lines_of(help_text(verb, width) + full_help_text(verb, width))) {
         const std::string text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
         const bool command = text.starts_with("gpubench ");
@@ -388,6 +390,11 @@ TEST(HelpText, FitsEveryTerminalFromFortyColumnsOn) {
       }
     }
   }
+}
+
+TEST(HelpText, NamesVariablesOfColorsWhereThereIsAFlagForThem) {
+  EXPECT_THAT(full_help_text("run"), HasSubstr("NO_COLOR"));
+  EXPECT_THAT(full_help_text("list"), Not(HasSubstr("NO_COLOR")));
 }
 
 TEST(HelpText, UnknownVerbsAreRefused) { EXPECT_THROW((void)help_text("lst"), UsageError); }
