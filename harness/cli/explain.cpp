@@ -143,6 +143,12 @@ void look_at(const PlannedCase& planned, const Program& program, bool fused,
 
 }  // namespace
 
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition* op : definitions()) names.emplace_back(op->kind().name);
+  return names;
+}
+
 std::vector<OpExplanation> explain_ops(std::span<const Suite> suites) {
   std::vector<OpExplanation> all;
   for (const OpDefinition* op : definitions()) {

@@ -41,6 +41,9 @@ struct OpExplanation {
   std::set<std::string> gradient_of;  ///< ops whose gradient has it
 };
 
+/// The names of all ops, in alphabetical order.
+[[nodiscard]] std::vector<std::string> op_names();
+
 /// Of every op of the set, in alphabetical order. Builds the cases that the quick tier has in all precisions, which
 /// takes a fraction of a second.
 [[nodiscard]] std::vector<OpExplanation> explain_ops(std::span<const Suite> suites);

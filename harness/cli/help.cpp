@@ -106,7 +106,7 @@ std::string verb_text(const Verb& verb, const Measure& measure) {
   std::string text = heading(verb, measure) + groups_text(verb, measure);
   if (verb.shows_variables) text += environment_text(verb, measure) + "\n";
   text += "examples\n" + examples(verb.examples, measure);
-  if (&verb == &verbs().front()) text += "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
+  if (&verb == &default_verb()) text += "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
   return text + examples(verb.notes, measure);
 }
 
@@ -124,7 +124,7 @@ std::vector<Flag> common_flags(const Verb& verb) {
   std::vector<Flag> flags = verb.flags({});
   std::erase_if(flags, [](const Flag& flag) { return !flag.is_visible(); });
   if (flags.size() <= most) return flags;
-  const Verb& run = verbs().front();
+  const Verb& run = default_verb();
   const std::vector<Flag> of_run = run.flags({});
   const auto is_own = [&](const Flag& flag) {
     return &verb != &run && std::ranges::none_of(of_run, [&flag](const Flag& one) {
@@ -164,9 +164,9 @@ std::string full_overview(const Measure& measure) {
   for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.summary, measure);
   }
-  return text + "\nflags of run\n\n" + groups_text(verbs().front(), measure) +
-         environment_text(verbs().front(), measure) + "\n" + "examples\n" +
-         examples(verbs().front().examples, measure) + "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
+  return text + "\nflags of run\n\n" + groups_text(default_verb(), measure) +
+         environment_text(default_verb(), measure) + "\n" + "examples\n" + examples(default_verb().examples, measure) +
+         "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
 }
 
 std::string overview(const Measure& measure) {
@@ -182,12 +182,8 @@ std::string overview(const Measure& measure) {
 }
 
 const Verb& shown_verb(std::string_view verb) {
-  std::vector<std::string> names;
-  for (const Verb& info : verbs()) {
-    if (info.hidden) continue;
-    if (info.name == verb) return info;
-    names.emplace_back(info.name);
-  }
+  if (const Verb* found = find_verb(verb); found != nullptr && !found->hidden) return *found;
+  const std::vector<std::string> names = verb_names();
   throw UsageError(
       fmt::format("help: unknown verb '{}'; verbs: {}{}", visible(verb), joined(names), did_you_mean(verb, names)));
 }

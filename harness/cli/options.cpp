@@ -46,12 +46,9 @@ std::string flag_for(Names words, Names suites) {
 const Verb& verb_named(Names words, Names suites) {
   const std::string& word = words.front();
   if (const Verb* verb = find_verb(word)) return *verb;
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs()) {
-    if (!verb.hidden) names.emplace_back(verb.name);
-  }
   if (const std::string belongs = flag_for(words, suites); !belongs.empty())
     throw UsageError(fmt::format("'{}' is no verb; {}", visible(word), belongs));
+  const std::vector<std::string> names = verb_names();
   throw UsageError(
       fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
 }
@@ -242,7 +239,7 @@ class CommandLine {
                                      visible(word), visible(joined(chosen->results(), ",")), visible(word)));
       }
       throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), verb_.name,
-                                   &verb_ == &verbs().front() ? "flags only; a verb comes first" : "no such argument"));
+                                   &verb_ == &default_verb() ? "flags only; a verb comes first" : "no such argument"));
     }
     std::vector<std::string> known;
     for (const Flag& flag : flags_) {
@@ -292,7 +289,7 @@ Options parse_options(std::span<const std::string> words, const Variables& varia
     version.verb = find_verb("version");
     return version;
   }
-  const Verb& verb = has_verb ? verb_named(words, suites) : verbs().front();
+  const Verb& verb = has_verb ? verb_named(words, suites) : default_verb();
   Options options = CommandLine(verb).parse(words.subspan(has_verb ? 1 : 0), variables, suites);
   check(options);
   options.asks_for_nothing = words.empty() && options.from_environment.empty();

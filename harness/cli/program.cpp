@@ -214,12 +214,12 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
       return code == exit_codes::ok ? exit_codes::could_not_measure : code;
     };
     if (place.processes == 1) return act_and_say(options, environment);
-    if (options.verb == &verbs().front() && !options.dry_run)
+    if (options.verb == &default_verb() && !options.dry_run)
       return act_together(options, environment, place, act_and_say);
     // What was started beside this process is no run of its own: its children must not take themselves for one.
     ::setenv("GPUBENCH_MPI", "off", 1);
     // If process 0 executes 'run', it waits for this process in MPI_Init.
-    if (place.rank > 0 && place.several_commands && options.verb != &verbs().front())
+    if (place.rank > 0 && place.several_commands && options.verb != &default_verb())
       throw UsageError(fmt::format("'{}' runs only in process 0; start all processes with the same command line",
                                    options.verb->name));
     if (place.rank > 0) return exit_codes::ok;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "harness/cli/selection.h"
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/compare/invocation.h"
@@ -135,8 +136,7 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   one.path = journal_of(*options.resume);
   one.options = options;
   one.words.assign(words.begin(), words.end());
-  std::vector<std::string> suites;
-  for (const Suite& suite : environment.suites) suites.push_back(suite.name);
+  const std::vector<std::string> suites = suite_names(environment.suites);
   const bool takes_flags = takes_flags_of_journal(options);
   PartedWords kept;
   try {

@@ -39,6 +39,14 @@ std::vector<std::pair<std::string, std::string>> build_facts(const Environment& 
   return facts;
 }
 
+std::string build_text(const Environment& environment) {
+  std::vector<std::string> known;
+  for (const auto& [key, value] : build_facts(environment)) {
+    if (!value.empty()) known.push_back(value);
+  }
+  return joined(known);
+}
+
 // No two runs share process, start and clock.
 std::string invocation_id(std::time_t started) {
   const auto ticks = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());

@@ -22,6 +22,8 @@ namespace gpubench {
 [[nodiscard]] std::string_view version();
 /// "revision" -> "30d45bb0a1b2" (absent where unknown), "compiler" -> "g++ 12.2.0", "type" -> "Release", ...
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> build_facts(const Environment& environment);
+/// "30d45bb0a1b2, g++ 12.2.0, Release": those that are known.
+[[nodiscard]] std::string build_text(const Environment& environment);
 
 [[nodiscard]] HostContext host_context(const HostInfo& host, const std::string& executable);
 

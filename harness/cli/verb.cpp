@@ -5,6 +5,14 @@
 
 namespace gpubench {
 
+std::vector<std::string> verb_names() {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) {
+    if (!verb.hidden) names.emplace_back(verb.name);
+  }
+  return names;
+}
+
 const Verb* find_verb(std::string_view name) {
   const auto found = std::ranges::find(verbs(), name, &Verb::name);
   return found == verbs().end() ? nullptr : &*found;

@@ -34,8 +34,14 @@ struct Verb {
   bool hidden = false;                     ///< absent from help, completion and the manual page
 };
 
-/// Every verb, in the order of the help; the first is the default.
+/// Every verb, in the order of the help.
 [[nodiscard]] std::span<const Verb> verbs();
+
+/// The verb of a command line without one: the first.
+[[nodiscard]] inline const Verb& default_verb() { return verbs().front(); }
+
+/// The names of the verbs that are not hidden.
+[[nodiscard]] std::vector<std::string> verb_names();
 
 /// The verb of this name; null where there is none.
 [[nodiscard]] const Verb* find_verb(std::string_view name);

@@ -6,6 +6,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/core/error.h"
+#include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
 
 namespace gpubench {
@@ -51,6 +52,12 @@ void fail_to_write(std::string_view flag, const WriteError& error) {
   const std::string text = fmt::format("{}{}{}", flag, flag.empty() ? "" : ": ", error.what());
   if (error.is_of_disk()) throw CannotMeasure(text);
   throw UsageError(text);
+}
+
+void write_listed(const std::string& path, std::string_view text, const WriteRules& rules,
+                  const Environment& environment) {
+  write_atomically(path, text, rules);
+  environment.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
 }
 
 ResultFile::ResultFile(std::string flag, std::string path, const WriteRules& rules, const Environment& environment)

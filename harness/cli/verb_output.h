@@ -48,6 +48,10 @@ class StatusLine {
 /// disk is full or fails.
 [[noreturn]] void fail_to_write(std::string_view flag, const WriteError& error);
 
+/// Writes a file, and lists it on standard error with its size. Throws WriteError.
+void write_listed(const std::string& path, std::string_view text, const WriteRules& rules,
+                  const Environment& environment);
+
 /// A document that is written at the end, to a file; "-": to standard output, and then nothing else is.
 class ResultFile {
  public:

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "harness/cli/selection.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/report/report_json.h"
 #include "harness/run/estimate.h"
 
 namespace gpubench {
@@ -21,6 +24,21 @@ WorkFinding finding_of(const Json& json) {
   const auto members = node.members();
   if (members.size() != 1) node.refuse("expected one member");
   return {members.front().first, members.front().second};
+}
+
+WorkPlan work_plan(const Options& options, const Environment& environment) {
+  DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
+  Selection selection = selection_for(options, device);
+  selection.tier = options.tier.value_or(Tier::smoke);
+  std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
+  return {std::move(device), std::move(selection), std::move(cases)};
+}
+
+std::unique_ptr<Backend> open_for_work(const DeviceChoice& device, const WorkFindings& findings) {
+  findings.now("opening the device");
+  std::unique_ptr<Backend> backend = open_backend(device);
+  findings.found({{"opened", to_json(backend->device())}});
+  return backend;
 }
 
 bool is_working_child(const Options& options) { return options.worker_page >= 0 && options.worker_output >= 0; }
@@ -58,8 +76,8 @@ std::vector<std::string> words_of_child(std::span<const std::string> words, cons
   return argv;
 }
 
-std::string do_work(const Options& options, std::span<const std::string> words, const DeviceChoice& device,
-                    std::span<const PlannedCase> cases, const Environment& environment, StatusLine& status,
+std::string do_work(const Options& options, std::span<const std::string> words, const WorkPlan& plan,
+                    const Environment& environment, StatusLine& status,
                     const std::function<void(const WorkFindings&)>& work,
                     const std::function<void(const WorkFinding&)>& found) {
   std::string error, doing;
@@ -75,9 +93,9 @@ std::string do_work(const Options& options, std::span<const std::string> words, 
     work({take, [&](std::string_view what) { status.show(doing = what); }, [] {}});
     return "";
   }
-  prepare_for_children(device);
-  WorkingChildren children(silence_of(options, cases, device, environment));
-  children.start(words_of_child(words, device.word(), environment));
+  prepare_for_children(plan.device);
+  WorkingChildren children(silence_of(options, plan.cases, plan.device, environment));
+  children.start(words_of_child(words, plan.device.word(), environment));
   const std::string trouble =
       children
           .listen(environment.stop, {[&](std::size_t, const std::string& line) { take(parse_json(line, "a child")); },

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,18 @@ struct WorkFinding {
 /// Throws ReadError.
 [[nodiscard]] WorkFinding finding_of(const Json& json);
 
+/// The cases that they work on: those selected, by default of tier smoke.
+struct WorkPlan {
+  DeviceChoice device;
+  Selection selection;
+  std::vector<PlannedCase> cases;
+};
+/// Throws UsageError, CannotMeasure.
+[[nodiscard]] WorkPlan work_plan(const Options& options, const Environment& environment);
+
+/// Opens the device for the work, and reports it ("opened").
+[[nodiscard]] std::unique_ptr<Backend> open_for_work(const DeviceChoice& device, const WorkFindings& findings);
+
 /// Whether this process is such a child.
 [[nodiscard]] bool is_working_child(const Options& options);
 
@@ -52,8 +65,7 @@ int work_as_child(const Options& options, const std::function<void(const WorkFin
 /// Does the work in a child, or here with --isolate off, and hands over what it finds; shows what it does on `status`.
 /// Returns why it came to a bad end, naming what it did: "ended by signal 11 (Segmentation fault) in a launch of X";
 /// empty where it did not. Throws CannotMeasure where there can be no child.
-[[nodiscard]] std::string do_work(const Options& options, std::span<const std::string> words,
-                                  const DeviceChoice& device, std::span<const PlannedCase> cases,
+[[nodiscard]] std::string do_work(const Options& options, std::span<const std::string> words, const WorkPlan& plan,
                                   const Environment& environment, StatusLine& status,
                                   const std::function<void(const WorkFindings& findings)>& work,
                                   const std::function<void(const WorkFinding& finding)>& found);

@@ -201,13 +201,10 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
       if (bytes > (is_contender ? most_contenders : limit)) break;
     }
     for (auto& [of, used] : contexts_) {
-      if (of.first != ranks && used != nullptr) used->arena.reset(0);
+      if (used != nullptr) used->arena.reset(of.first == ranks ? arena_keep_bytes : 0);
     }
     run_group(cases.subspan(first, count), observer, stop);
     first += count;
-    for (auto& [of, used] : contexts_) {
-      if (of.first == ranks && used != nullptr) used->arena.reset(arena_keep_bytes);
-    }
   }
 }
 

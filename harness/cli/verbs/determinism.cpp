@@ -165,16 +165,14 @@ Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& d
 }
 
 // The measurement itself, in a child or here.
-void determinism_here(const Options& options, const DeviceChoice& device, std::span<const PlannedCase> cases, Tier tier,
-                      const Environment& environment, const WorkFindings& findings) {
-  findings.now("opening the device");
-  const std::unique_ptr<Backend> backend = open_backend(device);
-  findings.found({{"opened", to_json(backend->device())}});
-  RunOptions run = run_options(options, tier, environment, device);
+void determinism_here(const Options& options, const WorkPlan& plan, const Environment& environment,
+                      const WorkFindings& findings) {
+  const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
+  RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
   run.alive = findings.alive;
-  const DeterminismEffort effort{options.of<DeterminismOptions>().runs, device.backend->has_graphs, findings.now};
+  const DeterminismEffort effort{options.of<DeterminismOptions>().runs, plan.device.backend->has_graphs, findings.now};
   DeterminismProbe probe(*backend, run, effort);
-  for (const PlannedCase& planned : cases) {
+  for (const PlannedCase& planned : plan.cases) {
     if (environment.stop != 0) break;
     findings.found({{"record", to_json(probe.measure(planned))}});
   }
@@ -182,8 +180,8 @@ void determinism_here(const Options& options, const DeviceChoice& device, std::s
 }
 
 std::vector<int> numbers_of_threads(const Options& options) {
-  std::vector<int> numbers =
-      options.of<DeterminismOptions>().threads.empty() ? std::vector{1} : options.of<DeterminismOptions>().threads;
+  std::vector<int> numbers = options.of<DeterminismOptions>().threads;
+  if (numbers.empty()) numbers = {1};
   if (std::ranges::find(numbers, 0) != numbers.end()) numbers.clear();  // as such a child is told, whatever came before
   const int usable = usable_processors();
   for (const int threads : numbers) {
@@ -196,38 +194,33 @@ std::vector<int> numbers_of_threads(const Options& options) {
 
 // Exit 1 where bits differ that are promised (is_promised()); 3 where the child crashed or hung.
 int determinism_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  Selection selection = selection_for(options, device);
-  selection.tier = options.tier.value_or(Tier::smoke);
-  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
-  if (cases.empty()) return refuse_empty(selection, environment);
-  const auto work = [&](const WorkFindings& findings) {
-    determinism_here(options, device, cases, selection.tier, environment, findings);
-  };
+  const auto& own = options.of<DeterminismOptions>();
+  const WorkPlan plan = work_plan(options, environment);
+  if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
+  const auto work = [&](const WorkFindings& findings) { determinism_here(options, plan, environment, findings); };
   if (is_working_child(options)) {
     environment.catch_signals();
     return work_as_child(options, work);
   }
   std::optional<SavedBits> before;
-  if (!options.of<DeterminismOptions>().against.empty()) {
+  if (!own.against.empty()) {
     try {
-      before = read_bits(options.of<DeterminismOptions>().against);
+      before = read_bits(own.against);
     } catch (const ReadError& e) {
       throw UsageError(fmt::format("--against: {}", e.what()));
     }
   }
-  const ResultFile saved("--save", options.of<DeterminismOptions>().save, options.writing, environment);
+  const ResultFile saved("--save", own.save, options.writing, environment);
   const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
   const std::vector<int> threads = numbers_of_threads(options);
   environment.catch_signals();
   StatusLine status(environment);
   DeviceInfo info;
   std::vector<DeterminismRecord> records;
-  const std::string trouble =
-      do_work(options, words, device, cases, environment, status, work, [&](const WorkFinding& finding) {
-        if (finding.kind == "opened") info = device_from_json(finding.content);
-        if (finding.kind == "record") records.push_back(determinism_from_json(finding.content));
-      });
+  const std::string trouble = do_work(options, words, plan, environment, status, work, [&](const WorkFinding& finding) {
+    if (finding.kind == "opened") info = device_from_json(finding.content);
+    if (finding.kind == "record") records.push_back(determinism_from_json(finding.content));
+  });
   const auto add = [&](const std::map<std::string, CaseBits>& others, std::string_view way) {
     for (DeterminismRecord& record : records) {
       if (record.unsupported.empty()) record.repetitions.push_back(against(others, record.bits, way));
@@ -240,7 +233,7 @@ int determinism_command(const Options& options, std::span<const std::string> wor
     try {
       status.show(threads_text(number));
       add(bits_of_threads(number, words, environment), threads_text(number));
-      if (environment.stop == 0) measured += static_cast<double>(cases.size());
+      if (environment.stop == 0) measured += static_cast<double>(plan.cases.size());
     } catch (const ReadError&) {
       environment.err << fmt::format("{}: the process that ran with these left nothing\n", threads_text(number));
     }
@@ -249,11 +242,11 @@ int determinism_command(const Options& options, std::span<const std::string> wor
   if (before) add(before->cases, way::before);
   const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
   json.prose() << table_of(records, console_style(options, stream, environment)) << "\n"
-               << summary_of(records, options.run.deterministic, options.of<DeterminismOptions>().runs);
+               << summary_of(records, options.run.deterministic, own.runs);
   if (before) json.prose() << against_text(*before, info) << "\n";
   if (!trouble.empty()) json.prose() << "after these cases its process " << trouble << "\n";
   const int signal = environment.stop.load();
-  const auto requested = static_cast<double>(cases.size() * (1 + passes));
+  const auto requested = static_cast<double>(plan.cases.size() * (1 + passes));
   const Completion completion{signal == 0 && trouble.empty() && measured >= requested, measured, requested,
                               "measurements of cases"};
   if (signal != 0) json.prose() << "determinism " << completion.interrupted() << "\n";

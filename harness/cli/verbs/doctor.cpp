@@ -87,12 +87,9 @@ void add_library_folders(std::vector<Finding>& findings) {
 // Always exit 0: it reports and does not judge.
 int doctor_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const ConsoleStyle style = console_style(options, Stream::out, environment);
-  std::vector<std::string> build;
-  for (const auto& [key, value] : build_facts(environment)) {
-    if (!value.empty()) build.push_back(value);
-  }
   bool has_cuda = false;
-  std::vector<Finding> findings{{Health::ok, "", fmt::format("gpubench {} ({})", version(), joined(build)), ""}};
+  std::vector<Finding> findings{
+      {Health::ok, "", fmt::format("gpubench {} ({})", version(), build_text(environment)), ""}};
   const NvidiaDriver driver = environment.nvidia_driver(options.for_driver_s());
   const GpuSurvey survey = environment.survey_gpus(options.for_driver_s());
   std::vector<ModuleReport> libraries;

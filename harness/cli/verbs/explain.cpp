@@ -15,7 +15,6 @@
 #include "harness/core/text/text_table.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/plan/names.h"
-#include "reference/ops/definition.h"
 
 namespace gpubench {
 namespace {
@@ -73,8 +72,7 @@ std::string op_text(const OpExplanation& op, const ConsoleStyle& style) {
 }
 
 int explain_case(const Options& options, const Environment& environment, std::span<const OpExplanation> ops) {
-  std::vector<std::string> names;
-  for (const OpExplanation& op : ops) names.emplace_back(op.kind.name);
+  const std::vector<std::string> names = op_names();
   const std::vector<PlannedCase> found = named_cases(options, environment, names);
   if (found.size() != 1) {
     throw UsageError(
@@ -130,12 +128,6 @@ int explain_command(const Options& options, std::span<const std::string> /*words
   if (!options.subject.empty()) return explain_case(options, environment, ops);
   environment.out << table.text(style);
   return exit_codes::ok;
-}
-
-std::vector<std::string> op_names() {
-  std::vector<std::string> names;
-  for (const OpDefinition* op : definitions()) names.emplace_back(op->kind().name);
-  return names;
 }
 
 std::vector<Flag> explain_flags(std::span<const std::string> /*suites*/) {

@@ -38,11 +38,7 @@ int exit_code_of(GateOutcome outcome) {
 class GateOutputs {
  public:
   GateOutputs(const Options& options, const Environment& all)
-      : options_(options),
-        github_(options.of<GateFlags>().github),
-        allow_missing_(options.of<GateFlags>().allow_missing),
-        rules_{true, options.writing.mode},
-        environment_(all) {
+      : options_(options), flags_(options.of<GateFlags>()), rules_{true, options.writing.mode}, environment_(all) {
     for (const auto& path : {options_.json, options_.junit, options_.markdown}) {
       if (!path || *path == "-") continue;
       try {
@@ -58,10 +54,10 @@ class GateOutputs {
     const bool pure = options_.json == "-";
     if (pure) environment_.out << dump(gate_json(result, code), 1) << "\n";
     if (!pure && options_.json) file(*options_.json, dump(gate_json(result, code), 1) + "\n");
-    if (options_.junit) file(*options_.junit, gate_junit(result, print, allow_missing_));
+    if (options_.junit) file(*options_.junit, gate_junit(result, print, flags_.allow_missing));
     if (options_.markdown) file(*options_.markdown, gate_markdown(result, most_summary_bytes));
-    if (!github_) return written_;
-    (pure ? environment_.err : environment_.out) << gate_annotations(result, allow_missing_);
+    if (!flags_.github) return written_;
+    (pure ? environment_.err : environment_.out) << gate_annotations(result, flags_.allow_missing);
     const std::string summary = environment_.variable("GITHUB_STEP_SUMMARY");
     try {
       if (!summary.empty()) append_summary(summary, [&](std::size_t room) { return gate_markdown(result, room); });
@@ -85,7 +81,7 @@ class GateOutputs {
   }
 
   const Options& options_;
-  bool github_, allow_missing_;
+  const GateFlags& flags_;
   WriteRules rules_;  ///< what a gate says can be said again: it replaces what an earlier one said
   const Environment& environment_;
   bool written_ = true;

@@ -6,15 +6,7 @@
 namespace gpubench {
 namespace {
 
-std::vector<std::string> verb_words() {
-  std::vector<std::string> words;
-  for (const Verb& verb : verbs()) {
-    if (!verb.hidden) words.emplace_back(verb.name);
-  }
-  return words;
-}
-
-std::vector<Flag> help_flags(std::span<const std::string> /*suites*/) { return subject_argument("VERB", verb_words()); }
+std::vector<Flag> help_flags(std::span<const std::string> /*suites*/) { return subject_argument("VERB", verb_names()); }
 
 int help_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   environment.out << (options.of<HelpOptions>().all ? full_help_text : help_text)(options.subject,

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "harness/cli/device.h"
+#include "harness/cli/explain.h"
 #include "harness/cli/implementations.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/shared_flags.h"
@@ -82,11 +83,9 @@ int new_implementation(const Options& options, const Environment& environment) {
     throw UsageError("impl new: which op? add --op OP, as gpubench explain lists them");
   const OpDefinition* definition = find_definition(options.of<ImplOptions>().op);
   if (definition == nullptr) {
-    std::vector<std::string> known;
-    for (const OpDefinition* one : definitions()) known.emplace_back(one->kind().name);
     throw UsageError(fmt::format("--op: there is no op '{}'{}; gpubench explain lists them",
                                  visible(options.of<ImplOptions>().op),
-                                 did_you_mean(options.of<ImplOptions>().op, known)));
+                                 did_you_mean(options.of<ImplOptions>().op, op_names())));
   }
   const auto language = std::ranges::find(languages, options.of<ImplOptions>().language, &Language::name);
   const fs::path folder(name);

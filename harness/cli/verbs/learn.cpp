@@ -15,7 +15,6 @@
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"
-#include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
 #include "suites/suites.h"
 
@@ -138,8 +137,7 @@ void write_drawings(const Options& options, std::span<const ModelLearning> model
                     const std::string& device, const Environment& environment) {
   const WriteRules rules{true, options.writing.mode};
   const auto write = [&](const std::string& path, const std::string& text) {
-    write_atomically(path, text, rules);
-    environment.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
+    write_listed(path, text, rules, environment);
   };
   try {
     if (!options.svg.empty()) {
@@ -163,7 +161,8 @@ int learn_command(const Options& options, std::span<const std::string> /*words*/
   selection.default_precisions.clear();  // those that the device lacks are emulated
   std::vector<Model> models = models_of(options, selection, environment);
   if (models.empty()) return refuse_empty(selection, environment);
-  if (options.of<LearnOptions>().brief) models.resize(1);
+  const auto& own = options.of<LearnOptions>();
+  if (own.brief) models.resize(1);
   std::vector<PlannedCase> all;
   for (const Model& model : models) all.insert(all.end(), model.recipes.begin(), model.recipes.end());
   announce_injections(options, all, environment);
@@ -174,8 +173,7 @@ int learn_command(const Options& options, std::span<const std::string> /*words*/
   const RunOptions run = run_options(options, selection.tier, environment, device);
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   LearningEffort effort;
-  effort.steps =
-      options.of<LearnOptions>().steps.value_or(options.of<LearnOptions>().brief ? brief_steps : effort.steps);
+  effort.steps = own.steps.value_or(own.brief ? brief_steps : effort.steps);
   effort.judged_steps = std::min(effort.judged_steps, effort.steps);
   StatusLine status(environment);
   std::vector<ModelLearning> found;

@@ -10,7 +10,6 @@
 #include "harness/compare/comparison.h"
 #include "harness/core/error.h"
 #include "harness/core/file/atomic_file.h"
-#include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
 #include "harness/report/export.h"
@@ -46,8 +45,7 @@ class PageFiles {
       : environment_(environment), rules_(rules), folders_(folders) {}
 
   void file(const std::string& path, std::string_view text) const {
-    write_atomically(path, text, folders_.rules(path, rules_));
-    environment_.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
+    write_listed(path, text, folders_.rules(path, rules_), environment_);
   }
 
   void drawings(const std::string& folder, std::span<const page::Drawing> drawings) const {
@@ -67,7 +65,8 @@ class PageFiles {
 
 void write_all(const Options& options, const Destination& destination, std::span<const Report> reports,
                const PageFiles& outputs) {
-  const page::PageOptions page_options{options.of<ReportOptions>().price_per_hour, options.of<ReportOptions>().labels};
+  const auto& own = options.of<ReportOptions>();
+  const page::PageOptions page_options{own.price_per_hour, own.labels};
   outputs.file(destination.page_file, page::report_page(reports, page_options));
   if (!options.svg.empty()) outputs.drawings(options.svg, page::report_drawings(reports, page_options));
   for (const FormPlace& place : destination.forms) outputs.file(place.file, report_text(reports.front(), place.form));

@@ -123,26 +123,24 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
 }
 
 // The self-test itself, in a child or here.
-void selftest_here(const Options& options, const DeviceChoice& device, std::span<const PlannedCase> cases, Tier tier,
-                   const Environment& environment, const WorkFindings& findings) {
-  findings.now("opening the device");
-  const std::unique_ptr<Backend> backend = open_backend(device);
-  findings.found({{"opened", to_json(backend->device())}});
-  RunOptions run = run_options(options, tier, environment, device);
+void selftest_here(const Options& options, const WorkPlan& plan, const Environment& environment,
+                   const WorkFindings& findings) {
+  const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
+  RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
   run.alive = findings.alive;
   SelftestEffort effort;
   const Selection& asked = options.selection;
   effort.needs_every_family = asked.suites.empty() && asked.filters.empty() && asked.excludes.empty() &&
                               asked.precisions.empty() && asked.axes.empty() && asked.batches.empty();
-  if (options.of<SelftestOptions>().full) {
+  const auto& own = options.of<SelftestOptions>();
+  if (own.full) {
     effort.clean_launches = full_clean_launches;
     effort.most_fault_flop = 2e7;
     effort.most_case_flop = 1e10;
     effort.kinds_per_error = 1000;
     effort.places_per_fault = 100;
   }
-  if (options.of<SelftestOptions>().clean_launches > 0)
-    effort.clean_launches = options.of<SelftestOptions>().clean_launches;
+  if (own.clean_launches > 0) effort.clean_launches = own.clean_launches;
   Stopwatch since_told;
   const auto progress = [&](const std::string& now, const SelftestResult& so_far) {
     findings.now(now);
@@ -150,20 +148,15 @@ void selftest_here(const Options& options, const DeviceChoice& device, std::span
     findings.found({{"result", to_json(so_far)}});
     since_told = Stopwatch();
   };
-  findings.found({{"result", to_json(selftest(*backend, cases, run, effort, progress, environment.stop))}});
+  findings.found({{"result", to_json(selftest(*backend, plan.cases, run, effort, progress, environment.stop))}});
   findings.now("the end of the self-test");
 }
 
 // Exit 0 where all faults are caught and nothing raises an alarm, else 1; 3 where the child crashed or hung.
 int selftest_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  Selection selection = selection_for(options, device);
-  selection.tier = options.tier.value_or(Tier::smoke);
-  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
-  if (cases.empty()) return refuse_empty(selection, environment);
-  const auto work = [&](const WorkFindings& findings) {
-    selftest_here(options, device, cases, selection.tier, environment, findings);
-  };
+  const WorkPlan plan = work_plan(options, environment);
+  if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
+  const auto work = [&](const WorkFindings& findings) { selftest_here(options, plan, environment, findings); };
   if (is_working_child(options)) {
     environment.catch_signals();
     return work_as_child(options, work);
@@ -173,11 +166,10 @@ int selftest_command(const Options& options, std::span<const std::string> words,
   StatusLine status(environment);
   DeviceInfo info;
   SelftestResult result;
-  const std::string trouble =
-      do_work(options, words, device, cases, environment, status, work, [&](const WorkFinding& finding) {
-        if (finding.kind == "opened") info = device_from_json(finding.content);
-        if (finding.kind == "result") result = selftest_from_json(finding.content);
-      });
+  const std::string trouble = do_work(options, words, plan, environment, status, work, [&](const WorkFinding& finding) {
+    if (finding.kind == "opened") info = device_from_json(finding.content);
+    if (finding.kind == "result") result = selftest_from_json(finding.content);
+  });
   status.erase();
   const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
   const int signal = environment.stop.load();

@@ -33,30 +33,29 @@ SoakEffort effort_of(const Options& options) {
 }
 
 // The soak itself, in a child or here.
-void soak_here(const Options& options, const DeviceChoice& device, std::span<const PlannedCase> cases, Tier tier,
-               const Environment& environment, const WorkFindings& findings) {
+void soak_here(const Options& options, const WorkPlan& plan, const Environment& environment,
+               const WorkFindings& findings) {
   findings.now("opening the device");
-  const std::unique_ptr<Backend> backend = open_backend(device);
+  const std::unique_ptr<Backend> backend = open_backend(plan.device);
   DeviceInfo info = backend->device();
   add_gpu_properties(info);
   findings.found({{"opened", to_json(info)}});
   Options own = options;
   own.run.deterministic = true;  // what choices are kept under
-  RunOptions run = run_options(own, tier, environment, device);
+  RunOptions run = run_options(own, plan.selection.tier, environment, plan.device);
   if (!options.tuning_cache) run.open_choices = nullptr;
   run.alive = findings.alive;
-  (void)soak(*backend, cases, run, effort_of(options), soak_findings(findings), environment.stop);
+  (void)soak(*backend, plan.cases, run, effort_of(options), soak_findings(findings), environment.stop);
   findings.now("the end of the soak");
 }
 
 // The first device plans first: the others have to run what it has chosen, or their bits could not be compared.
 void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const Options& options,
-                        std::span<const std::string> words, std::span<const PlannedCase> cases,
-                        const DeviceChoice& device, const Environment& environment) {
-  prepare_for_children(device);
+                        std::span<const std::string> words, const WorkPlan& plan, const Environment& environment) {
+  prepare_for_children(plan.device);
   std::optional<ReportFolder> choices;
   if (places.size() > 1) choices.emplace("", "soak");
-  WorkingChildren children(silence_of(options, cases, device, environment));
+  WorkingChildren children(silence_of(options, plan.cases, plan.device, environment));
   std::size_t started = 0;
   const auto start = [&] {
     const SoakPlace& place = places[started];
@@ -131,29 +130,25 @@ int read_command(const Options& options, const Environment& environment) {
 // child crashed or hung.
 int soak_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
   if (!options.of<SoakOptions>().read_journal.empty()) return read_command(options, environment);
-  DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  Selection selection = selection_for(options, device);
-  selection.tier = options.tier.value_or(Tier::smoke);
-  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
-  if (cases.empty()) return refuse_empty(selection, environment);
+  WorkPlan plan = work_plan(options, environment);
+  if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
   if (is_working_child(options)) {
     environment.catch_signals();
-    if (device.devices == 0) device.ordinal = options.worker_share;
-    return work_as_child(options, [&](const WorkFindings& findings) {
-      soak_here(options, device, cases, selection.tier, environment, findings);
-    });
+    if (plan.device.devices == 0) plan.device.ordinal = options.worker_share;
+    return work_as_child(options,
+                         [&](const WorkFindings& findings) { soak_here(options, plan, environment, findings); });
   }
-  announce_injections(options, cases, environment);
-  const std::vector<SoakPlace> places = soak_places(options, device, environment);
+  announce_injections(options, plan.cases, environment);
+  const std::vector<SoakPlace> places = soak_places(options, plan.device, environment);
   const SoakOutputs outputs(options, environment);
   environment.catch_signals();
-  const RunOptions run = run_options(options, selection.tier, environment, device);
+  const RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
   SoakRun soaking(options, environment, places);
-  soaking.open_journal(run.seed, cases);
+  soaking.open_journal(run.seed, plan.cases);
   if (options.isolate) {
-    listen_to_children(soaking, places, options, words, cases, device, environment);
+    listen_to_children(soaking, places, options, words, plan, environment);
   } else {
-    soak_here(options, device, cases, selection.tier, environment,
+    soak_here(options, plan, environment,
               {[&](const Json& json) {
                  soaking.take(0, json);
                  soaking.show("");

@@ -21,7 +21,6 @@
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
-#include "harness/plan/names.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 
@@ -169,8 +168,7 @@ void write_files(const Options& options, std::span<const TunedShape> shapes, std
                  Report report, const Json& json, const Environment& environment) {
   const WriteRules rules{true, options.writing.mode};
   const auto write = [&](const std::string& path, const std::string& text) {
-    write_atomically(path, text, rules);
-    environment.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
+    write_listed(path, text, rules, environment);
   };
   try {
     if (options.json && *options.json != "-") write(*options.json, dump(json, 1) + "\n");

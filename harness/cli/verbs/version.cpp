@@ -8,11 +8,7 @@ namespace {
 
 int version_command(const Options& /*options*/, std::span<const std::string> /*words*/,
                     const Environment& environment) {
-  environment.out << fmt::format("gpubench {}", version());
-  for (const auto& [key, value] : build_facts(environment)) {
-    if (!value.empty()) environment.out << fmt::format(", {}", value);
-  }
-  environment.out << "\n";
+  environment.out << fmt::format("gpubench {}, {}\n", version(), build_text(environment));
   return exit_codes::ok;
 }
 
