@@ -19,7 +19,7 @@ Grid counts() {
 
 // Negation: exact, and unlike a factor of one not something that a backend could omit.
 ValueId negate(Program& p, const Recipe& r, std::int64_t number, ValueId x) {
-  return scale(p, -1.0, r.math, "kernel" + std::to_string(number), x);
+  return scale(p, {-1.0}, r.math, "kernel" + std::to_string(number), x);
 }
 
 ValueId one_element(Program& p, const Recipe& r) {

@@ -34,7 +34,7 @@ Program triad_array(const Case& c, const Recipe& r) {
   Program p;
   const ValueId b = p.add(tensor("b", r.tensor, {c.dim("n")}, Role::input, Fill::normal(1.0)));
   const ValueId x = p.add(tensor("c", r.tensor, {c.dim("n")}, Role::input, Fill::normal(1.0)));
-  triad(p, 3.0, r.math, "a", b, x);
+  triad(p, {3.0}, r.math, "a", b, x);
   return p;
 }
 

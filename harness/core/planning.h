@@ -1,5 +1,4 @@
-// What backends make plans and op tables from, so that each writes only what is its own: how work runs, and who plans
-// it.
+// What backends make plans and op tables from, so that each writes only what is its own: how work runs, who plans it.
 #pragma once
 
 #include <algorithm>
@@ -140,21 +139,41 @@ class OperandBinder {
   Put workspace_ = nullptr;
 };
 
-/// A line of a backend's op table; `Context` is what its plans may use.
+/// Whether a backend's fused op is faster than the ops that it stands for. none: the op is not a fused one.
+enum class Gain { none, expected, measured };
+
+/// An op that a backend has, and the function that plans it; `Context` is what its plans may use.
 template <class Context>
 struct OpEntry {
   OpKind kind;
   Plan (*plan)(const OpCall& call, std::span<const TensorSpec> tensors, const Context& context) = nullptr;
+  Gain gain = Gain::none;
 };
 
-/// The line of `kind`. Throws Unsupported naming the backend when the table has none.
+/// The ops of a file.
 template <class Context>
-[[nodiscard]] const OpEntry<Context>& find_op(const std::initializer_list<OpEntry<Context>>& table, OpKind kind,
+using OpEntries = std::vector<OpEntry<Context>>;
+
+/// The entry of `kind`. Throws Unsupported naming the backend where no file has it.
+template <class Context>
+[[nodiscard]] const OpEntry<Context>& find_op(std::span<const OpEntries<Context>> files, OpKind kind,
                                               std::string_view backend) {
-  for (const OpEntry<Context>& line : table) {
-    if (line.kind == kind) return line;
+  for (const OpEntries<Context>& file : files) {
+    if (const auto found = std::ranges::find(file, kind, &OpEntry<Context>::kind); found != file.end()) return *found;
   }
   throw Unsupported("the " + std::string(backend) + " backend has no op '" + std::string(kind.name) + "'");
+}
+
+/// The fused ops among them.
+template <class Context>
+[[nodiscard]] std::vector<FusionClaim> fusion_claims(std::span<const OpEntries<Context>> files) {
+  std::vector<FusionClaim> claims;
+  for (const OpEntries<Context>& file : files) {
+    for (const auto& [kind, plan, gain] : file) {
+      if (gain != Gain::none) claims.push_back({kind, gain == Gain::measured});
+    }
+  }
+  return claims;
 }
 
 }  // namespace gpubench

@@ -268,8 +268,7 @@ struct Merge {
   }
 };
 
-}  // namespace
-
+// All row-major.
 Plan plan_attention_merge(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"o1", "o2", "o"});
@@ -290,6 +289,10 @@ Plan plan_attention_merge(const OpCall& call, std::span<const TensorSpec> tensor
                    {"o", to<&Merge::o>},
                    {"lse", to<&Merge::lse>}});
 }
+
+}  // namespace
+
+Ops attention_ops() { return {{attention_merge_kind, plan_attention_merge}}; }
 
 }  // namespace gpubench::cpu
 #endif

@@ -272,10 +272,15 @@ class BackwardWork {
   std::byte* threads_;
 };
 
-}  // namespace
-
+// Blocks of scores that live in cache, never the whole matrix (Dao et al., arXiv 2205.14135). Scores, log-sum-exp and
+// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
+// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.
 Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   return attention_plan<BackwardWork>(call, tensors, context);
 }
+
+}  // namespace
+
+Ops attention_backward_ops() { return {{attention_backward_kind, plan_attention_backward}}; }
 
 }  // namespace gpubench::cpu

@@ -422,8 +422,7 @@ Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const Cp
   return work;
 }
 
-}  // namespace
-
+// All row-major; what belongs to channels f32.
 Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   auto work = channel_work<BatchForward>(call, {call, tensors}, context);
   work.relu = call.kind == batch_norm_relu_forward_kind;
@@ -465,6 +464,15 @@ Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> te
                    {"dbeta", to<&BatchBackward::dbeta>},
                    {workspace_operand, to<&BatchBackward::workspace>}},
                   work.workspace_bytes());
+}
+
+}  // namespace
+
+Ops batch_norm_ops() {
+  return {{batch_norm_backward_kind, plan_batch_norm_backward},
+          {batch_norm_forward_kind, plan_batch_norm_forward},
+          {batch_norm_relu_backward_kind, plan_batch_norm_backward, Gain::measured},
+          {batch_norm_relu_forward_kind, plan_batch_norm_forward, Gain::measured}};
 }
 
 }  // namespace gpubench::cpu

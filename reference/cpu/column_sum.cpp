@@ -9,6 +9,7 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
+#include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -79,8 +80,6 @@ struct Sum {
   }
 };
 
-}  // namespace
-
 Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
   Sum work;
@@ -90,5 +89,9 @@ Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, co
   return own_plan(call, work, {{"x", to<&Sum::x>}, {"y", to<&Sum::y>}, {workspace_operand, to<&Sum::partial>}},
                   static_cast<std::size_t>(work.parts() * work.view.columns) * sizeof(float));
 }
+
+}  // namespace
+
+Ops column_sum_ops() { return {{column_sum_kind, plan_column_sum}}; }
 
 }  // namespace gpubench::cpu

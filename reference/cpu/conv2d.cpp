@@ -63,8 +63,8 @@ Product product_of(Pass pass, const std::vector<const TensorSpec*>& specs) {
   return {{.a = matrix(2, k, p, true), .b = matrix(0, p, c), .c = matrix(1, k, c)}, {2, 0, 1}};
 }
 
-}  // namespace
-
+// Forward and both gradients. NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked
+// into the library's own layout as part of the work where that pays.
 Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Pass pass = call.kind == conv2d_forward_kind         ? Pass::forward
                     : call.kind == conv2d_backward_data_kind ? Pass::backward_data
@@ -106,6 +106,14 @@ Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const 
     for (const OneDnnWork& work : matmul_ways(context.onednn, product.request, ways)) add(work, product.order);
   }
   return fastest_of(call, candidates, tensors, context);
+}
+
+}  // namespace
+
+Ops conv2d_ops() {
+  return {{conv2d_backward_data_kind, plan_conv2d},
+          {conv2d_backward_filter_kind, plan_conv2d},
+          {conv2d_forward_kind, plan_conv2d}};
 }
 
 }  // namespace gpubench::cpu

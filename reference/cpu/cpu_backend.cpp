@@ -65,12 +65,6 @@ const CpuLaunch& own_launch(const Launch& launch) {
   return *own;
 }
 
-/// Measured by memory_bench: of_two_ops.
-constexpr std::array claims{FusionClaim{batch_norm_relu_forward_kind, true},
-                            FusionClaim{batch_norm_relu_backward_kind, true},
-                            FusionClaim{residual_norm_forward_kind, true},
-                            FusionClaim{cross_entropy_forward_backward_kind, true}, FusionClaim{clip_adamw_kind, true}};
-
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads)
@@ -170,7 +164,7 @@ class CpuBackend final : public Backend {
     return cpu::launch_of([work = std::move(work)] { work(nullptr); });
   }
 
-  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return claims; }
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return cpu::fused_ops(); }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches,
                                 const Schedule& /*in order is always allowed*/) override {

@@ -267,9 +267,8 @@ Work loss_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuCo
   return work;
 }
 
-}  // namespace
-
 // And cross_entropy_partial.
+// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   using Work = LossForward;
   const Work work = loss_work<Work>(call, {call, tensors}, context);
@@ -342,6 +341,17 @@ Plan plan_count_labels(const OpCall& call, std::span<const TensorSpec> tensors, 
   work.attributes = call.attributes.as<CountLabels>();
   work.rows = operand["labels"].shape.elements();
   return own_plan(call, work, {{"labels", to<&LabelCount::labels>}, {"y", to<&LabelCount::y>}});
+}
+
+}  // namespace
+
+Ops cross_entropy_ops() {
+  return {{count_labels_kind, plan_count_labels},
+          {cross_entropy_backward_kind, plan_cross_entropy_backward},
+          {cross_entropy_combine_kind, plan_cross_entropy_combine},
+          {cross_entropy_forward_kind, plan_cross_entropy_forward},
+          {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward, Gain::measured},
+          {cross_entropy_partial_kind, plan_cross_entropy_forward}};
 }
 
 }  // namespace gpubench::cpu

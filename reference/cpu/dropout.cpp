@@ -118,8 +118,7 @@ struct DropoutWork {
   }
 };
 
-}  // namespace
-
+// Dense in one order, or rows with a stride.
 Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const double p = call.attributes.as<Dropout>().p;
   const Named<TensorSpec> operand(call, tensors);
@@ -142,6 +141,10 @@ Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const
                    {"offset", to<&DropoutWork::offset>},
                    {"y", to<&DropoutWork::y>}});
 }
+
+}  // namespace
+
+Ops dropout_ops() { return {{dropout_kind, plan_dropout}}; }
 
 }  // namespace gpubench::cpu
 #endif

@@ -101,8 +101,7 @@ void expect_tokens(const OpCall& call, const TensorSpec& tokens) {
   }
 }
 
-}  // namespace
-
+// The table of any type. A token outside the table gives a row of NaN (all bits set).
 Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_tokens(call, operand["tokens"]);
@@ -115,6 +114,7 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   return own_plan(call, work, {{"table", to<&LookUp::table>}, {"tokens", to<&LookUp::tokens>}, {"y", to<&LookUp::y>}});
 }
 
+// Summed in f32. A token outside the table is ignored.
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_f32_or_bf16(call, tensors[0]);
   expect_f32_or_bf16(call, tensors[2]);
@@ -131,6 +131,12 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
                    {"dtable", to<&ScatterAdd::dtable>},
                    {workspace_operand, to<&ScatterAdd::ends>}},
                   static_cast<std::size_t>(work.table_view.rows + 1 + work.dy_view.rows) * sizeof(std::int32_t));
+}
+
+}  // namespace
+
+Ops embedding_ops() {
+  return {{embedding_backward_kind, plan_embedding_backward}, {embedding_forward_kind, plan_embedding_forward}};
 }
 
 }  // namespace gpubench::cpu

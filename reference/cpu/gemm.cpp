@@ -212,8 +212,8 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
           }};
 }
 
-}  // namespace
-
+// f32 and bf16, f64 without GELU. GELU epilogues, of which training needs both sides, are a pass of our own behind the
+// product.
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   if (attributes.blocks) return plan_block_scaled_gemm(call, tensors, context);
@@ -232,5 +232,9 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   }
   return fastest_of(call, candidates, tensors, context);
 }
+
+}  // namespace
+
+Ops gemm_ops() { return {{gemm_kind, plan_gemm}}; }
 
 }  // namespace gpubench::cpu

@@ -144,8 +144,7 @@ Work bound_to(Work work, std::span<const Tensor> bound) {
   return work;
 }
 
-}  // namespace
-
+// All row-major. As many products as a group's size has bits, of powers of two of rows.
 Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_grouped(call, tensors);
   const TensorSpec &a = tensors[0], &b = tensors[1], &c = tensors[3];
@@ -192,6 +191,13 @@ Plan plan_grouped_gemm_backward_weight(const OpCall& call, std::span<const Tenso
                    result.sums_of_products = others.bind(workspace.data + sums_bytes);
                    return result;
                  });
+}
+
+}  // namespace
+
+Ops grouped_gemm_ops() {
+  return {{grouped_gemm_kind, plan_grouped_gemm},
+          {grouped_gemm_backward_weight_kind, plan_grouped_gemm_backward_weight}};
 }
 
 }  // namespace gpubench::cpu

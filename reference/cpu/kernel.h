@@ -44,11 +44,20 @@ class CpuPlan : public PlanImpl {
   [[nodiscard]] virtual Launch bind(std::span<const Tensor> tensors, Workspace workspace) const = 0;
 };
 
-/// How the table of ops in kernel.cpp lists one.
 using OpImplementation = OpEntry<CpuContext>;
+
+/// What <file>_ops() of each op file returns. A plan gets the specs of the call's inputs, then of its outputs; the
+/// comment above it says what this backend supports of the op without widening (widening.h).
+using Ops = OpEntries<CpuContext>;
+
+/// Of all op files, as CMakeLists.txt lists them.
+[[nodiscard]] std::span<const Ops> op_files();
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
+
+/// Which of them are fused ops.
+[[nodiscard]] std::span<const FusionClaim> fused_ops();
 
 /// A callable as a launch.
 template <std::invocable Work>
@@ -155,72 +164,5 @@ void expect_f32_sums(const OpCall& call);
 
 /// How many elements are worth a thread; a multiple of every block size and cache line.
 inline constexpr std::int64_t element_grain = 8192;
-
-// Every function that plans an op. reference/ops says what the ops mean; the comments here say what this backend
-// supports of each without widening (widening.h). All throw Unsupported, with the library's words where the library
-// lacks something.
-
-/// `tensors`: the specs of the call's inputs, then its outputs.
-using PlanFunction = Plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context);
-
-// On oneDNN, with f32 sums.
-/// f32 and bf16, f64 without GELU. GELU epilogues, of which training needs both sides, are a pass of our own behind the
-/// product.
-PlanFunction plan_gemm;
-/// What plan_gemm() does with blocks: operands as the dense numbers that they stand for, then the product. All
-/// row-major; bias, but neither beta nor GELU.
-PlanFunction plan_block_scaled_gemm;
-/// All row-major. As many products as a group's size has bits, of powers of two of rows.
-PlanFunction plan_grouped_gemm, plan_grouped_gemm_backward_weight;
-/// Forward and both gradients. NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked
-/// into the library's own layout as part of the work where that pays.
-PlanFunction plan_conv2d;
-/// oneDNN's reorder where both layouts are plain strides and it knows the type, else our own for any two layouts.
-PlanFunction plan_transpose, plan_reorder;
-
-// Own kernels, f32 or bf16 each unless stated otherwise; rows may have a stride.
-/// Blocks of scores that live in cache, never the whole matrix (Dao et al., arXiv 2205.14135). Scores, log-sum-exp and
-/// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
-/// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.
-PlanFunction plan_attention_forward, plan_attention_backward;
-/// All row-major.
-PlanFunction plan_attention_merge;
-/// copy and repeat_rows. Any type; dense in one order, or rows with a stride.
-PlanFunction plan_copy;
-/// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride.
-PlanFunction plan_pointwise;
-/// Dense in one order, or rows with a stride.
-PlanFunction plan_dropout;
-PlanFunction plan_column_sum;
-/// Statistics f32.
-PlanFunction plan_norm_forward, plan_norm_backward;
-/// x, r, sum and y alike, all row-major.
-PlanFunction plan_residual_norm_forward;
-/// All row-major; what belongs to channels f32.
-PlanFunction plan_batch_norm_forward, plan_batch_norm_backward;
-/// max_pool and average_pool, forward and backward. All row-major.
-PlanFunction plan_pool;
-/// quantize, amax and quantize_blocks: all row-major.
-PlanFunction plan_quantize, plan_quantize_blocks, plan_scale_from_amax;
-/// Any strides between heads, tokens and sequences.
-PlanFunction plan_rotary;
-/// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.
-PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross_entropy_forward_backward;
-PlanFunction plan_cross_entropy_combine, plan_count_labels;
-/// The table of any type. A token outside the table gives a row of NaN (all bits set).
-PlanFunction plan_embedding_forward;
-/// Summed in f32. A token outside the table is ignored.
-PlanFunction plan_embedding_backward;
-PlanFunction plan_softmax_forward, plan_softmax_backward;
-/// All row-major; up to 64 of up to 1024 experts.
-PlanFunction plan_routing_forward, plan_routing_backward;
-/// All row-major; unweighted moves of rows in any type.
-PlanFunction plan_group_tokens, plan_permute_tokens, plan_unpermute_tokens, plan_unpermute_backward_weights;
-/// Gradients dense in any order.
-PlanFunction plan_gradient_norm, plan_clip;
-/// adamw, clip_adamw, lion, sgd. Weights and moments f32.
-PlanFunction plan_adamw, plan_lion, plan_sgd;
-/// Unscaled gradients f32.
-PlanFunction plan_unscale, plan_update_scale;
 
 }  // namespace gpubench::cpu

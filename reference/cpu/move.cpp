@@ -161,8 +161,7 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
   });
 }
 
-}  // namespace
-
+// copy and repeat_rows. Any type; dense in one order, or rows with a stride.
 Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const std::int64_t elements = tensors[0].shape.elements();
   const bool one_run = tensors[0].shape == tensors[1].shape && share_one_run(tensors);
@@ -190,6 +189,7 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   });
 }
 
+// oneDNN's reorder where both layouts are plain strides and it knows the type, else our own for any two layouts.
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const TensorSpec& x = tensors[0];
   if (!x.layout.blocks.empty()) refuse_layout(call, x, "plain strides");
@@ -202,6 +202,15 @@ Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, con
 
 Plan plan_reorder(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   return plan_move(call, tensors[0], tensors[0].layout, tensors[1], context);
+}
+
+}  // namespace
+
+Ops move_ops() {
+  return {{copy_kind, plan_copy},
+          {reorder_kind, plan_reorder},
+          {repeat_rows_kind, plan_copy},
+          {transpose_kind, plan_transpose}};
 }
 
 }  // namespace gpubench::cpu

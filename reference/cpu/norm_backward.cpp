@@ -122,8 +122,7 @@ struct NormBackward {
   }
 };
 
-}  // namespace
-
+// Statistics f32.
 Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"dy", "x", "gamma", "dx", "dgamma", "dbeta"});
@@ -148,6 +147,12 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                    {"dbeta?", to<&NormBackward::dbeta>},
                    {workspace_operand, to<&NormBackward::partial>}},
                   workspace_bytes);
+}
+
+}  // namespace
+
+Ops norm_backward_ops() {
+  return {{layer_norm_backward_kind, plan_norm_backward}, {rms_norm_backward_kind, plan_norm_backward}};
 }
 
 }  // namespace gpubench::cpu

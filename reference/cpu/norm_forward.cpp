@@ -172,8 +172,7 @@ struct ResidualForward : NormRows {
   }
 };
 
-}  // namespace
-
+// Statistics f32.
 Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x", "y", "gamma", "beta"});
@@ -195,6 +194,7 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
                    {"rstd", to<&NormForward::rstd>}});
 }
 
+// x, r, sum and y alike, all row-major.
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const TensorSpec& x = operand["x"];
@@ -221,6 +221,14 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
                    {"rstd", to<&ResidualForward::rstd>},
                    {workspace_operand, to<&ResidualForward::scratch>}},
                   static_cast<std::size_t>(scratch_row(work.n) * context.threads) * sizeof(float));
+}
+
+}  // namespace
+
+Ops norm_forward_ops() {
+  return {{layer_norm_forward_kind, plan_norm_forward},
+          {residual_norm_forward_kind, plan_residual_norm_forward, Gain::measured},
+          {rms_norm_forward_kind, plan_norm_forward}};
 }
 
 }  // namespace gpubench::cpu

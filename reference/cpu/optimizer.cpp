@@ -289,8 +289,7 @@ TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
   return list;
 }
 
-}  // namespace
-
+// adamw, clip_adamw, lion, sgd. Weights and moments f32.
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const AdamWCall places = adamw_call(call);
   return plan_update(call, tensors, context, AdamWRule{places.adamw, places.limit.value_or(0.0)});
@@ -304,6 +303,7 @@ Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const Cpu
   return plan_update(call, tensors, context, SgdRule{call.attributes.as<Sgd>()});
 }
 
+// Gradients dense in any order.
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_type(call, tensors.back(), DType::f32);
   SquareSum work;
@@ -333,6 +333,7 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   });
 }
 
+// Unscaled gradients f32.
 Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_type(call, operand, {"scale", "found_inf"}, DType::f32);
@@ -366,6 +367,15 @@ Plan plan_update_scale(const OpCall& call, std::span<const TensorSpec> tensors, 
                   {{"scale'", to<&ScaleUpdate::scale>},
                    {"tracker'", to<&ScaleUpdate::tracker>},
                    {"found_inf", to<&ScaleUpdate::found_inf>}});
+}
+
+}  // namespace
+
+Ops optimizer_ops() {
+  return {{adamw_kind, plan_adamw},     {clip_adamw_kind, plan_adamw, Gain::measured},
+          {clip_kind, plan_clip},       {gradient_norm_kind, plan_gradient_norm},
+          {lion_kind, plan_lion},       {sgd_kind, plan_sgd},
+          {unscale_kind, plan_unscale}, {update_scale_kind, plan_update_scale}};
 }
 
 }  // namespace gpubench::cpu

@@ -8,6 +8,11 @@
 
 namespace gpubench::cpu {
 
+/// What plan_gemm() does with blocks: operands as the dense numbers that they stand for, then the product. All
+/// row-major; bias, but neither beta nor GELU.
+[[nodiscard]] Plan plan_block_scaled_gemm(const OpCall& call, std::span<const TensorSpec> tensors,
+                                          const CpuContext& context);
+
 /// c = a b with f32 sums along blocks of k, in an order that depends on the extents only. Nothing where it would not be
 /// worth timing: without AMX, and for anything but plain products of bf16 matrices with extents in multiples of
 /// block_grain.

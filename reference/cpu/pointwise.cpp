@@ -162,6 +162,9 @@ PointwiseKernel pointwise_kernel(const OpKind& kind, GeluForm form) {
   return HWY_DYNAMIC_DISPATCH(FindPointwise)(kind, form == GeluForm::tanh);
 }
 
+namespace {
+
+// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride.
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   Pointwise work;
   const bool is_gelu = call.kind == gelu_forward_kind || call.kind == gelu_backward_kind;
@@ -200,6 +203,14 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
                    }
                    return result;
                  });
+}
+
+}  // namespace
+
+Ops pointwise_ops() {
+  Ops ops;
+  for (const OpKind& kind : pointwise_kinds) ops.push_back({kind, plan_pointwise});
+  return ops;
 }
 
 }  // namespace gpubench::cpu

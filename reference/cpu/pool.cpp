@@ -227,8 +227,7 @@ struct PoolWork {
   }
 };
 
-}  // namespace
-
+// max_pool and average_pool, forward and backward. All row-major.
 Plan plan_pool(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x", "y", "dx", "dy"});
@@ -262,6 +261,15 @@ Plan plan_pool(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
                    {"y?", to<&PoolWork::to>},
                    {"dx?", to<&PoolWork::to>},
                    {"index?", to<&PoolWork::index>}});
+}
+
+}  // namespace
+
+Ops pool_ops() {
+  return {{average_pool_backward_kind, plan_pool},
+          {average_pool_forward_kind, plan_pool},
+          {max_pool_backward_kind, plan_pool},
+          {max_pool_forward_kind, plan_pool}};
 }
 
 }  // namespace gpubench::cpu

@@ -294,8 +294,7 @@ struct BlocksWork {
   }
 };
 
-}  // namespace
-
+// quantize, amax and quantize_blocks: all row-major.
 Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x"});
@@ -342,6 +341,15 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
                    {"scale", to<&BlocksWork::scale>},
                    {"values", to<&BlocksWork::values>},
                    {"scales", to<&BlocksWork::scales>}});
+}
+
+}  // namespace
+
+Ops quantize_ops() {
+  return {{amax_kind, plan_quantize},
+          {quantize_kind, plan_quantize},
+          {quantize_blocks_kind, plan_quantize_blocks},
+          {scale_from_amax_kind, plan_scale_from_amax}};
 }
 
 }  // namespace gpubench::cpu

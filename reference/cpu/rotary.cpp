@@ -190,8 +190,7 @@ struct RotaryWork {
   }
 };
 
-}  // namespace
-
+// Any strides between heads, tokens and sequences.
 Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Rotary& attributes = call.attributes.as<Rotary>();
   const Named<TensorSpec> operand(call, tensors);
@@ -217,6 +216,10 @@ Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const 
                    {"sin", to<&RotaryWork::sin>},
                    {"y", to<&RotaryWork::y>}});
 }
+
+}  // namespace
+
+Ops rotary_ops() { return {{rotary_kind, plan_rotary}}; }
 
 }  // namespace gpubench::cpu
 #endif

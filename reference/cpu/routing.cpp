@@ -154,8 +154,7 @@ Work router(const OpCall& call, const Named<TensorSpec>& operand, const CpuConte
   return work;
 }
 
-}  // namespace
-
+// All row-major; up to 64 of up to 1024 experts.
 Plan plan_routing_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   using Work = RoutingForwardWork;
   return own_plan(call, router<Work>(call, {call, tensors}, context),
@@ -172,6 +171,12 @@ Plan plan_routing_backward(const OpCall& call, std::span<const TensorSpec> tenso
                    {"indices", to<&Work::indices>},
                    {"dweights", to<&Work::dweights>},
                    {"dlogits", to<&Work::dlogits>}});
+}
+
+}  // namespace
+
+Ops routing_ops() {
+  return {{routing_backward_kind, plan_routing_backward}, {routing_forward_kind, plan_routing_forward}};
 }
 
 }  // namespace gpubench::cpu

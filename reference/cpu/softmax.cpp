@@ -8,6 +8,7 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/runs.h"
+#include "reference/ops/softmax.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -93,8 +94,6 @@ Work softmax_work(const OpCall& call, std::span<const TensorSpec> tensors, const
   return work;
 }
 
-}  // namespace
-
 Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const auto work = softmax_work<SoftmaxForwardWork>(call, tensors, context);
   return own_plan(call, work,
@@ -110,6 +109,12 @@ Plan plan_softmax_backward(const OpCall& call, std::span<const TensorSpec> tenso
                   {{"y", to<&SoftmaxBackwardWork::first>},
                    {"dy", to<&SoftmaxBackwardWork::second>},
                    {"dx", to<&SoftmaxBackwardWork::to>}});
+}
+
+}  // namespace
+
+Ops softmax_ops() {
+  return {{softmax_backward_kind, plan_softmax_backward}, {softmax_forward_kind, plan_softmax_forward}};
 }
 
 }  // namespace gpubench::cpu

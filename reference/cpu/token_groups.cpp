@@ -153,8 +153,7 @@ void expect_sums(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_f32_sums(call);
 }
 
-}  // namespace
-
+// All row-major; unweighted moves of rows in any type.
 Plan plan_group_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& /*context*/) {
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
   GroupPairs work;
@@ -201,6 +200,15 @@ Plan plan_unpermute_backward_weights(const OpCall& call, std::span<const TensorS
   return own_plan(
       call, moved_rows<Work>(call, operand, context, false),
       {{"x", to<&Work::x>}, {"places", to<&Work::pairs>}, {"dy", to<&Work::dy>}, {"dweights", to<&Work::dweights>}});
+}
+
+}  // namespace
+
+Ops token_groups_ops() {
+  return {{group_tokens_kind, plan_group_tokens},
+          {permute_tokens_kind, plan_permute_tokens},
+          {unpermute_backward_weights_kind, plan_unpermute_backward_weights},
+          {unpermute_tokens_kind, plan_unpermute_tokens}};
 }
 
 }  // namespace gpubench::cpu

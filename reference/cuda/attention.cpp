@@ -292,8 +292,10 @@ Plan cudnn_or_own(const OpCall& call, std::span<const TensorSpec> tensors, const
   }
 }
 
-}  // namespace
-
+// f16 and bf16 (f32 only as TF32, and forward only); q, k, v, o and their gradients may be strided parts of packed
+// storages; head sizes that are multiples of 8. Backward: with `context.options.deterministic`, dq is summed up
+// without atomic additions, for which scores of all heads are kept: a workspace of b hq s^2 elements. What cuDNN
+// refuses is planned as tiled attention.
 Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return cudnn_or_own(call, tensors, context, plan_tiled_attention_forward, [&] {
     expect_version(call);
@@ -306,6 +308,12 @@ Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> ten
     expect_version(call);
     return plan_graph(call, tensors, attention_backward_graph(call, tensors, context.options.deterministic), context);
   });
+}
+
+}  // namespace
+
+Ops attention_ops() {
+  return {{attention_backward_kind, plan_attention_backward}, {attention_forward_kind, plan_attention_forward}};
 }
 
 }  // namespace gpubench::cuda

@@ -5,6 +5,7 @@
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench::cuda {
+namespace {
 
 Plan plan_attention_merge(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
@@ -27,5 +28,9 @@ Plan plan_attention_merge(const OpCall& call, std::span<const TensorSpec> tensor
                    {"o", to<&Args::o>},
                    {"lse", to<&Args::lse>}});
 }
+
+}  // namespace
+
+Ops attention_merge_ops() { return {{attention_merge_kind, plan_attention_merge}}; }
 
 }  // namespace gpubench::cuda

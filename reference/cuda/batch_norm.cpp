@@ -53,17 +53,7 @@ Plan plan_forward(const OpCall& call, std::span<const TensorSpec> tensors, const
                   batch_norm_scratch(args));
 }
 
-}  // namespace
-
-Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_forward(call, tensors, context, false);
-}
-
-Plan plan_batch_norm_of_sums(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  if (tensors[0].dtype == DType::f64) refuse(call, "sums in f32 of f64 data; expected a narrower type");
-  return plan_forward(call, tensors, context, true);
-}
-
+// All row-major; what belongs to channels f32 (f64 for f64).
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
   args.relu = call.kind == batch_norm_relu_backward_kind;
@@ -86,6 +76,24 @@ Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> te
                    {"dbeta", to<&BatchNormArgs::dbeta>},
                    {workspace_operand, to<&BatchNormArgs::partial>}},
                   scratch);
+}
+
+}  // namespace
+
+Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  return plan_forward(call, tensors, context, false);
+}
+
+Plan plan_batch_norm_of_sums(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  if (tensors[0].dtype == DType::f64) refuse(call, "sums in f32 of f64 data; expected a narrower type");
+  return plan_forward(call, tensors, context, true);
+}
+
+Ops batch_norm_ops() {
+  return {{batch_norm_backward_kind, plan_batch_norm_backward},
+          {batch_norm_forward_kind, plan_batch_norm_forward},
+          {batch_norm_relu_backward_kind, plan_batch_norm_backward, Gain::expected},
+          {batch_norm_relu_forward_kind, plan_batch_norm_forward, Gain::expected}};
 }
 
 }  // namespace gpubench::cuda

@@ -46,6 +46,28 @@ void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue
   }
 }
 
+// f64 to f64 only.
+Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  ColumnSumArgs args;
+  args.from = any_element(call, tensors[0]);
+  args.to = any_element(call, tensors[1]);
+  if (args.from == Element::f64 || args.to == Element::f64) expect_same_type(call, tensors[0], tensors[1]);
+  const RowView sums = rows_of(call, tensors[1]);
+  const RowView rows = rows_of(call, tensors[0]);
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.stride = rows.stride;
+  args.sums = sums.rows;
+  args.y_stride = sums.stride;
+  args.parts = args.sums > 1 ? args.sums : column_sum_parts(rows.rows, rows.columns, context.device.multiprocessors);
+  const std::size_t sum_bytes = args.from == Element::f64 ? sizeof(double) : sizeof(float);
+  const std::size_t bytes = static_cast<std::size_t>(args.parts * args.columns) * sum_bytes;
+  return own_plan(
+      call, context, args, launch_column_sum,
+      {{"x", to<&ColumnSumArgs::x>}, {"y", to<&ColumnSumArgs::y>}, {workspace_operand, to<&ColumnSumArgs::partial>}},
+      bytes);
+}
+
 /// The request's product, and then the column sums of the tensor at `summed`. They use the same scratch memory, one
 /// after the other.
 void add_column_sums(Work& work, const MatmulRequest& request, int summed) {
@@ -138,29 +160,8 @@ void add_slope_and_sum(Work& work, const Gemm& gemm, MatmulRequest request) {
   }
 }
 
-}  // namespace
-
-Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  ColumnSumArgs args;
-  args.from = any_element(call, tensors[0]);
-  args.to = any_element(call, tensors[1]);
-  if (args.from == Element::f64 || args.to == Element::f64) expect_same_type(call, tensors[0], tensors[1]);
-  const RowView sums = rows_of(call, tensors[1]);
-  const RowView rows = rows_of(call, tensors[0]);
-  args.rows = rows.rows;
-  args.columns = rows.columns;
-  args.stride = rows.stride;
-  args.sums = sums.rows;
-  args.y_stride = sums.stride;
-  args.parts = args.sums > 1 ? args.sums : column_sum_parts(rows.rows, rows.columns, context.device.multiprocessors);
-  const std::size_t sum_bytes = args.from == Element::f64 ? sizeof(double) : sizeof(float);
-  const std::size_t bytes = static_cast<std::size_t>(args.parts * args.columns) * sum_bytes;
-  return own_plan(
-      call, context, args, launch_column_sum,
-      {{"x", to<&ColumnSumArgs::x>}, {"y", to<&ColumnSumArgs::y>}, {workspace_operand, to<&ColumnSumArgs::partial>}},
-      bytes);
-}
-
+// cuBLASLt's epilogues, raced against its products with own kernels behind them. DGELU with the library's sum; DGELU
+// and an own column_sum; the product unrounded, in dz or in scratch memory, and one own kernel for slope and sum.
 Plan plan_gemm_gelu_bias_gradient(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& gemm = call.attributes.as<Gemm>();
   Work work{call, tensors, context, roles_of(gemm), 4};
@@ -176,6 +177,7 @@ Plan plan_gemm_gelu_bias_gradient(const OpCall& call, std::span<const TensorSpec
   return work.fastest();
 }
 
+// The library's sum, or an own column_sum.
 Plan plan_gemm_weight_bias_gradient(const OpCall& call, std::span<const TensorSpec> tensors,
                                     const CudaContext& context) {
   const GemmWeightBiasGradient& attributes = call.attributes.as<GemmWeightBiasGradient>();
@@ -188,6 +190,14 @@ Plan plan_gemm_weight_bias_gradient(const OpCall& call, std::span<const TensorSp
   }
   add_column_sums(work, plain, of_a ? work.roles.a : work.roles.b);
   return work.fastest();
+}
+
+}  // namespace
+
+Ops bias_gradient_ops() {
+  return {{column_sum_kind, plan_column_sum},
+          {gemm_gelu_bias_gradient_kind, plan_gemm_gelu_bias_gradient, Gain::expected},
+          {gemm_weight_bias_gradient_kind, plan_gemm_weight_bias_gradient, Gain::expected}};
 }
 
 }  // namespace gpubench::cuda

@@ -34,8 +34,8 @@ Plan composed(const OpCall& call, const Plan& convolution, const Plan& norm, boo
       });
 }
 
-}  // namespace
-
+// The convolution with the channel sums of its product as one graph, where cuDNN has one (f16, bf16 and tf32), and
+// own kernels for what follows from them; raced against the convolution alone and batch_norm_forward's kernels.
 Plan plan_conv2d_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors,
                                     const CudaContext& context) {
   const OpCall norm = batch_norm_of(call);
@@ -66,6 +66,12 @@ Plan plan_conv2d_batch_norm_forward(const OpCall& call, std::span<const TensorSp
   const TuningData data{
       .aliases = {{at("running_mean'"), at("running_mean")}, {at("running_var'"), at("running_var")}}};
   return fastest_of(call, candidates, tensors, data, context);
+}
+
+}  // namespace
+
+Ops conv2d_batch_norm_ops() {
+  return {{conv2d_batch_norm_forward_kind, plan_conv2d_batch_norm_forward, Gain::expected}};
 }
 
 }  // namespace gpubench::cuda

@@ -58,9 +58,8 @@ void split_scratch(Args& args, const Tensor& scratch, bool) {
   if constexpr (requires { args.row_loss; }) args.row_loss = args.terms.counted + 1;
 }
 
-}  // namespace
-
 // And cross_entropy_partial.
+// Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in their place.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const RowView rows = checked_logits(call, operand);
@@ -170,6 +169,17 @@ Plan plan_count_labels(const OpCall& call, std::span<const TensorSpec> tensors, 
   args.parts = call.attributes.as<CountLabels>().parts;
   args.rows = operand["labels"].shape.elements();
   return own_plan(call, context, args, launch_count_labels, {{"labels", to<&Args::labels>}, {"y", to<&Args::y>}});
+}
+
+}  // namespace
+
+Ops cross_entropy_ops() {
+  return {{count_labels_kind, plan_count_labels},
+          {cross_entropy_backward_kind, plan_cross_entropy_backward},
+          {cross_entropy_combine_kind, plan_cross_entropy_combine},
+          {cross_entropy_forward_kind, plan_cross_entropy_forward},
+          {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward, Gain::expected},
+          {cross_entropy_partial_kind, plan_cross_entropy_forward}};
 }
 
 }  // namespace gpubench::cuda

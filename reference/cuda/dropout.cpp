@@ -6,7 +6,9 @@
 #include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
+namespace {
 
+// Dense in one order, or rows with a stride.
 Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const double p = call.attributes.as<Dropout>().p;
   const Named<TensorSpec> operand(call, tensors);
@@ -34,5 +36,9 @@ Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const
                    {"offset", to<&DropoutArgs::offset>},
                    {"y", to<&DropoutArgs::y>}});
 }
+
+}  // namespace
+
+Ops dropout_ops() { return {{dropout_kind, plan_dropout}}; }
 
 }  // namespace gpubench::cuda

@@ -19,8 +19,7 @@ void expect_counts(const OpCall& call, const TensorSpec& tokens, const TensorSpe
                            table.to_string()));
 }
 
-}  // namespace
-
+// Any type.
 Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_counts(call, tensors[1], tensors[0]);
   const RowView table = rows_of(call, tensors[0]);
@@ -41,6 +40,7 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
 }
 
 // Of embedding_backward_add, dtable is an input, which its output overwrites.
+// The table's gradient has dy's type.
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const TensorSpec& table = tensors.back();
   expect_counts(call, tensors[1], table);
@@ -68,6 +68,14 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
                    {"dtable", to<&EmbeddingBackwardArgs::dtable>},
                    {workspace_operand, to<&EmbeddingBackwardArgs::scratch>}},
                   integers * sizeof(int));
+}
+
+}  // namespace
+
+Ops embedding_ops() {
+  return {{embedding_backward_kind, plan_embedding_backward},
+          {embedding_backward_add_kind, plan_embedding_backward, Gain::expected},
+          {embedding_forward_kind, plan_embedding_forward}};
 }
 
 }  // namespace gpubench::cuda

@@ -281,6 +281,9 @@ MatmulAddresses addresses_of(std::span<const Tensor> bound, Workspace workspace,
   return addresses;
 }
 
+namespace {
+
+// Of the algorithms that cuBLASLt's heuristics propose, the fastest on this device.
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   const GemmRoles roles = roles_of(attributes);
@@ -300,5 +303,9 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   }
   return fastest_of(call, candidates, tensors, data_of(call, tensors, roles), context);
 }
+
+}  // namespace
+
+Ops gemm_ops() { return {{gemm_kind, plan_gemm}}; }
 
 }  // namespace gpubench::cuda

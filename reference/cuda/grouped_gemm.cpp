@@ -32,8 +32,7 @@ Plan grouped_plan(const OpCall& call, const CudaContext& context, const GroupedG
                   args.data == Element::f16 || args.data == Element::bf16 ? ",mma" : "");
 }
 
-}  // namespace
-
+// All row-major; on tensor cores in f16 and bf16 only, so not in tf32. c may be f32 where a and b are narrower.
 Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   GroupedGemmArgs args = grouped_args(call, tensors);
   args.transpose_b = call.attributes.as<GroupedGemm>().transpose_b;
@@ -43,6 +42,13 @@ Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, 
 Plan plan_grouped_gemm_backward_weight(const OpCall& call, std::span<const TensorSpec> tensors,
                                        const CudaContext& context) {
   return grouped_plan(call, context, grouped_args(call, tensors), launch_grouped_gemm_backward_weight);
+}
+
+}  // namespace
+
+Ops grouped_gemm_ops() {
+  return {{grouped_gemm_kind, plan_grouped_gemm},
+          {grouped_gemm_backward_weight_kind, plan_grouped_gemm_backward_weight}};
 }
 
 }  // namespace gpubench::cuda

@@ -61,4 +61,11 @@ void expect_same_type(const OpCall& call, const TensorSpec& a, const TensorSpec&
   refuse(call, fmt::format("tensors {} and {}; expected one type", a.to_string(), b.to_string()));
 }
 
+const OpImplementation& implementation_of(OpKind kind) { return find_op(op_files(), kind, "cuda"); }
+
+std::span<const FusionClaim> fused_ops() {
+  static const std::vector<FusionClaim> all = fusion_claims(op_files());
+  return all;
+}
+
 }  // namespace gpubench::cuda

@@ -1,13 +1,14 @@
 // What the CUDA backend is made of: plans that bind to work. Start here to add an op.
 //
-// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CudaContext&)`, declared in
-//    plans.h. It reads the attributes and the specs, throws Unsupported for types, layouts and devices it lacks, and
-//    returns own_plan(): a struct of numbers, the function that launches, and where the struct keeps each operand.
+// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CudaContext&)` and
+//    `Ops x_ops()`, which lists it. The plan reads the attributes and the specs, throws Unsupported for types, layouts
+//    and devices it lacks, and returns own_plan(): a struct of numbers, the function that launches, and where the
+//    struct keeps each operand.
 // 2. What is more than one launch returns plan_of(name, workspace bytes, binder). The binder gets tensors and workspace
 //    and returns the bound work: a callable that takes a stream and enqueues. Enqueueing allocates nothing, waits for
 //    nothing, chooses nothing: it may be captured into a CUDA graph.
 // 3. Own kernels are kernels/x.cu behind kernels/x.h: plain structs only, since nvcc compiles what includes them.
-// 4. Add one line to ops_table.cpp and the files to CMakeLists.txt. Tests run own kernels on the CPU, thread by thread.
+// 4. Add x to CMakeLists.txt, and the kernels. Tests run own kernels on the CPU, thread by thread.
 #pragma once
 
 #include <concepts>
@@ -56,8 +57,14 @@ class CudaPlan : public PlanImpl {
   [[nodiscard]] virtual Launch bind(std::span<const Tensor> tensors, Workspace workspace) const = 0;
 };
 
-/// How ops_table.cpp lists an op.
 using OpImplementation = OpEntry<CudaContext>;
+
+/// What <file>_ops() of each op file returns. A plan gets the specs of the call's inputs, then of its outputs; the
+/// comment above it says what this backend has of the op.
+using Ops = OpEntries<CudaContext>;
+
+/// Of all op files, as CMakeLists.txt lists them.
+[[nodiscard]] std::span<const Ops> op_files();
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);

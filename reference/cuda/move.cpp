@@ -66,6 +66,9 @@ Plan plan_move(const MoveArgs& args, const OpCall& call, const CudaContext& cont
   return own_plan(call, context, args, launch_move, {{"x", to<&MoveArgs::from>}, {"y", to<&MoveArgs::to>}});
 }
 
+namespace {
+
+// Any type and strides, as plan_copy on the device.
 Plan plan_reorder(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return plan_move(move_of(call, tensors[0], tensors[1]), call, context);
 }
@@ -86,6 +89,8 @@ Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, con
   return plan_move(permuted(call, tensors[0], tensors[1], call.attributes.as<Transpose>().permutation), call, context);
 }
 
+// On the device an own kernel (any type and strides, without blocks; at most 8 axes remain after neighbouring ones are
+// joined); else CUDA's copy, which moves dense tensors of one layout as bytes.
 Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const auto on_device = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::device; };
   if (std::all_of(tensors.begin(), tensors.end(), on_device))
@@ -103,6 +108,15 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
       [bytes = static_cast<std::size_t>(x.bytes()), capturable](std::span<const Tensor> bound, Workspace) -> Launch {
         return std::make_shared<Transfer>(bound[1].data, bound[0].data, bytes, capturable);
       });
+}
+
+}  // namespace
+
+Ops move_ops() {
+  return {{copy_kind, plan_copy},
+          {reorder_kind, plan_reorder},
+          {repeat_rows_kind, plan_repeat_rows},
+          {transpose_kind, plan_transpose}};
 }
 
 }  // namespace gpubench::cuda

@@ -57,8 +57,7 @@ LayerNormForwardArgs forward_args(const OpCall& call, const Named<TensorSpec>& o
   return args;
 }
 
-}  // namespace
-
+// Parameters of the data's type, or f32 with a narrower one; statistics f64 for f64, else f32.
 Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = LayerNormForwardArgs;
   const Args args = forward_args(call, {call, tensors});
@@ -71,6 +70,7 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
                    {"rstd", to<&Args::rstd>}});
 }
 
+// x, r, sum and y in one type.
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = LayerNormForwardArgs;
   const Named<TensorSpec> operand(call, tensors);
@@ -120,6 +120,17 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                    {"dbeta?", to<&Args::dbeta>},
                    {workspace_operand, to<&Args::partial>}},
                   bytes);
+}
+
+}  // namespace
+
+Ops norm_ops() {
+  return {{layer_norm_backward_kind, plan_norm_backward},
+          {layer_norm_forward_kind, plan_norm_forward},
+          {residual_norm_backward_kind, plan_norm_backward, Gain::expected},
+          {residual_norm_forward_kind, plan_residual_norm_forward, Gain::expected},
+          {rms_norm_backward_kind, plan_norm_backward},
+          {rms_norm_forward_kind, plan_norm_forward}};
 }
 
 }  // namespace gpubench::cuda

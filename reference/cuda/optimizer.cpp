@@ -84,6 +84,7 @@ Element norm_element(const OpCall& call, const TensorSpec& norm) {
 
 }  // namespace
 
+// Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Element norm_type = norm_element(call, tensors.back());
   const Gradients gradients = gradients_of(call, tensors.first(tensors.size() - 1));
@@ -130,6 +131,7 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
                  });
 }
 
+// Unscaled gradients f32, or f64 as the gradients.
 Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const Element scale_type = norm_element(call, operand["scale"]);
@@ -257,8 +259,8 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
                  });
 }
 
-}  // namespace
-
+// adamw, clip_adamw, lion, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them
+// in f64. Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const AdamWCall places = adamw_call(call);
   AdamWArgs args;
@@ -290,6 +292,15 @@ Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const Cud
   args.weight_decay = attributes.weight_decay;
   args.nesterov = attributes.nesterov;
   return plan_update(call, tensors, context, args, [](SgdArgs&, const Named<Tensor>&) {});
+}
+
+}  // namespace
+
+Ops optimizer_ops() {
+  return {{adamw_kind, plan_adamw},     {clip_adamw_kind, plan_adamw, Gain::expected},
+          {clip_kind, plan_clip},       {gradient_norm_kind, plan_gradient_norm},
+          {lion_kind, plan_lion},       {sgd_kind, plan_sgd},
+          {unscale_kind, plan_unscale}, {update_scale_kind, plan_update_scale}};
 }
 
 }  // namespace gpubench::cuda

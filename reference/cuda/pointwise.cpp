@@ -19,8 +19,7 @@ PointwiseLaunch launch_of_op(const OpCall& call) {
   return launch;
 }
 
-}  // namespace
-
+// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride; cast between any two types.
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const std::size_t inputs = call.inputs.size();
   const auto is_whole = [&](const TensorSpec& tensor) { return tensor.shape == tensors.back().shape; };
@@ -49,6 +48,14 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
                      check_launch("the pointwise kernel");
                    };
                  });
+}
+
+}  // namespace
+
+Ops pointwise_ops() {
+  Ops ops;
+  for (const OpKind& kind : pointwise_kinds) ops.push_back({kind, plan_pointwise});
+  return ops;
 }
 
 }  // namespace gpubench::cuda

@@ -29,8 +29,7 @@ PoolArgs pool_args(const OpCall& call, const Named<TensorSpec>& operand, const T
   return args;
 }
 
-}  // namespace
-
+// All row-major.
 Plan plan_max_pool_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   return own_plan(call, context, pool_args(call, operand, operand["x"], operand["y"]), launch_max_pool_forward,
@@ -53,6 +52,15 @@ Plan plan_average_pool_backward(const OpCall& call, std::span<const TensorSpec> 
   const Named<TensorSpec> operand(call, tensors);
   return own_plan(call, context, pool_args(call, operand, operand["dx"], operand["dy"]), launch_average_pool_backward,
                   {{"dy", to<&PoolArgs::from>}, {"dx", to<&PoolArgs::to>}});
+}
+
+}  // namespace
+
+Ops pool_ops() {
+  return {{average_pool_backward_kind, plan_average_pool_backward},
+          {average_pool_forward_kind, plan_average_pool_forward},
+          {max_pool_backward_kind, plan_max_pool_backward},
+          {max_pool_forward_kind, plan_max_pool_forward}};
 }
 
 }  // namespace gpubench::cuda

@@ -19,8 +19,7 @@ Eight eight_of(const Quantize& attributes) {
   return attributes.saturate ? Eight::e5m2 : Eight::e5m2_unsaturated;
 }
 
-}  // namespace
-
+// From f32, f16 or bf16. Values in another order than x's go by way of the workspace.
 Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const TensorSpec& x = tensors[0];
   const TensorSpec& values = tensors[2];
@@ -66,6 +65,7 @@ Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, cons
                  });
 }
 
+// From f32, f16 or bf16; x in rows, or dense for blocks.
 Plan plan_amax(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const TensorSpec& x = tensors[0];
   const RowView rows = rows_of(call, x);
@@ -107,6 +107,15 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
                    {"scale", to<&QuantizeBlocksArgs::scale>},
                    {"values", to<&QuantizeBlocksArgs::values>},
                    {"scales", to<&QuantizeBlocksArgs::scales>}});
+}
+
+}  // namespace
+
+Ops quantize_ops() {
+  return {{amax_kind, plan_amax},
+          {quantize_blocks_kind, plan_quantize_blocks},
+          {quantize_kind, plan_quantize},
+          {scale_from_amax_kind, plan_scale_from_amax}};
 }
 
 }  // namespace gpubench::cuda

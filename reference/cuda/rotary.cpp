@@ -11,8 +11,7 @@ HeadStrides strides_of(const TensorSpec& tensor) {
   return {strides[0], strides[1], strides[2]};
 }
 
-}  // namespace
-
+// Any strides between heads, tokens and sequences.
 Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Rotary& attributes = call.attributes.as<Rotary>();
   const Named<TensorSpec> operand(call, tensors);
@@ -40,5 +39,9 @@ Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const 
                    {"sin", to<&RotaryArgs::sin>},
                    {"y", to<&RotaryArgs::y>}});
 }
+
+}  // namespace
+
+Ops rotary_ops() { return {{rotary_kind, plan_rotary}}; }
 
 }  // namespace gpubench::cuda

@@ -24,8 +24,7 @@ RoutingArgs routing_args(const OpCall& call, std::span<const TensorSpec> tensors
   return args;
 }
 
-}  // namespace
-
+// All row-major; up to 32 experts a token.
 Plan plan_routing_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = RoutingArgs;
   return own_plan(call, context, routing_args(call, tensors), launch_routing_forward,
@@ -42,6 +41,12 @@ Plan plan_routing_backward(const OpCall& call, std::span<const TensorSpec> tenso
                    {"indices", to<&Args::indices>},
                    {"dweights", to<&Args::dweights>},
                    {"dlogits", to<&Args::dlogits>}});
+}
+
+}  // namespace
+
+Ops routing_ops() {
+  return {{routing_backward_kind, plan_routing_backward}, {routing_forward_kind, plan_routing_forward}};
 }
 
 }  // namespace gpubench::cuda

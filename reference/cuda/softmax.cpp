@@ -16,8 +16,6 @@ SoftmaxArgs softmax_args(const OpCall& call, const TensorSpec& from, const Tenso
   return args;
 }
 
-}  // namespace
-
 Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return own_plan(call, context, softmax_args(call, tensors[0], tensors[1]), launch_softmax_forward,
                   {{"x", to<&SoftmaxArgs::x>}, {"y", to<&SoftmaxArgs::to>}});
@@ -28,6 +26,12 @@ Plan plan_softmax_backward(const OpCall& call, std::span<const TensorSpec> tenso
   args.dy_stride = rows_of(call, tensors[1]).stride;
   return own_plan(call, context, args, launch_softmax_backward,
                   {{"y", to<&SoftmaxArgs::x>}, {"dy", to<&SoftmaxArgs::dy>}, {"dx", to<&SoftmaxArgs::to>}});
+}
+
+}  // namespace
+
+Ops softmax_ops() {
+  return {{softmax_backward_kind, plan_softmax_backward}, {softmax_forward_kind, plan_softmax_forward}};
 }
 
 }  // namespace gpubench::cuda

@@ -22,8 +22,7 @@ TokenRowsArgs token_rows(const OpCall& call, std::span<const TensorSpec> tensors
   return args;
 }
 
-}  // namespace
-
+// All row-major.
 Plan plan_group_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = GroupTokensArgs;
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
@@ -65,6 +64,15 @@ Plan plan_unpermute_backward_weights(const OpCall& call, std::span<const TensorS
   return own_plan(
       call, context, token_rows(call, tensors, false), launch_unpermute_backward_weights,
       {{"x", to<&Args::x>}, {"places", to<&Args::pairs>}, {"dy", to<&Args::dy>}, {"dweights", to<&Args::to>}});
+}
+
+}  // namespace
+
+Ops token_groups_ops() {
+  return {{group_tokens_kind, plan_group_tokens},
+          {permute_tokens_kind, plan_permute_tokens},
+          {unpermute_backward_weights_kind, plan_unpermute_backward_weights},
+          {unpermute_tokens_kind, plan_unpermute_tokens}};
 }
 
 }  // namespace gpubench::cuda

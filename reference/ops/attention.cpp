@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -158,6 +159,12 @@ AttentionBackward attention_backward(Program& program, const Attention& attribut
   }
   program.append({op, checked, math, std::move(inputs), std::move(outputs), std::move(label)});
   return gradients;
+}
+
+Builders attention_builders() {
+  return {{attention_backward_kind, in_turn<attention_backward>},
+          {attention_forward_kind, in_turn<attention_forward>},
+          {attention_merge_kind, in_turn<attention_merge>}};
 }
 
 }  // namespace gpubench

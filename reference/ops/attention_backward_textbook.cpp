@@ -327,8 +327,6 @@ class AttentionBackwardDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> attention_backward_definitions() {
-  return definitions_of<AttentionBackwardDefinition>();
-}
+Definitions attention_backward_definitions() { return definitions_of<AttentionBackwardDefinition>(); }
 
 }  // namespace gpubench

@@ -99,6 +99,6 @@ class AttentionMerge final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> attention_merge_definitions() { return definitions_of<AttentionMerge>(); }
+Definitions attention_merge_definitions() { return definitions_of<AttentionMerge>(); }
 
 }  // namespace gpubench

@@ -257,7 +257,7 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
 
 }  // namespace
 
-std::span<const OpDefinition* const> attention_definitions() { return definitions_of<AttentionForwardDefinition>(); }
+Definitions attention_definitions() { return definitions_of<AttentionForwardDefinition>(); }
 
 namespace {
 

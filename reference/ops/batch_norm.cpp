@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -112,6 +113,22 @@ std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormR
   if (attributes.dr) outputs.push_back(reserve_as(program, x, label + ".dr", Role::gradient));
   program.append({kind, attributes, math, std::move(inputs), outputs, std::move(label)});
   return outputs;
+}
+
+Builders batch_norm_builders() {
+  return {{batch_norm_backward_kind, in_turn<batch_norm_backward>},
+          {batch_norm_forward_kind, in_turn<batch_norm_forward>},
+          {batch_norm_relu_backward_kind,
+           [](const BuilderArguments& a) {
+             batch_norm_relu_backward(a.program, a.attributes<BatchNormReluBackward>(), a.call.math, a.call.label,
+                                      {a.in("x"), a.in("gamma"), a.in("mean"), a.in("rstd"), a.in("y")}, a.in("dy"),
+                                      a.optional("dy2"));
+           }},
+          {batch_norm_relu_forward_kind, [](const BuilderArguments& a) {
+             batch_norm_relu_forward(
+                 a.program, a.attributes<BatchNormRelu>().norm, a.call.math, a.call.label, a.in("x"),
+                 {a.in("gamma"), a.in("beta"), a.in("running_mean"), a.in("running_var")}, a.optional("r"));
+           }}};
 }
 
 }  // namespace gpubench

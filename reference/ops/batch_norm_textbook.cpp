@@ -447,7 +447,7 @@ std::string batch_norm_of_sums_bound(const CallSpecs& norm, int output) {
       norm, norm.input("x").dtype, output);
 }
 
-std::span<const OpDefinition* const> batch_norm_definitions() {
+Definitions batch_norm_definitions() {
   return definitions_of<BatchNormForwardDefinition<false>, BatchNormForwardDefinition<true>,
                         BatchNormBackwardDefinition<false>, BatchNormBackwardDefinition<true>>();
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -89,6 +90,16 @@ ValueId column_sum(Program& program, const Math& math, std::string label, ValueI
       into ? *into : reserve_output(program, x, label, spec.dtype, Shape{spec.shape[-1]}, role_of_result(program, {x}));
   program.append({column_sum_kind, {}, math, {x}, {y}, std::move(label)});
   return y;
+}
+
+Builders bias_gradient_builders() {
+  return {{column_sum_kind, in_turn<column_sum, true>},
+          {gemm_gelu_bias_gradient_kind,
+           [](const BuilderArguments& a) {
+             gemm_gelu_bias_gradient(a.program, a.attributes<Gemm>(), a.call.math, a.call.label, a.in("a"), a.in("b"),
+                                     a.in("pre"), a.into(1));
+           }},
+          {gemm_weight_bias_gradient_kind, in_turn<gemm_weight_bias_gradient, true>}};
 }
 
 }  // namespace gpubench

@@ -214,7 +214,7 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> bias_gradient_definitions() {
+Definitions bias_gradient_definitions() {
   return definitions_of<ColumnSumDefinition, GemmGeluBiasGradient, GemmWeightBiasGradientDefinition>();
 }
 

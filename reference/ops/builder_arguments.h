@@ -77,11 +77,11 @@ template <class T>
 inline constexpr bool is_place_of_outputs<std::optional<T>> = true;
 
 /// The parameters of a builder in turn: an operand takes the next input, an optional one only where that input is
-/// optional; a list takes all that are left; a type is the first output's, and extents are the height and width of
-/// that.
+/// optional; a list takes all that are left; a type and a layout are the first output's, and extents are the height and
+/// width of that. `to_outputs`: operands after the last input are the outputs, as their specs have them.
 class NextParameter {
  public:
-  explicit NextParameter(const BuilderArguments& arguments) : arguments_(arguments) {}
+  NextParameter(const BuilderArguments& arguments, bool to_outputs) : arguments_(arguments), to_outputs_(to_outputs) {}
 
   template <class Parameter>
   [[nodiscard]] auto next() {
@@ -102,12 +102,15 @@ class NextParameter {
       return Type{arguments_.optional("sinks"), arguments_.optional("documents")};
     } else if constexpr (std::is_same_v<Type, DType>) {
       return arguments_.out(0).dtype;
+    } else if constexpr (std::is_same_v<Type, Layout>) {
+      return arguments_.out(0).layout;
     } else if constexpr (std::is_same_v<Type, Memory>) {
       return arguments_.out(0).placement.memory;
     } else if constexpr (std::is_same_v<Type, std::int64_t>) {
       return arguments_.shape_of_output(4, "[n, h, w, c]")[++extents_];
     } else if constexpr (std::is_same_v<Type, std::optional<ValueId>>) {
-      return next_ < inputs.size() && is_optional(next_) ? Type(take()) : Type();
+      const bool is_given = next_ < inputs.size() ? is_optional(next_) : to_outputs_;
+      return is_given ? Type(take()) : Type();
     } else if constexpr (std::is_same_v<Type, std::span<const ValueId>>) {
       return Type(inputs).subspan(std::exchange(next_, inputs.size()));
     } else if constexpr (std::is_same_v<Type, std::span<const AdamWTensor>>) {
@@ -126,6 +129,7 @@ class NextParameter {
   ValueId take() {
     const std::vector<ValueId>& inputs = arguments_.call.inputs;
     if (next_ < inputs.size()) return inputs[next_++];
+    if (to_outputs_) return arguments_.into(outputs_++);
     throw ProgramError(std::string(arguments_.call.kind.name) + ": " + std::to_string(inputs.size()) +
                        " inputs; expected more");
   }
@@ -138,15 +142,31 @@ class NextParameter {
   }
 
   const BuilderArguments& arguments_;
-  std::size_t next_ = 0;
+  bool to_outputs_;
+  std::size_t next_ = 0, outputs_ = 0;
   int extents_ = 0;
 };
 
 template <class Result, class... Parameters>
-void call_in_turn(Result (*builder)(Program&, Parameters...), const BuilderArguments& arguments) {
-  NextParameter parameter(arguments);
+void call_in_turn(Result (*builder)(Program&, Parameters...), const BuilderArguments& arguments, bool to_outputs) {
+  NextParameter parameter(arguments, to_outputs);
   std::apply([&](auto&&... given) { builder(arguments.program, std::forward<decltype(given)>(given)...); },
              std::tuple<decltype(parameter.template next<Parameters>())...>{parameter.template next<Parameters>()...});
 }
+
+/// A builder whose operands are the op's inputs, in their order; with `to_outputs`, then the outputs to write.
+template <auto function, bool to_outputs = false>
+constexpr auto in_turn = [](const BuilderArguments& a) { call_in_turn(function, a, to_outputs); };
+
+/// How append_call() appends an op.
+struct Builder {
+  OpKind kind;
+  void (*append)(const BuilderArguments&);
+};
+
+/// What <file>_builders() of each op file returns.
+using Builders = std::vector<Builder>;
+/// Of all op files, as CMakeLists.txt lists them.
+[[nodiscard]] std::span<const Builders> builder_files();
 
 }  // namespace gpubench

@@ -1,7 +1,6 @@
 // The collectives that only move elements, by counts that the program knows: exact, bitwise. They differ in the source
 // of an output's element.
 #include <algorithm>
-#include <array>
 
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_textbook.h"
@@ -118,10 +117,8 @@ const MoveDefinition& send_recv_definition() {
 
 }  // namespace
 
-std::span<const OpDefinition* const> collective_move_definitions() {
-  static const std::array<const OpDefinition*, 4> all{&all_gather_definition(), &all_to_all_definition(),
-                                                      &broadcast_definition(), &send_recv_definition()};
-  return all;
+Definitions collective_moves_definitions() {
+  return {&all_gather_definition(), &all_to_all_definition(), &broadcast_definition(), &send_recv_definition()};
 }
 
 }  // namespace gpubench

@@ -264,7 +264,7 @@ class ReduceScatterDefinition : public ReductionDefinition<ReduceScatter> {
 
 }  // namespace
 
-std::span<const OpDefinition* const> collective_reduction_definitions() {
+Definitions collective_reductions_definitions() {
   return definitions_of<AllReduceDefinition, ReduceScatterDefinition>();
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -91,6 +92,12 @@ ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const
   expect_shape(conv2d_backward_filter_kind, program.spec(dy), {e.n, e.p, e.q, e.k});
   return append_one(program, conv2d_backward_filter_kind, attributes, math, std::move(label), x, dy, filter,
                     Role::gradient);
+}
+
+Builders conv2d_builders() {
+  return {{conv2d_backward_data_kind, in_turn<conv2d_backward_data>},
+          {conv2d_backward_filter_kind, in_turn<conv2d_backward_filter>},
+          {conv2d_forward_kind, in_turn<conv2d_forward>}};
 }
 
 }  // namespace gpubench

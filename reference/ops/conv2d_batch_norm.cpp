@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -69,5 +70,7 @@ OpCall batch_norm_of(const OpCall& call) {
   norm.outputs.assign(call.outputs.begin() + 1, call.outputs.end());
   return norm;
 }
+
+Builders conv2d_batch_norm_builders() { return {{conv2d_batch_norm_forward_kind, in_turn<conv2d_batch_norm_forward>}}; }
 
 }  // namespace gpubench

@@ -115,8 +115,6 @@ class Conv2dBatchNormForwardDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> conv2d_batch_norm_definitions() {
-  return definitions_of<Conv2dBatchNormForwardDefinition>();
-}
+Definitions conv2d_batch_norm_definitions() { return definitions_of<Conv2dBatchNormForwardDefinition>(); }
 
 }  // namespace gpubench

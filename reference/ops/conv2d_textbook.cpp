@@ -390,7 +390,7 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> conv2d_definitions() {
+Definitions conv2d_definitions() {
   return definitions_of<ImageDefinition<false>, Conv2dBackwardFilterDefinition, ImageDefinition<true>>();
 }
 

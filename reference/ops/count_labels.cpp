@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -16,5 +17,7 @@ ValueId count_labels(Program& program, const CountLabels& attributes, const Math
   program.append({op, attributes, math, {labels}, {y}, std::move(label)});
   return y;
 }
+
+Builders count_labels_builders() { return {{count_labels_kind, in_turn<count_labels>}}; }
 
 }  // namespace gpubench

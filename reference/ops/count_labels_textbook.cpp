@@ -34,6 +34,6 @@ class CountLabelsDefinition final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> count_labels_definitions() { return definitions_of<CountLabelsDefinition>(); }
+Definitions count_labels_definitions() { return definitions_of<CountLabelsDefinition>(); }
 
 }  // namespace gpubench

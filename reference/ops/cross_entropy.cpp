@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -129,6 +130,22 @@ CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, con
   OpCall call{op, {}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)};
   complete(program, std::move(call), attributes, dloss, count);
   return {loss, lse, dlogits};
+}
+
+Builders cross_entropy_builders() {
+  return {{cross_entropy_backward_kind,
+           [](const BuilderArguments& a) {
+             cross_entropy_backward(a.program, a.call.math, a.call.label, a.in("logits"), a.in("labels"), a.in("lse"),
+                                    false, a.attributes<CrossEntropy>(), a.optional("dloss"), a.optional("count"));
+           }},
+          {cross_entropy_combine_kind, in_turn<cross_entropy_combine>},
+          {cross_entropy_forward_kind, in_turn<cross_entropy_forward>},
+          {cross_entropy_forward_backward_kind,
+           [](const BuilderArguments& a) {
+             cross_entropy_forward_backward(a.program, a.call.math, a.call.label, a.in("logits"), a.in("labels"), false,
+                                            a.attributes<CrossEntropy>(), a.optional("dloss"), a.optional("count"));
+           }},
+          {cross_entropy_partial_kind, in_turn<cross_entropy_partial>}};
 }
 
 }  // namespace gpubench

@@ -554,7 +554,7 @@ class CrossEntropyCombineDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> cross_entropy_definitions() {
+Definitions cross_entropy_definitions() {
   return definitions_of<CrossEntropyForwardDefinition, CrossEntropyBackwardDefinition,
                         CrossEntropyForwardBackwardDefinition, CrossEntropyPartialDefinition,
                         CrossEntropyCombineDefinition>();

@@ -2,7 +2,6 @@
 #include "reference/ops/definition.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 
@@ -10,41 +9,9 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 28> textbooks{attention_definitions,
-                                                   attention_backward_definitions,
-                                                   attention_merge_definitions,
-                                                   batch_norm_definitions,
-                                                   bias_gradient_definitions,
-                                                   collective_move_definitions,
-                                                   collective_reduction_definitions,
-                                                   conv2d_definitions,
-                                                   conv2d_batch_norm_definitions,
-                                                   count_labels_definitions,
-                                                   cross_entropy_definitions,
-                                                   dropout_definitions,
-                                                   embedding_definitions,
-                                                   gemm_definitions,
-                                                   grouped_gemm_definitions,
-                                                   loss_scaling_definitions,
-                                                   move_definitions,
-                                                   norm_definitions,
-                                                   norm_backward_definitions,
-                                                   optimizer_definitions,
-                                                   pointwise_definitions,
-                                                   pool_definitions,
-                                                   quantize_definitions,
-                                                   rotary_definitions,
-                                                   routing_definitions,
-                                                   softmax_definitions,
-                                                   token_exchange_definitions,
-                                                   token_group_definitions};
   std::vector<const OpDefinition*> all;
-  for (Definitions* textbook : textbooks) {
-    const auto some = textbook();
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  std::sort(all.begin(), all.end(),
-            [](const OpDefinition* a, const OpDefinition* b) { return a->kind().name < b->kind().name; });
+  for (const Definitions& some : textbooks()) all.insert(all.end(), some.begin(), some.end());
+  std::ranges::sort(all, {}, [](const OpDefinition* op) { return op->kind().name; });
   return all;
 }
 

@@ -194,23 +194,17 @@ class OpDefinition {
 /// Sum over the timed ops: what a step must do. Bytes are those of its ops one by one.
 [[nodiscard]] Cost cost_of(const Program& program);
 
-/// One object of each class, for as long as the program runs.
-template <class... Definitions>
-[[nodiscard]] std::span<const OpDefinition* const> definitions_of() {
-  static const std::tuple<Definitions...> held;
-  static const std::array<const OpDefinition*, sizeof...(Definitions)> all{&std::get<Definitions>(held)...};
-  return all;
-}
+/// What <file>_definitions() of each file of the textbook returns.
+using Definitions = std::vector<const OpDefinition*>;
+/// Of all of these files, as CMakeLists.txt lists them.
+[[nodiscard]] std::span<const Definitions> textbooks();
 
-/// One function per file of the textbook returns its definitions.
-using Definitions = std::span<const OpDefinition* const>();
-Definitions attention_definitions, attention_backward_definitions, attention_merge_definitions, batch_norm_definitions,
-    bias_gradient_definitions, collective_move_definitions, collective_reduction_definitions, conv2d_definitions,
-    conv2d_batch_norm_definitions, count_labels_definitions, cross_entropy_definitions, dropout_definitions,
-    embedding_definitions, gemm_definitions, grouped_gemm_definitions, loss_scaling_definitions, move_definitions,
-    norm_definitions, norm_backward_definitions, optimizer_definitions, pointwise_definitions, pool_definitions,
-    quantize_definitions, rotary_definitions, routing_definitions, softmax_definitions, token_exchange_definitions,
-    token_group_definitions;
+/// One object of each class, for as long as the program runs.
+template <class... Ops>
+[[nodiscard]] Definitions definitions_of() {
+  static const std::tuple<Ops...> held;
+  return {&std::get<Ops>(held)...};
+}
 
 /// What a derivative rule sees of differentiate(): which gradients are wanted, where they go, and how they add up.
 class GradientTape {

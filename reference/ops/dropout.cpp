@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -38,5 +39,7 @@ std::set<std::string, std::less<>> mask_offsets(const Program& step, std::string
   }
   return names;
 }
+
+Builders dropout_builders() { return {{dropout_kind, in_turn<dropout>}}; }
 
 }  // namespace gpubench

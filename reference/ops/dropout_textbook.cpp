@@ -75,6 +75,6 @@ class DropoutDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> dropout_definitions() { return definitions_of<DropoutDefinition>(); }
+Definitions dropout_definitions() { return definitions_of<DropoutDefinition>(); }
 
 }  // namespace gpubench

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -72,6 +73,16 @@ ValueId embedding_backward_add(Program& program, const Math& math, std::string l
   const ValueId sum = program.update(dtable, program.spec(dtable).name + "'");
   program.append({kind, attributes, math, {dy, tokens, dtable}, {sum}, std::move(label)});
   return sum;
+}
+
+Builders embedding_builders() {
+  return {{embedding_backward_kind,
+           [](const BuilderArguments& a) {
+             embedding_backward(a.program, a.call.math, a.call.label, a.in("dy"), a.in("tokens"),
+                                a.shape_of_output(2, "[rows, h]")[0], a.attributes<TableRows>());
+           }},
+          {embedding_backward_add_kind, in_turn<embedding_backward_add>},
+          {embedding_forward_kind, in_turn<embedding_forward>}};
 }
 
 }  // namespace gpubench

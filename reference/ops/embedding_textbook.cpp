@@ -142,7 +142,7 @@ class EmbeddingBackward : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> embedding_definitions() {
+Definitions embedding_definitions() {
   return definitions_of<EmbeddingForward, EmbeddingBackward<embedding_backward_kind>,
                         EmbeddingBackward<embedding_backward_add_kind>>();
 }

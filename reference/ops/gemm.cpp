@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -167,5 +168,19 @@ GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std:
   program.append({gemm_kind, attributes, math, std::move(inputs), std::move(outputs), std::move(label)});
   return result;
 }
+
+namespace {
+
+void build_gemm(const BuilderArguments& a) {
+  const GemmOperands operands{a.optional("c_in"),    a.optional("bias"),    a.optional("pre"),
+                              a.optional("scale_a"), a.optional("scale_b"), a.optional("blocks_a"),
+                              a.optional("blocks_b")};
+  const std::optional<ValueId> into = operands.c_in ? std::nullopt : std::optional(a.into(0));
+  gemm(a.program, a.attributes<Gemm>(), a.call.math, a.call.label, a.in("a"), a.in("b"), operands, into);
+}
+
+}  // namespace
+
+Builders gemm_builders() { return {{gemm_kind, build_gemm}}; }
 
 }  // namespace gpubench

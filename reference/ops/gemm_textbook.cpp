@@ -341,6 +341,6 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
 
 }  // namespace
 
-std::span<const OpDefinition* const> gemm_definitions() { return definitions_of<GemmDefinition>(); }
+Definitions gemm_definitions() { return definitions_of<GemmDefinition>(); }
 
 }  // namespace gpubench

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -45,6 +46,11 @@ ValueId grouped_gemm_backward_weight(Program& program, const Math& math, std::st
                                       {program.spec(sizes).shape[0], left.shape[1], right.shape[1]}, Role::gradient);
   program.append({op, {}, math, {a, b, sizes}, {c}, std::move(label)});
   return c;
+}
+
+Builders grouped_gemm_builders() {
+  return {{grouped_gemm_kind, in_turn<grouped_gemm, true>},
+          {grouped_gemm_backward_weight_kind, in_turn<grouped_gemm_backward_weight, true>}};
 }
 
 }  // namespace gpubench

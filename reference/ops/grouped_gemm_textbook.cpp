@@ -197,8 +197,6 @@ class GroupedGemmBackwardWeight final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> grouped_gemm_definitions() {
-  return definitions_of<GroupedGemmDefinition, GroupedGemmBackwardWeight>();
-}
+Definitions grouped_gemm_definitions() { return definitions_of<GroupedGemmDefinition, GroupedGemmBackwardWeight>(); }
 
 }  // namespace gpubench

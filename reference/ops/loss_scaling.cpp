@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -48,6 +49,10 @@ void update_scale(Program& program, const UpdateScale& attributes, std::string l
                   {scale, tracker, found_inf},
                   {new_scale, update_output(program, tracker)},
                   std::move(label)});
+}
+
+Builders loss_scaling_builders() {
+  return {{unscale_kind, in_turn<unscale>}, {update_scale_kind, in_turn<update_scale>}};
 }
 
 }  // namespace gpubench

@@ -100,8 +100,6 @@ class UpdateScaleDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> loss_scaling_definitions() {
-  return definitions_of<UnscaleDefinition, UpdateScaleDefinition>();
-}
+Definitions loss_scaling_definitions() { return definitions_of<UnscaleDefinition, UpdateScaleDefinition>(); }
 
 }  // namespace gpubench

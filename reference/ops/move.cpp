@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -39,10 +40,10 @@ ValueId copy(Program& program, std::string label, ValueId x, Memory to) {
   return append_move(program, copy_kind, {}, std::move(label), x, std::move(y));
 }
 
-ValueId transpose(Program& program, std::vector<int> permutation, std::string label, ValueId x) {
+ValueId transpose(Program& program, const Transpose& attributes, std::string label, ValueId x) {
   const TensorSpec& spec = program.spec(x);
-  TensorSpec y = tensor("", spec.dtype, permuted(spec.shape, permutation), spec.role);
-  return append_move(program, transpose_kind, Transpose{std::move(permutation)}, std::move(label), x, std::move(y));
+  TensorSpec y = tensor("", spec.dtype, permuted(spec.shape, attributes.permutation), spec.role);
+  return append_move(program, transpose_kind, attributes, std::move(label), x, std::move(y));
 }
 
 ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase phase) {
@@ -66,6 +67,13 @@ void repeat_rows_into(Program& program, const Math& math, std::string label, Val
   expect_dtype(repeat_rows_kind, program.spec(y), program.spec(x).dtype);
   expect_rows_divide(repeat_rows_kind, program.spec(x), program.spec(y));
   program.append({repeat_rows_kind, {}, math, {x}, {y}, std::move(label)});
+}
+
+Builders move_builders() {
+  return {{copy_kind, in_turn<copy>},
+          {reorder_kind, in_turn<reorder_into, true>},
+          {repeat_rows_kind, in_turn<repeat_rows_into, true>},
+          {transpose_kind, in_turn<transpose>}};
 }
 
 }  // namespace gpubench

@@ -40,7 +40,7 @@ y: x's type, row-major
 Axis `a` of y is axis permutation[a] of x.)"};
 
 ValueId copy(Program& program, std::string label, ValueId x, Memory to = Memory::device);
-ValueId transpose(Program& program, std::vector<int> permutation, std::string label, ValueId x);
+ValueId transpose(Program& program, const Transpose& attributes, std::string label, ValueId x);
 ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase phase = Phase::timed);
 /// x to a reserved value of its shape and type: a part of a larger one, to join tensors along an axis.
 void reorder_into(Program& program, std::string label, ValueId x, ValueId y);

@@ -101,13 +101,13 @@ class TransposeDefinition : public SameElements {
     for (std::size_t axis = 0; axis < permutation.size(); ++axis) {
       inverse[static_cast<std::size_t>(permutation[axis])] = static_cast<int>(axis);
     }
-    tape.contribute(x, transpose(program, std::move(inverse), tape.label(call, "backward"), *dy));
+    tape.contribute(x, transpose(program, {std::move(inverse)}, tape.label(call, "backward"), *dy));
   }
 };
 
 }  // namespace
 
-std::span<const OpDefinition* const> move_definitions() {
+Definitions move_definitions() {
   return definitions_of<CopyDefinition, ReorderDefinition, RepeatRowsDefinition, TransposeDefinition>();
 }
 

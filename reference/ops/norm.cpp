@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -121,6 +122,19 @@ RmsNormBackward rms_norm_backward(Program& program, const RmsNorm& attributes, c
   program.append(
       {rms_norm_backward_kind, attributes, math, {dy, x, gamma, rstd}, {out.dx, out.dgamma}, std::move(label)});
   return out;
+}
+
+Builders norm_builders() {
+  return {{layer_norm_backward_kind, in_turn<layer_norm_backward>},
+          {layer_norm_forward_kind, in_turn<layer_norm_forward>},
+          {residual_norm_backward_kind,
+           [](const BuilderArguments& a) {
+             layer_norm_backward(a.program, a.attributes<Norm>(), a.call.math, a.call.label, a.in("dy"), a.in("x"),
+                                 a.in("gamma"), a.in("mean"), a.in("rstd"), a.in("dr"));
+           }},
+          {residual_norm_forward_kind, in_turn<residual_norm_forward>},
+          {rms_norm_backward_kind, in_turn<rms_norm_backward>},
+          {rms_norm_forward_kind, in_turn<rms_norm_forward>}};
 }
 
 }  // namespace gpubench

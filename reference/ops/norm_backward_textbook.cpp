@@ -172,7 +172,7 @@ class NormBackwardDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> norm_backward_definitions() {
+Definitions norm_backward_definitions() {
   return definitions_of<NormBackwardDefinition<layer_norm_backward_kind>,
                         NormBackwardDefinition<residual_norm_backward_kind>,
                         NormBackwardDefinition<rms_norm_backward_kind>>();

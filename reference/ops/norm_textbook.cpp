@@ -250,7 +250,7 @@ class ResidualNormForwardDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> norm_definitions() {
+Definitions norm_definitions() {
   return definitions_of<NormForwardDefinition<true>, ResidualNormForwardDefinition, NormForwardDefinition<false>>();
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -164,6 +165,15 @@ AdamWCall adamw_call(const OpCall& call) {
     result.outputs = 4;
   }
   return result;
+}
+
+Builders optimizer_builders() {
+  return {{adamw_kind, in_turn<adamw>},
+          {clip_kind, in_turn<clip>},
+          {clip_adamw_kind, in_turn<clip_adamw>},
+          {gradient_norm_kind, in_turn<gradient_norm>},
+          {lion_kind, in_turn<lion>},
+          {sgd_kind, in_turn<sgd>}};
 }
 
 }  // namespace gpubench

@@ -383,7 +383,7 @@ class UpdateDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> optimizer_definitions() {
+Definitions optimizer_definitions() {
   return definitions_of<UpdateDefinition<AdamWRule, adamw_kind>, UpdateDefinition<AdamWRule, clip_adamw_kind>,
                         UpdateDefinition<LionRule, lion_kind>, UpdateDefinition<SgdRule, sgd_kind>, ClipDefinition,
                         GradientNormDefinition>();

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -67,12 +68,12 @@ ValueId with_repeated(Program& program, OpKind kind, const Math& math, std::stri
 
 }  // namespace
 
-ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {
-  return combine(program, triad_kind, Triad{factor}, math, std::move(label), b, c);
+ValueId triad(Program& program, const Triad& attributes, const Math& math, std::string label, ValueId b, ValueId c) {
+  return combine(program, triad_kind, attributes, math, std::move(label), b, c);
 }
 
-ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x) {
-  return append(program, {scale_kind, Scale{factor}, math, {x}, {}, std::move(label)}, role_of_result(program, {x}),
+ValueId scale(Program& program, const Scale& attributes, const Math& math, std::string label, ValueId x) {
+  return append(program, {scale_kind, attributes, math, {x}, {}, std::move(label)}, role_of_result(program, {x}),
                 program.spec(x).dtype)
       .front();
 }
@@ -140,6 +141,24 @@ SwigluBackward swiglu_backward(Program& program, const Math& math, std::string l
   }
   const auto results = append(program, std::move(call), Role::gradient, program.spec(gate).dtype, {".dgate", ".dup"});
   return {results[0], results[1]};
+}
+
+Builders pointwise_builders() {
+  return {{add_kind, in_turn<add>},
+          {cast_kind, in_turn<cast>},
+          {gelu_backward_kind, in_turn<gelu_backward>},
+          {gelu_forward_kind, in_turn<gelu_forward>},
+          {modulate_backward_kind, in_turn<modulate_backward>},
+          {modulate_forward_kind, in_turn<modulate_forward>},
+          {multiply_kind, in_turn<multiply>},
+          {relu_backward_kind, in_turn<relu_backward>},
+          {relu_forward_kind, in_turn<relu_forward>},
+          {scale_kind, in_turn<scale>},
+          {silu_backward_kind, in_turn<silu_backward>},
+          {silu_forward_kind, in_turn<silu_forward>},
+          {swiglu_backward_kind, in_turn<swiglu_backward>},
+          {swiglu_forward_kind, in_turn<swiglu_forward>},
+          {triad_kind, in_turn<triad>}};
 }
 
 }  // namespace gpubench

@@ -4,6 +4,8 @@
 // is.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -130,21 +132,32 @@ gate, up, dy, dgate, dup: any shape, alike
 
 dgate = dy up silu'(gate), dup = dy silu(gate))"};
 
-/// Whether the op is one of these.
+/// All of them.
+inline constexpr OpKind pointwise_kinds[] = {add_kind,
+                                             cast_kind,
+                                             gelu_backward_kind,
+                                             gelu_forward_kind,
+                                             modulate_backward_kind,
+                                             modulate_forward_kind,
+                                             multiply_kind,
+                                             relu_backward_kind,
+                                             relu_forward_kind,
+                                             scale_kind,
+                                             silu_backward_kind,
+                                             silu_forward_kind,
+                                             swiglu_backward_kind,
+                                             swiglu_forward_kind,
+                                             triad_kind};
+
+/// Whether the op is one of them.
 [[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
-  for (const OpKind& one :
-       {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, modulate_backward_kind, modulate_forward_kind,
-        multiply_kind, relu_backward_kind, relu_forward_kind, scale_kind, silu_backward_kind, silu_forward_kind,
-        swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
-    if (one.name == kind.name) return true;
-  }
-  return false;
+  return std::ranges::find(pointwise_kinds, kind) != std::end(pointwise_kinds);
 }
 
 // Builders. Results have the shape and type of the first operand, but for cast's. All throw ProgramError naming the
 // tensor whose shape or type does not fit.
-ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c);
-ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x);
+ValueId triad(Program& program, const Triad& attributes, const Math& math, std::string label, ValueId b, ValueId c);
+ValueId scale(Program& program, const Scale& attributes, const Math& math, std::string label, ValueId x);
 ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b);
 ValueId multiply(Program& program, const Math& math, std::string label, ValueId a, ValueId b);
 ValueId modulate_forward(Program& program, const Math& math, std::string label, ValueId x, ValueId scale,

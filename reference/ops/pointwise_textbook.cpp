@@ -37,6 +37,7 @@ struct Range {
 };
 
 constexpr Range full_range{"x", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x); }};
+constexpr Range hundreds{"x", [](std::size_t index, const TensorSpec&) { return up_to_100(index); }};
 // Other operands multiply the gate.
 constexpr Range gate_range{"gate", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x, 8); }};
 
@@ -121,13 +122,19 @@ struct CastOp {
   }
 };
 
-struct AddOp {
+/// What most ops keep of a call.
+struct Arithmetic {
+  Math math;
+  double u;
+  explicit Arithmetic(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
+};
+
+struct AddOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = add_kind;
   static constexpr double textbook_flop = 4.0;
-  double u;
   static double flop(const OpCall&) { return 1.0; }
   static std::string bound(const OpCall&, int) { return "u |y|"; }
-  explicit AddOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const {
     const double y = in[0] + in[1];
     return {y, u * std::fabs(y)};
@@ -147,13 +154,12 @@ void contribute_repeated(Program& program, const OpCall& call, GradientTape& tap
   tape.contribute(input, gradient);
 }
 
-struct MultiplyOp {
+struct MultiplyOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = multiply_kind;
   static constexpr double textbook_flop = 4.0;
-  double u;
   static double flop(const OpCall&) { return 1.0; }
   static std::string bound(const OpCall&, int) { return "u |y|"; }
-  explicit MultiplyOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const {
     const double y = in[0] * in[1];
     return {y, u * std::fabs(y)};
@@ -167,13 +173,12 @@ struct MultiplyOp {
   }
 };
 
-struct ModulateForwardOp {
+struct ModulateForwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = modulate_forward_kind;
   static constexpr double textbook_flop = 6.0;
-  double u;
   static double flop(const OpCall&) { return 3.0; }
   static std::string bound(const OpCall&, int) { return "u (2 |x (1 + scale)| + |y|)"; }
-  explicit ModulateForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 3>& in) const {
     const double product = in[0] * (1.0 + in[1]), y = product + in[2];
     return {y, u * (2.0 * std::fabs(product) + std::fabs(y))};
@@ -190,31 +195,28 @@ struct ModulateForwardOp {
   }
 };
 
-struct ModulateBackwardOp {
+struct ModulateBackwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = modulate_backward_kind;
   static constexpr double textbook_flop = 5.0;
-  double u;
   static double flop(const OpCall&) { return 2.0; }
   static std::string bound(const OpCall&, int) { return "2 u |dx|"; }
-  explicit ModulateBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const {
     const double dx = in[0] * (1.0 + in[1]);
     return {dx, 2.0 * u * std::fabs(dx)};
   }
 };
 
-struct ScaleOp {
+struct ScaleOp : Arithmetic {
   static constexpr OpKind kind = scale_kind;
   static constexpr double textbook_flop = 4.0;
-  double u, factor, lost;
+  double factor, lost;
   static double flop(const OpCall&) { return 1.0; }
   static std::string bound(const OpCall& call, int) {
     return "u |y|" + lost_factor_text(representation_error(call.attributes.as<Scale>().factor, call.math), "x");
   }
   explicit ScaleOp(const OpCall& call)
-      : u(accumulator_roundoff(call.math)),
-        factor(call.attributes.as<Scale>().factor),
-        lost(representation_error(factor, call.math)) {}
+      : Arithmetic(call), factor(call.attributes.as<Scale>().factor), lost(representation_error(factor, call.math)) {}
   Expected operator()(const std::array<double, 1>& in) const {
     const double y = factor * in[0];
     return {y, u * std::fabs(y) + lost * std::fabs(in[0])};
@@ -223,23 +225,21 @@ struct ScaleOp {
     const ValueId x = call.inputs[0];
     if (!tape.wanted(x)) return;
     const double factor = call.attributes.as<Scale>().factor;
-    tape.contribute(x, scale(program, factor, call.math, tape.label(call, "backward"), dy));
+    tape.contribute(x, scale(program, {factor}, call.math, tape.label(call, "backward"), dy));
   }
 };
 
-struct TriadOp {
+struct TriadOp : Arithmetic {
   static constexpr OpKind kind = triad_kind;
   static constexpr double textbook_flop = 4.0;
-  double u, factor, lost;
+  double factor, lost;
   static double flop(const OpCall&) { return 2.0; }
   static std::string bound(const OpCall& call, int) {
     const double factor = call.attributes.as<Triad>().factor;
     return "u (|" + number_text(factor) + " c| + |y|)" + lost_factor_text(representation_error(factor, call.math), "c");
   }
   explicit TriadOp(const OpCall& call)
-      : u(accumulator_roundoff(call.math)),
-        factor(call.attributes.as<Triad>().factor),
-        lost(representation_error(factor, call.math)) {}
+      : Arithmetic(call), factor(call.attributes.as<Triad>().factor), lost(representation_error(factor, call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const {
     const double y = in[0] + factor * in[1];
     return {y, u * (std::fabs(factor * in[1]) + std::fabs(y)) + lost * std::fabs(in[1])};
@@ -249,16 +249,16 @@ struct TriadOp {
 GeluForm form_of(const OpCall& call) { return call.attributes.as<Gelu>().form; }
 
 // Operations per element, a transcendental counted as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
-struct GeluForwardOp {
+struct GeluForwardOp : Arithmetic {
   static constexpr OpKind kind = gelu_forward_kind;
   static constexpr Range range = full_range;
   static constexpr double textbook_flop = 20.0;
   GeluForm form;
-  double u, tanh_error;
+  double tanh_error;
   static double flop(const OpCall& call) { return form_of(call) == GeluForm::tanh ? 9.0 : 5.0; }
   static std::string bound(const OpCall& call, int) { return gelu_value_text(form_of(call), "x", call.math); }
   explicit GeluForwardOp(const OpCall& call)
-      : form(form_of(call)), u(accumulator_roundoff(call.math)), tanh_error(tanh_error_of(call.math)) {}
+      : Arithmetic(call), form(form_of(call)), tanh_error(tanh_error_of(call.math)) {}
   Expected operator()(const std::array<double, 1>& in) const { return gelu_value(form, in[0], u, tanh_error); }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId x = call.inputs[0];
@@ -274,18 +274,18 @@ Expected times(double factor, const Expected& of, double roundings) {
   return {product, std::fabs(factor) * of.bound + roundings * std::fabs(product)};
 }
 
-struct GeluBackwardOp {
+struct GeluBackwardOp : Arithmetic {
   static constexpr OpKind kind = gelu_backward_kind;
-  static constexpr Range range{"x", [](std::size_t index, const TensorSpec&) { return up_to_100(index); }};
+  static constexpr Range range = hundreds;
   static constexpr double textbook_flop = 30.0;
   GeluForm form;
-  double u, tanh_error;
+  double tanh_error;
   static double flop(const OpCall& call) { return form_of(call) == GeluForm::tanh ? 19.0 : 11.0; }
   static std::string bound(const OpCall& call, int) {
     return "2 u |dx| + |dy| " + gelu_slope_text(form_of(call), "x", call.math);
   }
   explicit GeluBackwardOp(const OpCall& call)
-      : form(form_of(call)), u(accumulator_roundoff(call.math)), tanh_error(tanh_error_of(call.math)) {}
+      : Arithmetic(call), form(form_of(call)), tanh_error(tanh_error_of(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const {
     return times(in[1], gelu_slope(form, in[0], u, tanh_error), 2.0 * u);
   }
@@ -323,14 +323,13 @@ Expected flushed(const Expected& of, const Math& math) {
   return {of.value, of.bound + smallest_normal(math.accumulate)};
 }
 
-struct SiluForwardOp {
+struct SiluForwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = silu_forward_kind;
   static constexpr Range range = full_range;
   static constexpr double textbook_flop = 30.0;
-  Math math;
   static double flop(const OpCall&) { return 4.0; }
   static std::string bound(const OpCall& call, int) { return silu_text("x", call.math); }
-  explicit SiluForwardOp(const OpCall& call) : math(call.math) {}
   Expected operator()(const std::array<double, 1>& in) const { return Silu(in[0], math).value; }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId x = call.inputs[0];
@@ -338,15 +337,13 @@ struct SiluForwardOp {
   }
 };
 
-struct SiluBackwardOp {
+struct SiluBackwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = silu_backward_kind;
   static constexpr Range range = full_range;
   static constexpr double textbook_flop = 30.0;
-  Math math;
-  double u;
   static double flop(const OpCall&) { return 8.0; }
   static std::string bound(const OpCall& call, int) { return "|dy| " + silu_slope_text("x", call.math) + " + u |dx|"; }
-  explicit SiluBackwardOp(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], math).slope, u); }
 };
 
@@ -374,17 +371,15 @@ struct ReluBackwardOp {
   Expected operator()(const std::array<double, 2>& in) const { return {in[0] <= 0.0 ? 0.0 : in[1]}; }
 };
 
-struct SwigluForwardOp {
+struct SwigluForwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = swiglu_forward_kind;
   static constexpr Range range = gate_range;
   static constexpr double textbook_flop = 30.0;
-  Math math;
-  double u;
   static double flop(const OpCall&) { return 5.0; }
   static std::string bound(const OpCall& call, int) {
     return "|up| T_silu + u |y| + " + flushed_text(call.math) + ", " + silu_text("gate", call.math);
   }
-  explicit SwigluForwardOp(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const {
     return flushed(times(in[1], Silu(in[0], math).value, u), math);
   }
@@ -403,19 +398,17 @@ struct SwigluForwardOp {
   }
 };
 
-struct SwigluBackwardOp {
+struct SwigluBackwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
   static constexpr OpKind kind = swiglu_backward_kind;
   static constexpr Range range = gate_range;
   static constexpr double textbook_flop = 40.0;
-  Math math;
-  double u;
   static double flop(const OpCall&) { return 11.0; }
   static std::string bound(const OpCall& call, int output) {
     const std::string rest = " + " + flushed_text(call.math);
     if (output == 1) return "|dy| T_silu + u |dup|" + rest + ", " + silu_text("gate", call.math);
     return "|dy up| " + silu_slope_text("gate", call.math) + " + 2 u |dgate|" + rest;
   }
-  explicit SwigluBackwardOp(const OpCall& call) : math(call.math), u(accumulator_roundoff(call.math)) {}
   std::array<Expected, 2> operator()(const std::array<double, 3>& in) const {
     const Silu silu(in[0], math);
     return {flushed(times(in[2] * in[1], silu.slope, 2.0 * u), math), flushed(times(in[2], silu.value, u), math)};
@@ -424,7 +417,7 @@ struct SwigluBackwardOp {
 
 }  // namespace
 
-std::span<const OpDefinition* const> pointwise_definitions() {
+Definitions pointwise_definitions() {
   return definitions_of<Pointwise<AddOp>, Pointwise<CastOp>, Pointwise<GeluBackwardOp>, Pointwise<GeluForwardOp>,
                         Pointwise<ModulateBackwardOp>, Pointwise<ModulateForwardOp>, Pointwise<MultiplyOp>,
                         Pointwise<ReluBackwardOp>, Pointwise<ReluForwardOp>, Pointwise<ScaleOp>,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -81,6 +82,13 @@ ValueId global_average_pool_forward(Program& program, const Math& math, std::str
   const Shape& shape = program.spec(x).shape;
   if (shape.rank() != 4) refuse_shape(average_pool_forward_kind, program.spec(x).name, shape, "", "[n, h, w, c]");
   return average_pool_forward(program, {.window_h = shape[1], .window_w = shape[2]}, math, std::move(label), x);
+}
+
+Builders pool_builders() {
+  return {{average_pool_backward_kind, in_turn<average_pool_backward>},
+          {average_pool_forward_kind, in_turn<average_pool_forward>},
+          {max_pool_backward_kind, in_turn<max_pool_backward>},
+          {max_pool_forward_kind, in_turn<max_pool_forward>}};
 }
 
 }  // namespace gpubench

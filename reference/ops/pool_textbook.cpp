@@ -277,7 +277,7 @@ class AveragePoolBackwardDefinition final : public PoolBackwardDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> pool_definitions() {
+Definitions pool_definitions() {
   return definitions_of<AveragePoolBackwardDefinition, AveragePoolForwardDefinition, MaxPoolBackwardDefinition,
                         MaxPoolForwardDefinition>();
 }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -106,6 +107,13 @@ QuantizedBlocks quantize_blocks(Program& program, const QuantizeBlocks& attribut
   program.append(
       {quantize_blocks_kind, attributes, math, std::move(inputs), {result.values, result.scales}, std::move(label)});
   return result;
+}
+
+Builders quantize_builders() {
+  return {{amax_kind, in_turn<amax>},
+          {quantize_kind, in_turn<quantize>},
+          {quantize_blocks_kind, in_turn<quantize_blocks>},
+          {scale_from_amax_kind, in_turn<scale_from_amax>}};
 }
 
 }  // namespace gpubench

@@ -244,7 +244,7 @@ class QuantizeBlocksDefinition final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> quantize_definitions() {
+Definitions quantize_definitions() {
   return definitions_of<AmaxDefinition, QuantizeDefinition, QuantizeBlocksDefinition, ScaleFromAmaxDefinition>();
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -39,5 +40,7 @@ ValueId rotary(Program& program, const Rotary& attributes, const Math& math, std
   program.append({rotary_kind, attributes, math, {x, tables.cos, tables.sin}, {y}, std::move(label)});
   return y;
 }
+
+Builders rotary_builders() { return {{rotary_kind, in_turn<rotary>}}; }
 
 }  // namespace gpubench

@@ -82,6 +82,6 @@ class RotaryDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> rotary_definitions() { return definitions_of<RotaryDefinition>(); }
+Definitions rotary_definitions() { return definitions_of<RotaryDefinition>(); }
 
 }  // namespace gpubench

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -53,6 +54,10 @@ ValueId routing_backward(Program& program, const Routing& attributes, const Math
   const ValueId dlogits = reserve_output(program, logits, label, scores.dtype, scores.shape, Role::gradient);
   program.append({op, without_bias, math, {logits, indices, dweights}, {dlogits}, std::move(label)});
   return dlogits;
+}
+
+Builders routing_builders() {
+  return {{routing_backward_kind, in_turn<routing_backward>}, {routing_forward_kind, in_turn<routing_forward>}};
 }
 
 }  // namespace gpubench

@@ -297,8 +297,6 @@ class RoutingBackwardDefinition final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> routing_definitions() {
-  return definitions_of<RoutingBackwardDefinition, RoutingForwardDefinition>();
-}
+Definitions routing_definitions() { return definitions_of<RoutingBackwardDefinition, RoutingForwardDefinition>(); }
 
 }  // namespace gpubench

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -31,6 +32,10 @@ ValueId softmax_backward(Program& program, const Math& math, std::string label, 
   const ValueId dx = reserve_output(program, y, label, rows.dtype, rows.shape, Role::gradient);
   program.append({softmax_backward_kind, {}, math, {y, dy}, {dx}, std::move(label)});
   return dx;
+}
+
+Builders softmax_builders() {
+  return {{softmax_backward_kind, in_turn<softmax_backward>}, {softmax_forward_kind, in_turn<softmax_forward>}};
 }
 
 }  // namespace gpubench

@@ -109,6 +109,6 @@ class SoftmaxBackward final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> softmax_definitions() { return definitions_of<SoftmaxBackward, SoftmaxForward>(); }
+Definitions softmax_definitions() { return definitions_of<SoftmaxBackward, SoftmaxForward>(); }
 
 }  // namespace gpubench

@@ -154,15 +154,14 @@ class TokenExchangeDefinition final : public MoveDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> token_exchange_definitions() {
+Definitions token_exchange_definitions() {
   static const TokenExchangeDefinition dispatch(
       {dispatch_tokens_kind, dispatched,
        [](const CallSpecs& op) { return exchange_cost(op.inputs[0], ranks_of(op.call)); }, nullptr, false, 2});
   static const TokenExchangeDefinition back(
       {return_tokens_kind, returned,
        [](const CallSpecs& op) { return exchange_cost(op.outputs[0], ranks_of(op.call)); }, nullptr, false, 2});
-  static const std::array<const OpDefinition*, 2> all{&dispatch, &back};
-  return all;
+  return {&dispatch, &back};
 }
 
 }  // namespace gpubench

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/ops/builder_arguments.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -93,6 +94,13 @@ ValueId unpermute_backward_weights(Program& program, const Math& math, std::stri
   const ValueId dweights = reserve_output(program, x, label, statistic_type(rows.dtype), pairs, Role::gradient);
   program.append({op, {}, math, {x, places, dy}, {dweights}, std::move(label)});
   return dweights;
+}
+
+Builders token_groups_builders() {
+  return {{group_tokens_kind, in_turn<group_tokens>},
+          {permute_tokens_kind, in_turn<permute_tokens>},
+          {unpermute_backward_weights_kind, in_turn<unpermute_backward_weights>},
+          {unpermute_tokens_kind, in_turn<unpermute_tokens>}};
 }
 
 }  // namespace gpubench

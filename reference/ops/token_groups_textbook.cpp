@@ -220,7 +220,7 @@ class UnpermuteBackwardWeights final : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> token_group_definitions() {
+Definitions token_groups_definitions() {
   return definitions_of<GroupTokens, PermuteTokens, UnpermuteTokens, UnpermuteBackwardWeights>();
 }
 

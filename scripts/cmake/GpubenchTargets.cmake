@@ -68,6 +68,38 @@ function(gpubench_library name)
   endif()
 endfunction()
 
+# gpubench_table(<table> HEADER file NAMESPACE namespace TYPE type FILE pattern FUNCTION pattern NAMES name ...): a table of what is
+# a file each. In the patterns <name> stands for each name: FILE is its source, FUNCTION what it defines, without parameters.
+# Writes a source with std::span<const TYPE> <table>(), which HEADER declares: what the functions return, in the order of the
+# names. Sets <table>_sources to all these sources.
+function(gpubench_table table)
+  cmake_parse_arguments(ARG "" "HEADER;NAMESPACE;TYPE;FILE;FUNCTION" "NAMES" ${ARGN})
+  set(sources ${CMAKE_CURRENT_BINARY_DIR}/${table}.cpp)
+  set(declared "")
+  set(called "")
+  foreach(name IN LISTS ARG_NAMES)
+    string(REPLACE "<name>" ${name} source ${ARG_FILE})
+    string(REPLACE "<name>" ${name} one ${ARG_FUNCTION})
+    list(APPEND sources ${source})
+    string(APPEND declared "${ARG_TYPE} ${one}();\n")
+    string(APPEND called "      ${one}(),\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${table}.cpp @ONLY CONTENT "#include \"@ARG_HEADER@\"
+
+namespace @ARG_NAMESPACE@ {
+
+@declared@
+std::span<const @ARG_TYPE@> @table@() {
+  static const @ARG_TYPE@ all[]{
+@called@  };
+  return all;
+}
+
+}  // namespace @ARG_NAMESPACE@
+")
+  set(${table}_sources ${sources} PARENT_SCOPE)
+endfunction()
+
 # What the release build has only under `scripts/test --full`: the benchmarks, and each header compiled alone.
 add_custom_target(full)
 

@@ -117,9 +117,9 @@ Program dit_train_step(const Case& c, const Recipe& r) {
       x = dit.block("block" + std::to_string(layer) + ".", x);
     const ValueId predicted = dit.head(x, outputs);
     // Of the mean squared error only the gradient is computed, and the root of the squares' sum.
-    const ValueId error = triad(p, -1.0, r.math, "error", predicted, noise);
+    const ValueId error = triad(p, {-1.0}, r.math, "error", predicted, noise);
     gradient_norm(p, r.math, "error_norm", std::array{error});
-    return {predicted, scale(p, 2.0 / static_cast<double>(n * s * outputs), r.math, "loss.backward", error)};
+    return {predicted, scale(p, {2.0 / static_cast<double>(n * s * outputs)}, r.math, "loss.backward", error)};
   });
 }
 

@@ -137,7 +137,7 @@ ValueId Layers::patches(ValueId image, std::int64_t patch) {
   const Shape shape = program_.spec(image).shape;
   const std::int64_t n = shape[0], down = shape[1] / patch, across = shape[2] / patch, c = shape[3];
   const ValueId cut = reshaped("cut", image, {n, down, patch, across, patch, c});
-  const ValueId turned = transpose(program_, {0, 1, 3, 2, 4, 5}, "patches", cut);
+  const ValueId turned = transpose(program_, {{0, 1, 3, 2, 4, 5}}, "patches", cut);
   return reshaped("patch_rows", turned, {n * down * across, patch * patch * c});
 }
 

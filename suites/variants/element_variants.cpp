@@ -41,13 +41,13 @@ void build_pointwise(VariantBuild& call) {
 
 void build_scale(VariantBuild& call) {
   const ValueId x = call.in("x", shape_of(call));
-  call.y = {scale(call.p, call.attributes<Scale>().factor, call.r.math, call.label, x)};
+  call.y = {scale(call.p, call.attributes<Scale>(), call.r.math, call.label, x)};
   call.wanted = {x};
 }
 
 void build_triad(VariantBuild& call) {
   const ValueId b = call.in("b", shape_of(call)), c = call.in("c", shape_of(call));
-  (void)triad(call.p, call.attributes<Triad>().factor, call.r.math, call.label, b, c);
+  (void)triad(call.p, call.attributes<Triad>(), call.r.math, call.label, b, c);
 }
 
 void build_dropout(VariantBuild& call) {
@@ -60,7 +60,7 @@ void build_dropout(VariantBuild& call) {
 void build_transpose(VariantBuild& call) {
   const std::vector<int>& permutation = call.attributes<Transpose>().permutation;
   const ValueId x = call.in("x", permutation.size() == 2 ? shape_of(call) : Shape{3, 5, call.n});
-  call.y = {transpose(call.p, permutation, call.label, x)};
+  call.y = {transpose(call.p, {permutation}, call.label, x)};
   call.wanted = {x};
 }
 

@@ -28,8 +28,8 @@ inline std::vector<PointwiseCase> pointwise_cases() {
   const Gelu erf{GeluForm::erf};
   return {
       {"copy", [](Program& p, ValueId x, ValueId) { return copy(p, "op", x); }},
-      {"triad", [](Program& p, ValueId x, ValueId z) { return triad(p, 3.0, math_of(p, x), "op", x, z); }},
-      {"scale", [](Program& p, ValueId x, ValueId) { return scale(p, 0.3, math_of(p, x), "op", x); }},
+      {"triad", [](Program& p, ValueId x, ValueId z) { return triad(p, {3.0}, math_of(p, x), "op", x, z); }},
+      {"scale", [](Program& p, ValueId x, ValueId) { return scale(p, {0.3}, math_of(p, x), "op", x); }},
       {"add", [](Program& p, ValueId x, ValueId z) { return add(p, math_of(p, x), "op", x, z); }},
       {"gelu tanh", [](Program& p, ValueId x, ValueId) { return gelu_forward(p, Gelu{}, math_of(p, x), "op", x); }},
       {"gelu erf", [=](Program& p, ValueId x, ValueId) { return gelu_forward(p, erf, math_of(p, x), "op", x); }},

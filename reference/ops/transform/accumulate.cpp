@@ -179,7 +179,7 @@ class Accumulating {
     if (result_.spec(gradient).dtype != type)
       gradient = cast(result_, type, result_.unique_name(name_in(label + ".wide", micro)), gradient);
     if (micro == 0) {
-      sum = scale(result_, factor, options_.math, result_.unique_name(label + ".sum"), gradient);
+      sum = scale(result_, {factor}, options_.math, result_.unique_name(label + ".sum"), gradient);
       return;
     }
     const std::string name = result_.unique_name(name_in(label + ".sum", micro));  // of the op and of what it makes

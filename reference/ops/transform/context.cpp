@@ -145,7 +145,7 @@ class Exchange {
         all_gather(program_, {options_.ranks}, program_.unique_name(label + ".all_gather"), own, group, by_rank);
     if (b > 1) {
       for (ValueId& id : all) {
-        id = transpose(program_, {1, 0, 2}, program_.unique_name(program_.spec(id).name + ".by_sequence"), id);
+        id = transpose(program_, {{1, 0, 2}}, program_.unique_name(program_.spec(id).name + ".by_sequence"), id);
         id = view(id, whole, 0);
       }
     }
@@ -192,7 +192,7 @@ class Exchange {
     if (b > 1) {
       for (ValueId& id : all) {
         const std::string turned = program_.unique_name(program_.spec(id).name + ".by_rank");
-        id = transpose(program_, {1, 0, 2}, turned, view(id, {b, n, options_.tokens * row}, 0));
+        id = transpose(program_, {{1, 0, 2}}, turned, view(id, {b, n, options_.tokens * row}, 0));
       }
     }
     const std::string scattered = program_.unique_name(label + "." + std::string(name) + ".reduce_scatter");

@@ -223,7 +223,7 @@ TEST(Judge, ABitFlipInAnyOfTheUpperHalfOfF32IsFound) {
 TEST(Judge, OneWrongElementOfFourBitsIsFoundBesideItsNeighbour) {
   Program p;
   const ValueId x = p.add(tensor("x", DType::f4_e2m1, {7, 9}, Role::input, Fill::normal(2.0)));
-  const ValueId y = transpose(p, {1, 0}, "y", x);
+  const ValueId y = transpose(p, {{1, 0}}, "y", x);
   EXPECT_EQ(p.bytes(), 64);
   JudgedProgram memory(std::move(p));
   EXPECT_EQ(memory.judged().verdict, Verdict::fail) << "nothing is written yet";
@@ -543,7 +543,7 @@ TEST(Judge, WhatIsMovedKeepsTheSignOfZero) {
       [](Program& p, ValueId x) { return copy(p, "y", x); },
       [](Program& p, ValueId x) { return cast(p, DType::bf16, "y", x); },
       [](Program& p, ValueId x) {
-        return transpose(p, {1, 0}, "y", x);
+        return transpose(p, {{1, 0}}, "y", x);
       },
   };
   for (const auto& op : ops) {

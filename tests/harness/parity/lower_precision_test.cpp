@@ -88,7 +88,7 @@ TEST(LowerPrecision, OfTf32InputsUnderAnF32LabelIsNamed) {
 // What a user accepts replaces a higher arithmetic, in products only where sums are meant, and adds none.
 TEST(LowerPrecision, ThatIsAcceptedIsWhatOpsAreJudgedBy) {
   Program p = Product::build(DType::f32, {});
-  scale(p, 2.0, {}, "scaled", p.op(0).outputs[0]);
+  scale(p, {2.0}, {}, "scaled", p.op(0).outputs[0]);
   const auto math_of = [&](const std::vector<std::string>& names, int op) {
     const Program lower = with_arithmetic(p, names);
     EXPECT_EQ(lower.ops().size(), 2U);

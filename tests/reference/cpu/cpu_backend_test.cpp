@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include "reference/cpu/kernel.h"
 #include "reference/ops/move.h"
@@ -93,7 +95,7 @@ TEST(CpuBackend, RefusesTypesNarrowerThanAByteByName) {
   for (const bool transposed : {false, true}) {
     Program p;
     const ValueId x = p.add(tensor("x", DType::f4_e2m1, {4, 6}, Role::input));
-    transposed ? transpose(p, {1, 0}, "y", x) : copy(p, "y", x, Memory::device);
+    transposed ? transpose(p, {{1, 0}}, "y", x) : copy(p, "y", x, Memory::device);
     const std::vector<TensorSpec> tensors{p.spec(p.op(0).inputs[0]), p.spec(p.op(0).outputs[0])};
     try {
       (void)shared_backend().plan(p.op(0), tensors);
@@ -111,6 +113,13 @@ TEST(CpuBackend, NamesTheOpThatItLacks) {
     FAIL() << "expected Unsupported";
   } catch (const Unsupported& refused) {
     EXPECT_STREQ(refused.what(), "the cpu backend has no op 'no_such_op'");
+  }
+}
+
+TEST(CpuBackend, PlansEachOpInOneFile) {
+  std::set<std::string_view> seen;
+  for (const cpu::Ops& file : cpu::op_files()) {
+    for (const cpu::OpImplementation& op : file) EXPECT_TRUE(seen.insert(op.kind.name).second) << op.kind.name;
   }
 }
 

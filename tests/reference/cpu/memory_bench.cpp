@@ -97,7 +97,7 @@ ValueId vector_of(Program& program, const char* name, DType dtype) {
 Program triad_program() {
   Program program;
   const ValueId b = vector_of(program, "b", DType::f32);
-  (void)triad(program, 3.0, Math{}, "op", b, vector_of(program, "c", DType::f32));
+  (void)triad(program, {3.0}, Math{}, "op", b, vector_of(program, "c", DType::f32));
   return program;
 }
 
@@ -366,7 +366,7 @@ void add_both_types(DType dtype) {
   vectors(
       "add", [=](P p, V a, V b) { return add(p, math, "op", a, b); }, "a", "b");
   vectors(
-      "scale", [=](P p, V x) { return scale(p, 2.0, math, "op", x); }, "x");
+      "scale", [=](P p, V x) { return scale(p, {2.0}, math, "op", x); }, "x");
   vectors(
       "gelu_forward", [=](P p, V x) { return gelu_forward(p, {}, math, "op", x); }, "x");
   vectors(
@@ -425,7 +425,7 @@ void add_both_types(DType dtype) {
   matrices(
       "transpose",
       [](P p, V x) {
-        return transpose(p, {1, 0}, "op", x);
+        return transpose(p, {{1, 0}}, "op", x);
       },
       "x");
 

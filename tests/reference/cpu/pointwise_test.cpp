@@ -250,7 +250,7 @@ TEST(Gelu, TheInterestingIntervalLiesWithinItsBoundInF32) {
 TEST(Pointwise, ATypeThatTheBackendLacksIsUnsupportedByName) {
   Program program;
   const ValueId x = program.add(tensor("x", DType::f64, Shape{8}, Role::activation));
-  (void)scale(program, 2.0, Math{}, "op", x);
+  (void)scale(program, {2.0}, Math{}, "op", x);
   ProgramRun run(shared_backend(), program);
   try {
     run.run();

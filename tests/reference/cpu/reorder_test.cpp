@@ -25,7 +25,7 @@ std::vector<double> counting(std::int64_t elements, DType dtype) {
 void expect_transposed(const Shape& shape, const std::vector<int>& permutation, DType dtype) {
   Program program;
   const ValueId x = program.add(tensor("x", dtype, shape, Role::activation));
-  const ValueId y = transpose(program, permutation, "transpose", x);
+  const ValueId y = transpose(program, {permutation}, "transpose", x);
   ProgramRun run(shared_backend(), program);
   run.set(x, counting(shape.elements(), dtype));
   run.run();
@@ -81,7 +81,7 @@ TEST(Transpose, KeepsNanPayloadsAndSubnormals) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Program program;
     const ValueId x = program.add(tensor("x", dtype, Shape{32, 48}, Role::activation));
-    const ValueId y = transpose(program, {1, 0}, "transpose", x);
+    const ValueId y = transpose(program, {{1, 0}}, "transpose", x);
     ProgramRun run(shared_backend(), program);
     // Every element of x still is 0xA5...: a subnormal in neither type, so that one is set as well.
     std::vector<double> values = run.get(x);

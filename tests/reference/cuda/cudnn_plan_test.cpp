@@ -192,7 +192,7 @@ TEST_F(CudnnPlans, AConvolutionWithItsBatchNormIsPinnedByBothItsParts) {
   const auto planned = [&](const std::string& pinned) {
     const CudaContext context{
         traits, reinterpret_cast<const CublasLt&>(no_library), h200_, nullptr, {.pinned = pinned}};
-    return plan_conv2d_batch_norm_forward(made.call(), tensors, context);
+    return implementation_of(conv2d_batch_norm_forward_kind).plan(made.call(), tensors, context);
   };
 
   for (const std::string& name : {with_sums, without}) {
@@ -324,7 +324,8 @@ TEST_F(CudnnPlans, AttentionInF32RunsOnOwnKernelsAndSaysSo) {
   attention_forward(made.program, {.scale = 0.125}, Math{}, "o", x, x, x);
   made.finish();
 
-  EXPECT_EQ(plan_attention_forward(made.call(), made.tensors, context)->implementation(), "gpubench:sm90");
+  EXPECT_EQ(implementation_of(attention_forward_kind).plan(made.call(), made.tensors, context)->implementation(),
+            "gpubench:sm90");
   EXPECT_EQ(chip.effort().built, 0);
 }
 
@@ -338,7 +339,8 @@ struct Gradients {
     return {traits, reinterpret_cast<const CublasLt&>(no_library), chip};
   }
   [[nodiscard]] std::string plan(const Cudnn& chip, std::size_t call) const {
-    const Plan plan = plan_attention_backward(*calls[call].call, calls[call].tensors, context(chip));
+    const Plan plan =
+        implementation_of(attention_backward_kind).plan(*calls[call].call, calls[call].tensors, context(chip));
     return plan->implementation() + " " + std::to_string(plan->workspace_bytes());
   }
 

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "reference/cuda/plans.h"
+#include "reference/ops/attention.h"
 #include "reference/ops/conv2d_batch_norm.h"
 
 namespace gpubench::cuda {
 namespace {
 
-constexpr const char* not_emulated = "cuDNN, which is not emulated";
 constexpr std::size_t convolution_scratch_bytes = 300;  // all of it is written to
 
 /// One element of y: [n, p, q, k], in order of k.
@@ -74,26 +74,11 @@ std::vector<Plan> convolution_and_sums_plans(const OpCall& call, std::span<const
   return {emulated_convolution(call)};
 }
 
-Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_tiled_attention_forward(call, tensors, context);
+Ops attention_ops() {
+  return {{attention_backward_kind, plan_tiled_attention_backward},
+          {attention_forward_kind, plan_tiled_attention_forward}};
 }
 
-Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_tiled_attention_backward(call, tensors, context);
-}
-
-Plan plan_conv2d_forward(const OpCall& call, std::span<const TensorSpec> /*tensors*/, const CudaContext& /*context*/) {
-  refuse(call, not_emulated);
-}
-
-Plan plan_conv2d_backward_data(const OpCall& call, std::span<const TensorSpec> /*tensors*/,
-                               const CudaContext& /*context*/) {
-  refuse(call, not_emulated);
-}
-
-Plan plan_conv2d_backward_filter(const OpCall& call, std::span<const TensorSpec> /*tensors*/,
-                                 const CudaContext& /*context*/) {
-  refuse(call, not_emulated);
-}
+Ops conv2d_ops() { return {}; }
 
 }  // namespace gpubench::cuda

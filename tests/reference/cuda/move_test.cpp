@@ -88,7 +88,7 @@ TEST(CudaTranspose, EveryOrderOfAxesOfEveryTypeIsExact) {
     for (const Permuted& c : cases) {
       Program program;
       const ValueId x = program.add(tensor("x", dtype, c.shape, Role::activation));
-      (void)transpose(program, c.permutation, "op", x);
+      (void)transpose(program, {c.permutation}, "op", x);
       const auto fill = [&](ProgramRun& run) { run.set_random(x, 7, 100.0); };
 
       EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << c.shape.to_string();

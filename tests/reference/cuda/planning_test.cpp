@@ -61,7 +61,7 @@ TEST_F(Planning, CopiesOfPageableMemoryAreNotRecordedAndSaySo) {
     std::vector<TensorSpec> specs(2, tensor("x", DType::f32, {64}, Role::input));
     specs[0].placement = Placement::in(from);
     specs[1].placement = Placement::in(to);
-    return plan_copy(copying, specs, context());
+    return implementation_of(copy_kind).plan(copying, specs, context());
   };
   const auto launch = [](const Plan& plan) {
     const std::vector<Tensor> tensors(2, Tensor{tensor("x", DType::f32, {64}, Role::input), nullptr});
@@ -121,7 +121,9 @@ TEST_F(Planning, AttentionThatCudnnDoesNotTakeRunsOnOwnKernelsAndSaysSo) {
     const OpCall& call = program.op(0);
     std::vector<ValueId> ids = call.inputs;
     ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
-    return plan_attention_forward(call, specs_of(program, ids), context(std::move(options)))->implementation();
+    return implementation_of(attention_forward_kind)
+        .plan(call, specs_of(program, ids), context(std::move(options)))
+        ->implementation();
   };
   const auto refusal = [&](const Math& math, PlanOptions options) {
     try {
@@ -149,7 +151,7 @@ TEST_F(Planning, ProductsOfEightBitNumbersAreRefusedByNameWhereTheDeviceHasNone)
   std::vector<ValueId> ids = program.op(0).inputs;
   ids.insert(ids.end(), program.op(0).outputs.begin(), program.op(0).outputs.end());
   try {
-    (void)plan_gemm(program.op(0), specs_of(program, ids), context());
+    (void)implementation_of(gemm_kind).plan(program.op(0), specs_of(program, ids), context());
     FAIL() << "it was planned";
   } catch (const Unsupported& e) {
     EXPECT_THAT(e.what(), HasSubstr("a: f8_e4m3[64, 64]; products of 8-bit numbers need compute capability 8.9, this "

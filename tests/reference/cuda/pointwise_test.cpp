@@ -221,7 +221,7 @@ TEST(CudaPointwise, ATypeThatKernelsLackIsUnsupportedByName) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   Program program;
   const ValueId x = program.add(tensor("x", DType::f8_e4m3, Shape{8}, Role::activation));
-  (void)scale(program, 2.0, Math{}, "op", x);
+  (void)scale(program, {2.0}, Math{}, "op", x);
   ProgramRun run(*backend, program);
   try {
     run.run();

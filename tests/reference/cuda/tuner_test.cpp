@@ -85,7 +85,7 @@ TEST(CudaTuner, AnApproximateTanhOfTheLibraryIsNeverChosenAndTheRecordNamesIt) {
   const WithTrouble trouble({.approximate_tanh = true});
   for (const DType type : {DType::bf16, DType::f16}) {
     for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient}) {
-      const Plan plan = planned(plan_gemm, product(type, epilogue, Math{}));
+      const Plan plan = planned(implementation_of(gemm_kind).plan, product(type, epilogue, Math{}));
       EXPECT_THAT(plan->implementation(), ::testing::EndsWith("+gpubench:sm90:gelu"));
       EXPECT_EQ(plan->choice(), Choice::timed);
       EXPECT_THAT(plan->rejected(),
@@ -103,7 +103,7 @@ TEST(CudaTuner, TheSameHoldsForTheGradientWithABiasGradientBesideIt) {
   const ValueId pre = program.add(tensor("pre", DType::bf16, Shape{32, 32}, Role::activation));
   (void)gemm_gelu_bias_gradient(program, {.epilogue = Gemm::Epilogue::gelu_gradient}, Math{}, "op", dy, w, pre);
 
-  const Plan plan = planned(plan_gemm_gelu_bias_gradient, program);
+  const Plan plan = planned(implementation_of(gemm_gelu_bias_gradient_kind).plan, program);
   EXPECT_THAT(plan->implementation(), ::testing::EndsWith(":slope_and_sum"));
   EXPECT_THAT(plan->rejected(), Not(IsEmpty()));
 }
@@ -111,13 +111,16 @@ TEST(CudaTuner, TheSameHoldsForTheGradientWithABiasGradientBesideIt) {
 TEST(CudaTuner, WhatTheRecipeDeclaresIsNotRejected) {
   const WithTrouble trouble({.approximate_tanh = true});
   for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient}) {
-    EXPECT_THAT(planned(plan_gemm, product(DType::bf16, epilogue, {.approximate_tanh = true}))->rejected(), IsEmpty());
+    EXPECT_THAT(planned(implementation_of(gemm_kind).plan, product(DType::bf16, epilogue, {.approximate_tanh = true}))
+                    ->rejected(),
+                IsEmpty());
   }
 }
 
 TEST(CudaTuner, ALibraryWhoseTanhIsExactIsNotRejected) {
   for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient}) {
-    EXPECT_THAT(planned(plan_gemm, product(DType::bf16, epilogue, Math{}))->rejected(), IsEmpty());
+    EXPECT_THAT(planned(implementation_of(gemm_kind).plan, product(DType::bf16, epilogue, Math{}))->rejected(),
+                IsEmpty());
   }
 }
 
@@ -140,7 +143,7 @@ TEST(CudaTuner, BlockScaledOperandsAreOrdinaryNumbers) {
     Device device;
     device.traits.compute_capability = 100;
     const Onlooker judge;
-    const Plan plan = plan_gemm(p.program.op(0), tensors_of(p.program), device.context(&judge));
+    const Plan plan = implementation_of(gemm_kind).plan(p.program.op(0), tensors_of(p.program), device.context(&judge));
     EXPECT_EQ(plan->choice(), Choice::timed) << p.what();
     EXPECT_GT(judge.sum, 1.0) << p.what();
     EXPECT_LT(judge.sum, 1e5) << p.what();

@@ -55,7 +55,7 @@ TEST(Definitions, TheCostOfAProgramCountsTimedOpsOnly) {
   program.begin(Phase::setup);
   const ValueId y = copy(program, "set-up", x);
   program.begin(Phase::timed);
-  (void)scale(program, 2.0, f32_math, "step", y);
+  (void)scale(program, {2.0}, f32_math, "step", y);
 
   EXPECT_EQ(cost_of(program).bytes, 80.0);
   EXPECT_EQ(cost_of(program).flop, 10.0);
@@ -86,8 +86,8 @@ void add_matrix_ops(Program& p) {
   const ValueId one_of_each = source(p, "one_of_each", DType::f32, {3, 1, 4});
   const ValueId repeated = p.reserve(tensor("repeated", DType::f32, {3, 2, 4}, Role::activation));
   repeat_rows_into(p, f32_math, "repeat_rows", one_of_each, repeated);
-  (void)scale(p, 0.1, f32_math, "scale", x);
-  (void)transpose(p, {1, 0}, "transpose", x);
+  (void)scale(p, {0.1}, f32_math, "scale", x);
+  (void)transpose(p, {{1, 0}}, "transpose", x);
   (void)multiply(p, f32_math, "multiply", x, y);
   (void)modulate_forward(p, f32_math, "modulate", x, y, y);
   (void)modulate_backward(p, f32_math, "modulate.backward", x, y);
@@ -97,7 +97,7 @@ void add_matrix_ops(Program& p) {
   (void)silu_backward(p, f32_math, "silu.backward", x, y);
   (void)swiglu_forward(p, f32_math, "swiglu", x, y);
   (void)swiglu_backward(p, f32_math, "swiglu.backward", x, y, y);
-  (void)triad(p, 3.0, f32_math, "triad", x, y);
+  (void)triad(p, {3.0}, f32_math, "triad", x, y);
   const ValueId row = source(p, "row", DType::f32, {4});
   const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
   (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);

@@ -24,10 +24,10 @@ TEST(Elementwise, HasItsHandWorkedValues) {
   const ValueId a = source(program, "a", DType::f32, {2, 2});
   const ValueId b = source(program, "b", DType::f32, {2, 2});
   const ValueId copied = copy(program, "copied", a);
-  const ValueId triadic = triad(program, 3.0, f32_math, "triadic", a, b);
-  const ValueId scaled = scale(program, -0.25, f32_math, "scaled", b);
+  const ValueId triadic = triad(program, {3.0}, f32_math, "triadic", a, b);
+  const ValueId scaled = scale(program, {-0.25}, f32_math, "scaled", b);
   const ValueId added = add(program, f32_math, "added", a, b);
-  const ValueId turned = transpose(program, {1, 0}, "turned", a);
+  const ValueId turned = transpose(program, {{1, 0}}, "turned", a);
   TextbookRun run(program);
   run.set(a, {1, 2, 3, 4});
   run.set(b, {10, 20, 30, 40});
@@ -46,7 +46,7 @@ TEST(Elementwise, MovesAreExact) {
   const ValueId x = source(program, "x", DType::f32, {2, 3});
   (void)copy(program, "copy", x);
   (void)cast(program, DType::bf16, "cast", x);
-  (void)transpose(program, {1, 0}, "transpose", x);
+  (void)transpose(program, {{1, 0}}, "transpose", x);
   (void)reorder(program, Layout::ordered({2, 3}, std::array{1, 0}), "reorder", x);
   TextbookRun run(program);
   run.set(x, spread(6, 1));
@@ -61,9 +61,9 @@ TEST(Elementwise, ArithmeticHasOneRoundingPerOperation) {
   const ValueId a = source(program, "a", DType::f32, {1});
   const ValueId b = source(program, "b", DType::f32, {1});
   (void)add(program, f32_math, "add", a, b);
-  (void)triad(program, -2.0, f32_math, "triad", a, b);
-  (void)scale(program, 0.5, f32_math, "exact factor", a);
-  (void)scale(program, 0.1, f32_math, "rounded factor", a);
+  (void)triad(program, {-2.0}, f32_math, "triad", a, b);
+  (void)scale(program, {0.5}, f32_math, "exact factor", a);
+  (void)scale(program, {0.1}, f32_math, "rounded factor", a);
   TextbookRun run(program);
   run.set(a, {8});
   run.set(b, {3});
@@ -79,7 +79,7 @@ TEST(Elementwise, F32ArithmeticIsAcceptedAndOneMoreUlpIsNot) {
   Program program;
   const ValueId a = source(program, "a", DType::f32, {1000});
   const ValueId b = source(program, "b", DType::f32, {1000});
-  (void)triad(program, 3.1, f32_math, "triad", a, b);
+  (void)triad(program, {3.1}, f32_math, "triad", a, b);
   TextbookRun run(program);
   run.set(a, spread(1000, 1));
   run.set(b, spread(1000, 2));
@@ -112,10 +112,10 @@ TEST(Builders, PutOutputsOnTheRankOfTheirInputs) {
   const ValueId labels = on_rank_1("labels", DType::i32, {4});
   const ValueId gamma = on_rank_1("gamma", DType::f32, {4});
   add(p, f32_math, "add", x, x);
-  scale(p, 2.0, f32_math, "scale", x);
+  scale(p, {2.0}, f32_math, "scale", x);
   copy(p, "copy", x);
   cast(p, DType::bf16, "cast", x);
-  transpose(p, {1, 0}, "transpose", x);
+  transpose(p, {{1, 0}}, "transpose", x);
   quantize(p, {DType::f8_e4m3}, f32_math, "quantize", x, scale_of_8_bits);
   gelu_forward(p, {}, f32_math, "gelu", x);
   column_sum(p, f32_math, "sum", x);
@@ -134,7 +134,7 @@ TEST(Builders, PutOutputsOnTheRankOfTheirInputs) {
 TEST(Elementwise, TransposesAnyPermutationOfThreeAxes) {
   Program program;
   const ValueId x = source(program, "x", DType::f32, {2, 3, 4});
-  const ValueId y = transpose(program, {2, 0, 1}, "turned", x);
+  const ValueId y = transpose(program, {{2, 0, 1}}, "turned", x);
   TextbookRun run(program);
   std::vector<double> numbers(24);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
@@ -168,12 +168,12 @@ TEST(Elementwise, ReorderKeepsTheLogicalTensor) {
 TEST(Elementwise, DerivativesAgreeWithDifferences) {
   const std::map<std::string, std::function<ValueId(Program&, ValueId)>> ops{
       {"copy", [](Program& p, ValueId x) { return copy(p, "op", x); }},
-      {"scale", [](Program& p, ValueId x) { return scale(p, -1.75, f64_math, "op", x); }},
+      {"scale", [](Program& p, ValueId x) { return scale(p, {-1.75}, f64_math, "op", x); }},
       {"add", [](Program& p, ValueId x) { return add(p, f64_math, "op", x, x); }},
       {"cast", [](Program& p, ValueId x) { return cast(p, DType::f64, "op", x); }},
       {"transpose",
        [](Program& p, ValueId x) {
-         return transpose(p, {2, 0, 1}, "op", x);
+         return transpose(p, {{2, 0, 1}}, "op", x);
        }},
       {"reorder", [](Program& p, ValueId x) {
          return reorder(p, Layout::ordered({2, 3, 2}, std::array{2, 0, 1}), "op", x);
@@ -250,7 +250,7 @@ TEST(Elementwise, ACastGoesBackInTheTypeOfItsInput) {
 TEST(Elementwise, TriadHasNoDerivative) {
   Program program;
   const ValueId x = source(program, "x", DType::f32, {4});
-  (void)triad(program, 3.0, f32_math, "stream", x, x);
+  (void)triad(program, {3.0}, f32_math, "stream", x, x);
   SingleOpTape tape(program);
   const OpCall forward = program.op(0);
 
@@ -261,7 +261,7 @@ TEST(Elementwise, TriadHasNoDerivative) {
 TEST(Elementwise, OnlyCrossEntropyMayMakeTheLoss) {
   Program program;
   const ValueId x = source(program, "x", DType::f32, {1});
-  const ValueId y = scale(program, 2.0, f32_math, "doubled", x);
+  const ValueId y = scale(program, {2.0}, f32_math, "doubled", x);
   SingleOpTape tape(program);
   tape.loss = y;
   const OpCall forward = program.op(0);
@@ -274,8 +274,8 @@ TEST(Elementwise, SubsetsOfUnitsAgreeWithAll) {
   Program program;
   const ValueId a = source(program, "a", DType::bf16, {30, 41});
   const ValueId b = source(program, "b", DType::bf16, {30, 41});
-  (void)triad(program, 3.0, f32_math, "triad", a, b);
-  (void)transpose(program, {1, 0}, "transpose", a);
+  (void)triad(program, {3.0}, f32_math, "triad", a, b);
+  (void)transpose(program, {{1, 0}}, "transpose", a);
   (void)copy(program, "copy", a);
   TextbookRun run(program);
   run.set(a, spread(30 * 41, 1));
@@ -288,7 +288,7 @@ TEST(Elementwise, CostsAreThoseOfStream) {
   Program program;
   const ValueId a = source(program, "a", DType::f32, {100});
   (void)copy(program, "copy", a);
-  (void)triad(program, 3.0, f32_math, "triad", a, a);
+  (void)triad(program, {3.0}, f32_math, "triad", a, a);
   (void)cast(program, DType::bf16, "cast", a);
 
   EXPECT_EQ(cost_of(program, program.op(0)).flop, 0.0);
@@ -309,7 +309,7 @@ TEST(Elementwise, MismatchesAreRefused) {
   EXPECT_EQ(program_error([&] { (void)add(program, f32_math, "sum", a, c); }),
             "add: tensor 'c' has type bf16; expected f32");
   EXPECT_EQ(program_error([&] {
-              (void)transpose(program, {0, 0}, "turned", a);
+              (void)transpose(program, {{0, 0}}, "turned", a);
             }),
             "transpose: permutation=0 0 of a tensor of shape [2, 3]; expected every axis once");
   EXPECT_EQ(program_error([&] { (void)reorder(program, Layout::row_major({2}), "moved", a); }),

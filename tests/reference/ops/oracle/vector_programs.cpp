@@ -64,7 +64,7 @@ OracleProgram special_values() {
   (void)silu_forward(p, f64_math, "silu", x);
   (void)silu_backward(p, f64_math, "silu.backward", x, dy);
   (void)swiglu_forward(p, f64_math, "swiglu", x, dy);
-  (void)scale(p, 0.0, f64_math, "scale", x);
+  (void)scale(p, {0.0}, f64_math, "scale", x);
   (void)add(p, f64_math, "add", x, x);
   return one;
 }

@@ -29,7 +29,7 @@ Step two_gradients() {
   const ValueId dy = p.add(std::move(spec));
   const ValueId w = source(p, "w", DType::f32, {3}, Role::parameter);
   const ValueId second = column_sum(p, f32_math, "second", dy);
-  const ValueId first = column_sum(p, f32_math, "first", scale(p, 2.0, f32_math, "back", dy));
+  const ValueId first = column_sum(p, f32_math, "first", scale(p, {2.0}, f32_math, "back", dy));
   (void)add(p, f32_math, "update", add(p, f32_math, "both", first, second), w);
   step.gradients = {first, second};
   return step;
@@ -112,7 +112,7 @@ TEST(DataParallel, ReadingAnOlderVersionOfAReducedGradientIsRefused) {
   const ValueId x = source(p, "x", DType::f32, {2, 2});
   const ValueId c = source(p, "c", DType::f32, {2, 2});
   const ValueId g = gemm(p, {.beta = 1.0}, f32_math, "g", x, x, {.c_in = c}).c;  // an update of c
-  (void)scale(p, 2.0, f32_math, "late", c);
+  (void)scale(p, {2.0}, f32_math, "late", c);
   EXPECT_NE(program_error([&] { (void)data_parallel(p, {.ranks = 2}, std::array{g}); }).find("'late' reads 'c'"),
             std::string::npos);
 }
@@ -124,7 +124,7 @@ TEST(DataParallel, ReadingAPartOfWhatWasMadeOfAReducedGradientIsNot) {
   const ValueId clipped = p.update(step.gradients[0], "clipped");
   p.append({scale_kind, Scale{0.5}, f32_math, {step.gradients[0]}, {clipped}, "clip"});
   const ValueId part = p.part(clipped, tensor("clipped.part", DType::f32, {1}, Role::gradient), 1);
-  (void)scale(p, 2.0, f32_math, "optimizer", part);
+  (void)scale(p, {2.0}, f32_math, "optimizer", part);
   EXPECT_NO_THROW((void)data_parallel(p, {.ranks = 2}, step.gradients));
 }
 

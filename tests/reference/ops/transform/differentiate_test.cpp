@@ -183,7 +183,7 @@ TEST(Differentiate, AWholeAndItsPartsAddUp) {
       gemm(p, {}, f64_math, "wide", p.part(o, tensor("rows", DType::f64, {3, 4}, Role::activation), 0),
            parameter(p, "wide.w", {4, 12}))
           .c;
-  const ValueId y = add(p, f64_math, "sum", projected, scale(p, 0.25, f64_math, "scaled", qkv));
+  const ValueId y = add(p, f64_math, "sum", projected, scale(p, {0.25}, f64_math, "scaled", qkv));
 
   expect_gradients_agree(p, y, {x, w});
 }
@@ -248,7 +248,7 @@ TEST(Differentiate, GradientsOfSeveralReadersAreAddedOnce) {
   // y = x + 3 x: dx = dy + 3 dy
   Program p;
   const ValueId x = source(p, "x", DType::f64, {2});
-  const ValueId y = add(p, f64_math, "y", x, scale(p, 3.0, f64_math, "three", x));
+  const ValueId y = add(p, f64_math, "y", x, scale(p, {3.0}, f64_math, "three", x));
   const ValueId dy = source(p, "dy", DType::f64, {2});
 
   const auto gradients = differentiate(p, std::array{Seed{y, dy}}, std::array{x});
@@ -286,8 +286,8 @@ TEST(Differentiate, SeveralSeedsAddUp) {
   // u = 2 x, y = 3 u; seeds du = 1 at u and dy = 1 at y: dx = 2 (1 + 3)
   Program p;
   const ValueId x = source(p, "x", DType::f64, {1});
-  const ValueId u = scale(p, 2.0, f64_math, "u", x);
-  const ValueId y = scale(p, 3.0, f64_math, "y", u);
+  const ValueId u = scale(p, {2.0}, f64_math, "u", x);
+  const ValueId y = scale(p, {3.0}, f64_math, "y", u);
   const ValueId du = source(p, "du", DType::f64, {1}), dy = source(p, "dy", DType::f64, {1});
 
   const auto gradients = differentiate(p, std::array{Seed{u, du}, Seed{y, dy}}, std::array{x});
@@ -317,7 +317,7 @@ TEST(Differentiate, AWantedPartDoesNotDragItsSiblingsAlong) {
   const ValueId whole = source(p, "whole", DType::f64, {8});
   const ValueId a = p.part(whole, tensor("a", DType::f64, {4}, Role::input), 0);
   const ValueId b = p.part(whole, tensor("b", DType::f64, {4}, Role::input), 4);
-  const ValueId y = add(p, f64_math, "y", scale(p, 2.0, f64_math, "two", a), scale(p, 3.0, f64_math, "three", b));
+  const ValueId y = add(p, f64_math, "y", scale(p, {2.0}, f64_math, "two", a), scale(p, {3.0}, f64_math, "three", b));
 
   expect_gradients_agree(p, y, {a});
   EXPECT_EQ(p.ops().size(), 4U);  // one more: the scale by 2, backwards
@@ -361,7 +361,7 @@ TEST(Differentiate, StopsAtAWantedWeightThatSetUpMade) {
 TEST(Differentiate, AWantedValueWithoutInfluenceIsAnError) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2}), idle = source(p, "idle", DType::f32, {2});
-  const ValueId y = scale(p, 2.0, f32_math, "y", x);
+  const ValueId y = scale(p, {2.0}, f32_math, "y", x);
   const ValueId dy = source(p, "dy", DType::f32, {2});
 
   EXPECT_EQ(program_error([&] {
@@ -380,7 +380,7 @@ TEST(Differentiate, APartThatNothingFlowsIntoIsAnErrorNamingIt) {
   const ValueId first = p.part(packed, half, 0);
   half.name = "other half";
   p.part(packed, half, 2);
-  const ValueId y = scale(p, 2.0, f64_math, "y", first);
+  const ValueId y = scale(p, {2.0}, f64_math, "y", first);
   const ValueId dy = source(p, "dy", DType::f64, {2, 2});
 
   const std::string message = program_error([&] { (void)differentiate(p, std::array{Seed{y, dy}}, std::array{w}); });
@@ -419,7 +419,7 @@ TEST(Differentiate, AnOpWithoutDerivativeOnTheWayIsAnError) {
 TEST(Differentiate, ASeedThatIsNoLossNeedsAGradient) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {4});
-  const ValueId y = scale(p, 2.0, f32_math, "y", x);
+  const ValueId y = scale(p, {2.0}, f32_math, "y", x);
 
   EXPECT_NE(program_error([&] {
               (void)differentiate(p, std::array{Seed{y, {}}}, std::array{x});
@@ -430,7 +430,7 @@ TEST(Differentiate, ASeedThatIsNoLossNeedsAGradient) {
 TEST(Differentiate, ASeedGradientOfAnotherShapeIsAnError) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {4});
-  const ValueId y = scale(p, 2.0, f32_math, "y", x);
+  const ValueId y = scale(p, {2.0}, f32_math, "y", x);
   const ValueId dy = source(p, "dy", DType::f32, {2, 2});
 
   EXPECT_NE(program_error([&] {

@@ -174,9 +174,9 @@ TEST(FuseBiasGradient, EitherFactorMayBeTheGradientAndEitherOpTheFirst) {
 
 TEST(FuseBiasGradient, OthersMayReadTheGradientAndOneSumGoesWithOneProduct) {
   Layer layer;
-  (void)scale(layer.p, 2.0, f32_math, "before", layer.dy);
+  (void)scale(layer.p, {2.0}, f32_math, "before", layer.dy);
   (void)layer.weight();
-  (void)scale(layer.p, 2.0, f32_math, "between", layer.dy);
+  (void)scale(layer.p, {2.0}, f32_math, "between", layer.dy);
   (void)layer.bias();
   (void)layer.weight("dw again");
 
@@ -290,7 +290,7 @@ TEST(FuseBiasGradient, AProductWithASecondReaderStaysStored) {
   (void)column_sum(read.p, f32_math, "db", dz);
   ASSERT_EQ(read.fused(), (Labels{"product+dz+db"}));
 
-  (void)scale(read.p, 2.0, f32_math, "second", read.dhidden);
+  (void)scale(read.p, {2.0}, f32_math, "second", read.dhidden);
   EXPECT_EQ(read.fused(), (Labels{"product", "dz", "db", "second"}));
 
   GeluBackward twice;
@@ -300,7 +300,7 @@ TEST(FuseBiasGradient, AProductWithASecondReaderStaysStored) {
   GeluBackward viewed;
   const ValueId half = viewed.p.part(viewed.dhidden, tensor("half", DType::f32, {2, 8}, Role::gradient), 0);
   (void)column_sum(viewed.p, f32_math, "db", gelu_backward(viewed.p, {}, f32_math, "dz", viewed.pre, viewed.dhidden));
-  (void)scale(viewed.p, 2.0, f32_math, "of half", half);
+  (void)scale(viewed.p, {2.0}, f32_math, "of half", half);
   EXPECT_EQ(viewed.fused(), (Labels{"product", "dz", "db", "of half"}));
 }
 
@@ -310,7 +310,7 @@ TEST(FuseBiasGradient, WithoutAColumnSumOrWithThePreActivationMadeInBetweenItSta
   EXPECT_EQ(alone.fused(), (Labels{"product", "dz"}));
 
   GeluBackward late;
-  const ValueId scaled = scale(late.p, 2.0, f32_math, "pre.scaled", late.pre);
+  const ValueId scaled = scale(late.p, {2.0}, f32_math, "pre.scaled", late.pre);
   (void)column_sum(late.p, f32_math, "db", gelu_backward(late.p, {}, f32_math, "dz", scaled, late.dhidden));
   EXPECT_EQ(late.fused(), (Labels{"product", "pre.scaled", "dz", "db"}));
 

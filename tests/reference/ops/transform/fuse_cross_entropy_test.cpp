@@ -81,7 +81,7 @@ TEST(FuseCrossEntropy, TheFusedProgramMeansTheSameUpToTheRoundingOfTheLse) {
 
 TEST(FuseCrossEntropy, WhoReadsTheLossOrTheLogitsInBetweenIsNotInTheWayOfAGradientApart) {
   Head head;
-  (void)scale(head.p, 2.0, f32_math, "scaled loss", head.loss.loss);
+  (void)scale(head.p, {2.0}, f32_math, "scaled loss", head.loss.loss);
   (void)column_sum(head.p, f32_math, "logit sums", head.logits);
   head.backward();
 
@@ -126,7 +126,7 @@ TEST(FuseCrossEntropy, AGradientOfOtherLabelsOrAnotherLseStays) {
   EXPECT_EQ(labels.fused(), (Labels{"logits", "loss", "backward"}));
 
   Head lse;
-  const ValueId doubled = scale(lse.p, 2.0, f32_math, "doubled", lse.loss.lse);
+  const ValueId doubled = scale(lse.p, {2.0}, f32_math, "doubled", lse.loss.lse);
   (void)cross_entropy_backward(lse.p, f32_math, "backward", lse.logits, lse.labels, doubled);
   EXPECT_EQ(lse.fused(), (Labels{"logits", "loss", "doubled", "backward"}));
 }

@@ -112,8 +112,8 @@ TEST(FuseGradientSums, TheSummandsAreNotStored) {
 TEST(FuseGradientSums, GradientsThatAreReadElsewhereStay) {
   TiedModel model;
   Program& p = model.p;
-  (void)scale(p, 2.0, f32_math, "of the norm's", named(p, "ln.backward.dx"));
-  (void)scale(p, 2.0, f32_math, "of the head's", named(p, "d(table)"));
+  (void)scale(p, {2.0}, f32_math, "of the norm's", named(p, "ln.backward.dx"));
+  (void)scale(p, {2.0}, f32_math, "of the head's", named(p, "d(table)"));
 
   EXPECT_TRUE(fuse(p, claims).rewrites.empty());
 }
@@ -134,7 +134,7 @@ TEST(FuseGradientSums, AResidualThatComesLaterThanTheNormsGradientStaysAnAdd) {
   const ValueId row = source(p, "row", DType::f32, {6});
   const ValueId statistic = source(p, "statistic", DType::f32, {4});
   const ValueId dx = layer_norm_backward(p, {}, f32_math, "norm", x, x, row, statistic, statistic).dx;
-  const ValueId later = scale(p, 2.0, f32_math, "later", x);
+  const ValueId later = scale(p, {2.0}, f32_math, "later", x);
   (void)add(p, f32_math, "sum", dx, later);
 
   EXPECT_EQ(labels_of(fuse(p, claims).program), (Labels{"norm", "later", "sum"}));

@@ -28,7 +28,7 @@ using Labels = std::vector<std::string>;
 
 TEST(Fuse, WithoutClaimsTheProgramIsUnchanged) {
   Program p;
-  scale(p, 2.0, f32_math, "y", source(p, "x", DType::f32, {4}));
+  scale(p, {2.0}, f32_math, "y", source(p, "x", DType::f32, {4}));
 
   const Fused fused = fuse(p, {});
 
@@ -120,7 +120,7 @@ TEST(Fuse, ABatchNormStaysWhereAnotherOpReadsWhatItNormalized) {
   Program p;
   const BatchNormForward norm = normalized(p, "norm", source(p, "x", DType::f32, {4, 6}));
   relu_forward(p, f32_math, "relu", norm.y);
-  scale(p, 2.0, f32_math, "read", norm.y);
+  scale(p, {2.0}, f32_math, "read", norm.y);
 
   EXPECT_TRUE(fuse(p, batch_norm_claim).rewrites.empty());
 }
@@ -146,7 +146,7 @@ TEST(Fuse, AConvolutionAndItsBatchNormBecomeOneOpWithTheProductStored) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6});
   const BatchNormForward norm = convolved(p, "conv", x, {.stride_h = 2});
-  scale(p, 2.0, f32_math, "read", p.op(0).outputs[0]);
+  scale(p, {2.0}, f32_math, "read", p.op(0).outputs[0]);
 
   const Fused fused = fuse(p, convolution_claims);
 
@@ -193,7 +193,7 @@ TEST(Fuse, ANormThatCannotGoWithTheConvolutionStillGoesWithItsRelu) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6}), filter = source(p, "filter", DType::f32, {6, 1, 1, 6});
   const ValueId product = conv2d_forward(p, {}, f32_math, "conv", x, filter);
-  const ValueId r = scale(p, 2.0, f32_math, "residual", x);
+  const ValueId r = scale(p, {2.0}, f32_math, "residual", x);
   relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", normalized(p, "norm", product).y, r));
 
   EXPECT_EQ(labels_of(fuse(p, convolution_claims).program), (Labels{"conv", "residual", "norm+sum+relu"}));
@@ -231,7 +231,7 @@ TEST(Fuse, ARelusGradientGoesWithTheBatchNormsAndIsNotStored) {
 
 TEST(Fuse, ARelusGradientThatTheResidualReadsStays) {
   ReluBackward of;
-  scale(of.p, 2.0, f32_math, "residual", of.dr);
+  scale(of.p, {2.0}, f32_math, "residual", of.dr);
 
   const Fused fused = fuse(of.p, batch_norm_backward_claim);
 
@@ -254,7 +254,7 @@ TEST(Fuse, TheSumOfTwoGradientsGoesAlongAndIsNotStored) {
 
 TEST(Fuse, ASumOfGradientsThatAnotherOpReadsStaysAnAdd) {
   ReluBackward of(true);
-  scale(of.p, 2.0, f32_math, "read", of.dy);
+  scale(of.p, {2.0}, f32_math, "read", of.dy);
 
   EXPECT_EQ(labels_of(fuse(of.p, batch_norm_backward_claim).program), (Labels{"sum", "relu+norm", "read"}));
 }
@@ -273,7 +273,7 @@ TEST(Fuse, ARelusGradientStaysWhereTheBatchNormWaitsForAnOpInBetween) {
   const auto data = [&p](const char* name) { return source(p, name, DType::f32, {4, 6}); };
   const ValueId row = source(p, "row", DType::f32, {6});
   const ValueId dr = relu_backward(p, f32_math, "relu", data("y"), data("dy"));
-  const ValueId later = scale(p, 2.0, f32_math, "later", data("x"));
+  const ValueId later = scale(p, {2.0}, f32_math, "later", data("x"));
   (void)batch_norm_backward(p, f32_math, "norm", dr, later, row, row, row);
 
   EXPECT_TRUE(fuse(p, batch_norm_backward_claim).rewrites.empty());
@@ -335,7 +335,7 @@ TEST(Fuse, ANormThatIsAppendedLaterComesForward) {
   (void)layer_norm_forward(block.p, {}, f32_math, "ln3", block.out, block.gamma, block.beta);
   Program& p = block.p;
   const ValueId late = add(p, f32_math, "late", block.x, block.out);
-  (void)scale(p, 2.0, f32_math, "between", block.x);
+  (void)scale(p, {2.0}, f32_math, "between", block.x);
   (void)layer_norm_forward(p, {}, f32_math, "ln4", late, block.gamma, block.beta);
 
   EXPECT_EQ(labels_of(fuse(p, residual_norm_claim).program),
@@ -345,7 +345,7 @@ TEST(Fuse, ANormThatIsAppendedLaterComesForward) {
 TEST(Fuse, ANormThatWaitsForAnOpInBetweenStays) {
   Program p;
   const ValueId sum = add(p, f32_math, "sum", source(p, "x", DType::f32, {2, 3}), source(p, "r", DType::f32, {2, 3}));
-  const ValueId gamma = scale(p, 2.0, f32_math, "gamma.scaled", source(p, "gamma", DType::f32, {3}));
+  const ValueId gamma = scale(p, {2.0}, f32_math, "gamma.scaled", source(p, "gamma", DType::f32, {3}));
   (void)layer_norm_forward(p, {}, f32_math, "ln", sum, gamma, gamma);
 
   const Fused fused = fuse(p, residual_norm_claim);
@@ -432,7 +432,7 @@ TEST(Fuse, AClipBeforeTwoStepsGoesWithBoth) {
 TEST(Fuse, AClipWhoseGradientsAreReadElsewhereOrNotAllByOneStepStays) {
   ClippedStep another_reader;
   another_reader.step(another_reader.clipped);
-  (void)scale(another_reader.p, 2.0, f32_math, "reader", another_reader.clipped[0]);
+  (void)scale(another_reader.p, {2.0}, f32_math, "reader", another_reader.clipped[0]);
   EXPECT_TRUE(fuse(another_reader.p, clip_adamw_claim).rewrites.empty());
 
   ClippedStep one_left;
@@ -449,7 +449,7 @@ TEST(Fuse, PartsUpdatesAndSetUpOpsComeThrough) {
   Block block;
   Program& p = block.p;
   const ValueId half = p.part(block.x, tensor("half", DType::f32, {2, 6}, Role::input), 12);
-  (void)scale(p, 2.0, f32_math, "of half", half);
+  (void)scale(p, {2.0}, f32_math, "of half", half);
   p.begin(Phase::setup);
   const ValueId packed = copy(p, "packed", block.w);
   p.begin(Phase::timed);

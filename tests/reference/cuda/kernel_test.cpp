@@ -2,22 +2,28 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "reference/cuda/kernel.h"
 #include "reference/ops/transform/fuse.h"
 
 namespace gpubench {
-namespace ops_table_test {
+namespace kernel_test {
 
-TEST(CudaOpsTable, EveryFusedOpThatIsClaimedIsImplementedAndKnownToFuse) {
-  EXPECT_FALSE(cuda::fused_ops().empty());
-  for (const FusionClaim& claim : cuda::fused_ops()) {
-    EXPECT_EQ(cuda::implementation_of(claim.kind).kind, claim.kind);
+TEST(CudaOps, EachIsPlannedInOneFile) {
+  std::set<std::string_view> seen;
+  for (const cuda::Ops& file : cuda::op_files()) {
+    for (const cuda::OpImplementation& op : file) EXPECT_TRUE(seen.insert(op.kind.name).second) << op.kind.name;
   }
+}
+
+TEST(CudaOps, EveryFusedOpThatIsClaimedIsKnownToFuse) {
+  EXPECT_FALSE(cuda::fused_ops().empty());
   EXPECT_NO_THROW((void)fuse(Program(), cuda::fused_ops()));
 }
 
-TEST(CudaOpsTable, AnOpThatIsNotThereIsUnsupportedByName) {
+TEST(CudaOps, AnOpThatIsNotThereIsUnsupportedByName) {
   try {
     (void)cuda::implementation_of(OpKind{"norm_gemm"});
     FAIL() << "norm_gemm was found";
@@ -26,7 +32,7 @@ TEST(CudaOpsTable, AnOpThatIsNotThereIsUnsupportedByName) {
   }
 }
 
-TEST(CudaOpsTable, EveryFusedOpThatThereIsIsClaimedWithNoGainMeasuredYet) {
+TEST(CudaOps, EveryFusedOpThatThereIsIsClaimedWithNoGainMeasuredYet) {
   for (const FusionRule& rule : fusion_rules()) {
     const auto claims = cuda::fused_ops();
     const auto claim =
@@ -36,5 +42,5 @@ TEST(CudaOpsTable, EveryFusedOpThatThereIsIsClaimedWithNoGainMeasuredYet) {
   }
 }
 
-}  // namespace ops_table_test
+}  // namespace kernel_test
 }  // namespace gpubench
