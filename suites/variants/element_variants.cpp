@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/ops/builders.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
@@ -21,7 +22,7 @@ void build_gelu(VariantBuild& call) {
   call.wanted = {x};
 }
 
-/// The activations without attributes, and sums and products.
+/// Every op without attributes that has a gradient, of whole operands; then the operands that may be rows.
 void build_pointwise(VariantBuild& call) {
   Program& p = call.p;
   const Math& math = call.r.math;
@@ -29,14 +30,15 @@ void build_pointwise(VariantBuild& call) {
                 z = call.in("z", shape_of(call), Fill::pointwise());
   const ValueId row = call.in("row", {1, call.n}), shift = call.in("shift", {1, call.n});
   call.wanted = {x, z, row, shift};
-  call.y = {relu_forward(p, math, "relu", z),
-            silu_forward(p, math, "silu", x),
-            swiglu_forward(p, math, "swiglu", x, z),
-            add(p, math, "add", x, z),
-            multiply(p, math, "multiply[by rows]", x, row),
-            multiply(p, math, "multiply", x, z),
-            modulate_forward(p, math, "modulate[by rows]", x, row, shift),
-            modulate_forward(p, math, "modulate", x, z, x)};
+  for (const OpKind& kind : pointwise_kinds) {
+    if (kind == cast_kind || kind.attributes != nullptr || kind.name.ends_with("_backward")) continue;
+    std::vector<ValueId> inputs{x, z, x};
+    inputs.resize(declared_operands(kind.inputs).size());
+    const std::array outputs{p.spec(x)};
+    call.y.push_back(append_call(p, {kind, {}, math, inputs, {}, std::string(kind.name)}, outputs).outputs.front());
+  }
+  call.y.push_back(multiply(p, math, "multiply[by rows]", x, row));
+  call.y.push_back(modulate_forward(p, math, "modulate[by rows]", x, row, shift));
 }
 
 void build_scale(VariantBuild& call) {

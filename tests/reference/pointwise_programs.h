@@ -1,18 +1,23 @@
 // Programs of ops that treat every element alike, for the tests of every backend.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/core/program.h"
+#include "reference/ops/builders.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 
 namespace gpubench::testing {
 
-/// An op with its inputs: `build` gets the program, x and z, of one shape and type.
+/// An op with its inputs: `build` gets the program, x and z, of one shape and type, and gives the first output.
 struct PointwiseCase {
-  const char* name;
+  std::string name;
   std::function<ValueId(Program&, ValueId x, ValueId z)> build;
   bool spreads = true;  ///< a NaN in x gives one; else x only chooses between z and 0
 };
@@ -24,32 +29,42 @@ inline Math math_of(Program& program, ValueId x) {
   return math;
 }
 
+/// The attributes to try an op with: every form, and a factor that f32 rounds.
+inline std::vector<Attributes> pointwise_attributes(const OpKind& kind) {
+  if (kind == gelu_forward_kind || kind == gelu_backward_kind)
+    return {make_attributes(kind), make_attributes(kind, std::array{NamedValue{"form", "erf"}})};
+  if (kind == scale_kind) return {make_attributes(kind, std::array{NamedValue{"factor", 0.3}})};
+  return {make_attributes(kind)};
+}
+
+/// copy, and every op of pointwise_kinds but cast (Cast.* tries that from type to type), whose operands are x, z, z.
 inline std::vector<PointwiseCase> pointwise_cases() {
-  const Gelu erf{GeluForm::erf};
-  return {
-      {"copy", [](Program& p, ValueId x, ValueId) { return copy(p, "op", x); }},
-      {"triad", [](Program& p, ValueId x, ValueId z) { return triad(p, {3.0}, math_of(p, x), "op", x, z); }},
-      {"scale", [](Program& p, ValueId x, ValueId) { return scale(p, {0.3}, math_of(p, x), "op", x); }},
-      {"add", [](Program& p, ValueId x, ValueId z) { return add(p, math_of(p, x), "op", x, z); }},
-      {"gelu tanh", [](Program& p, ValueId x, ValueId) { return gelu_forward(p, Gelu{}, math_of(p, x), "op", x); }},
-      {"gelu erf", [=](Program& p, ValueId x, ValueId) { return gelu_forward(p, erf, math_of(p, x), "op", x); }},
-      {"gelu tanh backward",
-       [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, math_of(p, x), "op", x, z); }},
-      {"gelu erf backward",
-       [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, math_of(p, x), "op", x, z); }},
-      {"multiply", [](Program& p, ValueId x, ValueId z) { return multiply(p, math_of(p, x), "op", x, z); }},
-      {"modulate", [](Program& p, ValueId x, ValueId z) { return modulate_forward(p, math_of(p, x), "op", x, z, z); }},
-      {"modulate backward",
-       [](Program& p, ValueId x, ValueId z) { return modulate_backward(p, math_of(p, x), "op", x, z); }},
-      {"relu", [](Program& p, ValueId x, ValueId) { return relu_forward(p, math_of(p, x), "op", x); }},
-      {"relu backward", [](Program& p, ValueId x, ValueId z) { return relu_backward(p, math_of(p, x), "op", x, z); },
-       false},
-      {"silu", [](Program& p, ValueId x, ValueId) { return silu_forward(p, math_of(p, x), "op", x); }},
-      {"silu backward", [](Program& p, ValueId x, ValueId z) { return silu_backward(p, math_of(p, x), "op", x, z); }},
-      {"swiglu", [](Program& p, ValueId x, ValueId z) { return swiglu_forward(p, math_of(p, x), "op", x, z); }},
-      {"swiglu backward",
-       [](Program& p, ValueId x, ValueId z) { return swiglu_backward(p, math_of(p, x), "op", x, z, z).dgate; }},
-  };
+  std::vector<PointwiseCase> cases{{"copy", [](Program& p, ValueId x, ValueId) { return copy(p, "copy", x); }}};
+  for (const OpKind& kind : pointwise_kinds) {
+    if (kind == cast_kind) continue;
+    for (const Attributes& attributes : pointwise_attributes(kind)) {
+      std::string name(kind.name);
+      if (const std::string others = attributes.to_string(); !others.empty()) name += " " + others;
+      const auto build = [=](Program& p, ValueId x, ValueId z) {
+        std::vector<ValueId> inputs(declared_operands(kind.inputs).size(), z);
+        inputs.front() = x;
+        const std::vector<TensorSpec> outputs(declared_operands(kind.outputs).size(), p.spec(x));
+        return append_call(p, {kind, attributes, math_of(p, x), inputs, {}, name}, outputs).outputs.front();
+      };
+      cases.push_back({name, build, !(kind == relu_backward_kind)});
+    }
+  }
+  return cases;
+}
+
+/// Those whose names begin so.
+inline std::vector<PointwiseCase> pointwise_cases(std::initializer_list<std::string_view> names) {
+  std::vector<PointwiseCase> cases;
+  for (const PointwiseCase& one : pointwise_cases()) {
+    if (std::ranges::any_of(names, [&](std::string_view name) { return one.name.starts_with(name); }))
+      cases.push_back(one);
+  }
+  return cases;
 }
 
 /// modulate_forward of x [rows, n], a part of wider rows, by scale and shift [rows / repeats, n], both parts of one

@@ -33,6 +33,7 @@
 #include "reference/ops/token_groups.h"
 #include "tests/paths.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/reference/pointwise_programs.h"
 
 namespace gpubench::testing {
 namespace definitions_test {
@@ -65,14 +66,11 @@ TEST(Definitions, TheCostOfAProgramCountsTimedOpsOnly) {
 void add_matrix_ops(Program& p) {
   const ValueId x = source(p, "x", DType::f32, {3, 4});
   const ValueId y = source(p, "y", DType::f32, {3, 4});
-  (void)add(p, f32_math, "add", x, y);
+  for (const PointwiseCase& op : pointwise_cases()) (void)op.build(p, x, y);
   (void)cast(p, DType::bf16, "cast", x);
   (void)column_sum(p, f32_math, "column_sum", x);
-  (void)copy(p, "copy", x);
   const ValueId words = source(p, "words", DType::i32, {2});
   (void)dropout(p, {}, f32_math, "dropout", x, {words, words});
-  (void)gelu_forward(p, {}, f32_math, "gelu", x);
-  (void)gelu_backward(p, {}, f32_math, "gelu.backward", x, y);
   (void)gemm(p, {.transpose_b = true}, f32_math, "gemm", x, y);
   const Gemm gelu_gradient{.transpose_b = true, .epilogue = Gemm::Epilogue::gelu_gradient};
   const ValueId pre = source(p, "pre", DType::f32, {3, 3});
@@ -86,18 +84,7 @@ void add_matrix_ops(Program& p) {
   const ValueId one_of_each = source(p, "one_of_each", DType::f32, {3, 1, 4});
   const ValueId repeated = p.reserve(tensor("repeated", DType::f32, {3, 2, 4}, Role::activation));
   repeat_rows_into(p, f32_math, "repeat_rows", one_of_each, repeated);
-  (void)scale(p, {0.1}, f32_math, "scale", x);
   (void)transpose(p, {{1, 0}}, "transpose", x);
-  (void)multiply(p, f32_math, "multiply", x, y);
-  (void)modulate_forward(p, f32_math, "modulate", x, y, y);
-  (void)modulate_backward(p, f32_math, "modulate.backward", x, y);
-  (void)relu_forward(p, f32_math, "relu", x);
-  (void)relu_backward(p, f32_math, "relu.backward", y, x);
-  (void)silu_forward(p, f32_math, "silu", x);
-  (void)silu_backward(p, f32_math, "silu.backward", x, y);
-  (void)swiglu_forward(p, f32_math, "swiglu", x, y);
-  (void)swiglu_backward(p, f32_math, "swiglu.backward", x, y, y);
-  (void)triad(p, {3.0}, f32_math, "triad", x, y);
   const ValueId row = source(p, "row", DType::f32, {4});
   const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
   (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);
@@ -346,8 +333,8 @@ TEST(Bounds, NameTheirNumbers) {
   EXPECT_EQ(bound_of(program, "conv.dx"), "Rule G: 2 u sqrt(K) max(|C| + Q, 2 S), K <= 27, u = 2^-24");  // 3 * 3 * 3
   EXPECT_EQ(bound_of(program, "conv.dfilter"), "Rule G: 2 u sqrt(K) max(|C| + Q, 2 S), K <= 16, u = 2^-24");  // 4 * 4
   EXPECT_EQ(bound_of(program, "triad"), "u (|3 c| + |y|), u = 2^-24");
-  // 0.1 in f32 is 0.100000001490116
-  EXPECT_EQ(bound_of(program, "scale"), "u |y| + 1.49012e-09 |x|, u = 2^-24");
+  // 0.3 in f32 is 0.300000011920929
+  EXPECT_EQ(bound_of(program, "scale factor=0.3"), "u |y| + 1.19209e-08 |x|, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 2), "3 u |v'|, u = 2^-24");
   EXPECT_EQ(bound_of(program, "sgd", 1), "u (3|0.9 m| + 2|g| + 4|0.5 w|), u = 2^-24");
   EXPECT_EQ(bound_of(program, "clip_adamw", 2), "3 u |v'| + 8 u (1 - 0.95) g^2, g as clipped, u = 2^-24");

@@ -11,6 +11,7 @@
 #include "tests/reference/ops/oracle/programs.h"
 #include "tests/reference/ops/rank_tensors.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/reference/pointwise_programs.h"
 
 namespace gpubench::testing {
 namespace {
@@ -54,18 +55,8 @@ OracleProgram special_values() {
   const ValueId x = p.add(tensor("x", DType::f64, {n}, Role::input));
   const ValueId dy = p.add(tensor("dy", DType::f64, {n}, Role::input, Fill::constant(1)));
   one.given[x] = values;
-  for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
-    const std::string name = form == GeluForm::erf ? "gelu_erf" : "gelu";
-    (void)gelu_forward(p, {form}, f64_math, name, x);
-    (void)gelu_backward(p, {form}, f64_math, name + ".backward", x, dy);
-  }
-  (void)relu_forward(p, f64_math, "relu", x);
-  (void)relu_backward(p, f64_math, "relu.backward", x, dy);
-  (void)silu_forward(p, f64_math, "silu", x);
-  (void)silu_backward(p, f64_math, "silu.backward", x, dy);
-  (void)swiglu_forward(p, f64_math, "swiglu", x, dy);
-  (void)scale(p, {0.0}, f64_math, "scale", x);
-  (void)add(p, f64_math, "add", x, x);
+  for (const PointwiseCase& op : pointwise_cases()) (void)op.build(p, x, dy);
+  (void)scale(p, {0.0}, f64_math, "scale by 0", x);
   return one;
 }
 
