@@ -26,6 +26,13 @@ Grid of_efficientnet() {
                   row_point(401408, 96, "efficientnet-b0, stage 2, 32 images", Tier::standard)});
 }
 
+// Nemotron-4 15B (Parmar et al., arXiv 2402.16819).
+Grid of_nemotron() {
+  return grid_of({row_point(16, 24576, "nemotron-4-15b mlp, 16 tokens", Tier::smoke, {"f32"}),
+                  row_point(256, 24576, "nemotron-4-15b mlp, 256 tokens", Tier::quick),
+                  row_point(4096, 24576, "nemotron-4-15b mlp", Tier::standard)});
+}
+
 // GPT-2 and BERT drop a tenth of what joins the residual.
 Grid of_residuals() {
   return grid_of({row_point(64, 768, "gpt2-124m residual, 64 tokens", Tier::smoke, {"f32"}),
@@ -39,6 +46,7 @@ using Activation = ValueId (*)(Program&, const Math&, ValueId x);
 ValueId gelu(Program& p, const Math& math, ValueId x) { return gelu_forward(p, {}, math, "y", x); }
 ValueId relu(Program& p, const Math& math, ValueId x) { return relu_forward(p, math, "y", x); }
 ValueId silu(Program& p, const Math& math, ValueId x) { return silu_forward(p, math, "y", x); }
+ValueId squared(Program& p, const Math& math, ValueId x) { return squared_relu_forward(p, math, "y", x); }
 
 template <Activation activation>
 Forward applied(Program& p, const Case& c, const Recipe& r) {
@@ -71,6 +79,8 @@ Suite activation() {
               declare_rows("relu_backward", "its gradient, from y", of_resnet(), backward<applied<relu>>),
               declare_rows("silu_forward", "x / (1 + exp(-x))", of_efficientnet(), forward<applied<silu>>),
               declare_rows("silu_backward", "its gradient, from x", of_efficientnet(), backward<applied<silu>>),
+              declare_rows("squared_relu_forward", "max(0, x)^2", of_nemotron(), forward<applied<squared>>),
+              declare_rows("squared_relu_backward", "its gradient, from x", of_nemotron(), backward<applied<squared>>),
           }};
 }
 

@@ -30,6 +30,10 @@ HWY_INLINE V gelu_tanh_backward(V x, V dy) { return hn::Mul(dy, gelu_tanh_deriva
 HWY_INLINE V gelu_erf_backward(V x, V dy) { return hn::Mul(dy, gelu_erf_derivative(x)); }
 HWY_INLINE V relu(V x) { return hn::IfThenElse(x < all(0.0F), all(0.0F), x); }  // a NaN spreads
 HWY_INLINE V relu_backward(V y, V dy) { return hn::IfThenElse(y <= all(0.0F), all(0.0F), dy); }
+HWY_INLINE V squared_relu(V x) { return hn::Mul(relu(x), relu(x)); }
+HWY_INLINE V squared_relu_backward(V x, V dy) {
+  return hn::IfThenElse(x <= all(0.0F), all(0.0F), hn::Mul(hn::Add(x, x), dy));
+}
 HWY_INLINE V silu_backward(V x, V dy) { return hn::Mul(dy, silu_derivative(x)); }
 HWY_INLINE V swiglu(V gate, V up) { return hn::Mul(silu(gate), up); }
 
@@ -82,6 +86,8 @@ PointwiseKernel FindPointwise(const OpKind& kind, bool gelu_is_tanh) {
   if (kind == scale_kind) return kernel<scale, 0>;
   if (kind == silu_backward_kind) return kernel<silu_backward, 0, 1>;
   if (kind == silu_forward_kind) return kernel<silu, 0>;
+  if (kind == squared_relu_backward_kind) return kernel<squared_relu_backward, 0, 1>;
+  if (kind == squared_relu_forward_kind) return kernel<squared_relu, 0>;
   if (kind == swiglu_backward_kind) return {swiglu_backward};
   if (kind == swiglu_forward_kind) return kernel<swiglu, 0, 1>;
   if (kind == triad_kind) return kernel<triad, 0, 1>;

@@ -124,6 +124,14 @@ ValueId silu_backward(Program& program, const Math& math, std::string label, Val
   return activation_backward(program, silu_backward_kind, {}, math, std::move(label), x, dy);
 }
 
+ValueId squared_relu_forward(Program& program, const Math& math, std::string label, ValueId x) {
+  return activation(program, squared_relu_forward_kind, {}, math, std::move(label), x);
+}
+
+ValueId squared_relu_backward(Program& program, const Math& math, std::string label, ValueId x, ValueId dy) {
+  return activation_backward(program, squared_relu_backward_kind, {}, math, std::move(label), x, dy);
+}
+
 ValueId swiglu_forward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up) {
   return combine(program, swiglu_forward_kind, {}, math, std::move(label), gate, up);
 }
@@ -156,6 +164,8 @@ Builders pointwise_builders() {
           {scale_kind, in_turn<scale>},
           {silu_backward_kind, in_turn<silu_backward>},
           {silu_forward_kind, in_turn<silu_forward>},
+          {squared_relu_backward_kind, in_turn<squared_relu_backward>},
+          {squared_relu_forward_kind, in_turn<squared_relu_forward>},
           {swiglu_backward_kind, in_turn<swiglu_backward>},
           {swiglu_forward_kind, in_turn<swiglu_forward>},
           {triad_kind, in_turn<triad>}};

@@ -118,6 +118,20 @@ x, dy, dx: any shape, alike
 
 dx = dy silu'(x), silu'(x) = s (1 + x (1 - s)), s = 1 / (1 + exp(-x)))"};
 
+inline constexpr OpKind squared_relu_forward_kind{"squared_relu_forward", "x", "y", {}, R"(
+The square of the rectifier. A NaN spreads.
+x, y: any shape, alike
+
+y = max(0, x)^2
+
+Source: So et al., arXiv 2109.08668)"};
+
+inline constexpr OpKind squared_relu_backward_kind{"squared_relu_backward", "x dy", "dx", {}, R"(
+The gradient of squared_relu_forward.
+x, dy, dx: any shape, alike
+
+dx = 0 where x <= 0, else 2 x dy)"};
+
 inline constexpr OpKind swiglu_forward_kind{"swiglu_forward", "gate up", "y", {}, R"(
 The gated unit of Llama's feed-forward layer.
 gate, up, y: any shape, alike
@@ -145,6 +159,8 @@ inline constexpr OpKind pointwise_kinds[] = {add_kind,
                                              scale_kind,
                                              silu_backward_kind,
                                              silu_forward_kind,
+                                             squared_relu_backward_kind,
+                                             squared_relu_forward_kind,
                                              swiglu_backward_kind,
                                              swiglu_forward_kind,
                                              triad_kind};
@@ -171,6 +187,8 @@ ValueId relu_forward(Program& program, const Math& math, std::string label, Valu
 ValueId relu_backward(Program& program, const Math& math, std::string label, ValueId y, ValueId dy);
 ValueId silu_forward(Program& program, const Math& math, std::string label, ValueId x);
 ValueId silu_backward(Program& program, const Math& math, std::string label, ValueId x, ValueId dy);
+ValueId squared_relu_forward(Program& program, const Math& math, std::string label, ValueId x);
+ValueId squared_relu_backward(Program& program, const Math& math, std::string label, ValueId x, ValueId dy);
 ValueId swiglu_forward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up);
 struct SwigluBackward {
   ValueId dgate, dup;

@@ -371,6 +371,37 @@ struct ReluBackwardOp {
   Expected operator()(const std::array<double, 2>& in) const { return {in[0] <= 0.0 ? 0.0 : in[1]}; }
 };
 
+struct SquaredReluForwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
+  static constexpr OpKind kind = squared_relu_forward_kind;
+  static constexpr Range range = hundreds;
+  static constexpr double textbook_flop = 4.0;
+  static double flop(const OpCall&) { return 2.0; }
+  static std::string bound(const OpCall& call, int) { return "u |y| + " + flushed_text(call.math); }
+  Expected operator()(const std::array<double, 1>& in) const {
+    const double x = in[0] < 0.0 ? 0.0 : in[0];
+    return flushed(times(x, {x}, u), math);
+  }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.inputs[0];
+    if (tape.wanted(x))
+      tape.contribute(x, squared_relu_backward(program, call.math, tape.label(call, "backward"), x, dy));
+  }
+};
+
+struct SquaredReluBackwardOp : Arithmetic {
+  using Arithmetic::Arithmetic;
+  static constexpr OpKind kind = squared_relu_backward_kind;
+  static constexpr Range range = hundreds;
+  static constexpr double textbook_flop = 4.0;
+  static double flop(const OpCall&) { return 3.0; }
+  static std::string bound(const OpCall& call, int) { return "u |dx| + " + flushed_text(call.math); }
+  Expected operator()(const std::array<double, 2>& in) const {
+    if (in[0] <= 0.0) return {0.0};
+    return flushed(times(2.0 * in[0], {in[1]}, u), math);
+  }
+};
+
 struct SwigluForwardOp : Arithmetic {
   using Arithmetic::Arithmetic;
   static constexpr OpKind kind = swiglu_forward_kind;
@@ -421,8 +452,9 @@ Definitions pointwise_definitions() {
   return definitions_of<Pointwise<AddOp>, Pointwise<CastOp>, Pointwise<GeluBackwardOp>, Pointwise<GeluForwardOp>,
                         Pointwise<ModulateBackwardOp>, Pointwise<ModulateForwardOp>, Pointwise<MultiplyOp>,
                         Pointwise<ReluBackwardOp>, Pointwise<ReluForwardOp>, Pointwise<ScaleOp>,
-                        Pointwise<SiluBackwardOp>, Pointwise<SiluForwardOp>, Pointwise<SwigluBackwardOp>,
-                        Pointwise<SwigluForwardOp>, Pointwise<TriadOp>>();
+                        Pointwise<SiluBackwardOp>, Pointwise<SiluForwardOp>, Pointwise<SquaredReluBackwardOp>,
+                        Pointwise<SquaredReluForwardOp>, Pointwise<SwigluBackwardOp>, Pointwise<SwigluForwardOp>,
+                        Pointwise<TriadOp>>();
 }
 
 // GELU. Values are written without cancellation; bounds are function budgets in ulps (OpenCL's table), propagated by

@@ -98,6 +98,21 @@ struct ReluBackwardOf {
   }
 };
 
+struct SquaredReluOf {
+  static constexpr int inputs = 1, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] < T(0) ? T(0) : x[0] * x[0];
+  }
+};
+struct SquaredReluBackwardOf {
+  static constexpr int inputs = 2, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] <= T(0) ? T(0) : (x[0] + x[0]) * x[1];
+  }
+};
+
 /// s(x) and 1 - s(x) of the logistic function; neither cancels, and no exp overflows.
 template <class T>
 struct Logistic {
@@ -262,6 +277,8 @@ constexpr NamedLaunch launches[] = {
     {"scale", launch_any<ScaleOf>},
     {"silu_backward", launch_any<SiluBackwardOf>},
     {"silu_forward", launch_any<SiluOf>},
+    {"squared_relu_backward", launch_any<SquaredReluBackwardOf>},
+    {"squared_relu_forward", launch_any<SquaredReluOf>},
     {"swiglu_backward", launch_any<SwigluBackwardOf>},
     {"swiglu_forward", launch_any<SwigluForwardOf>},
     {"triad", launch_any<TriadOf>},

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,13 +28,62 @@ TEST(Relu, KeepsWhatIsPositiveAndANan) {
   for (const Expected& judged : forward) EXPECT_EQ(judged.bound, 0.0);
 }
 
+TEST(SquaredRelu, SquaresWhatIsPositiveAndKeepsANan) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {5});
+  const ValueId dy = source(p, "dy", DType::f32, {5});
+  (void)squared_relu_forward(p, f32_math, "y", x);
+  (void)squared_relu_backward(p, f32_math, "back", x, dy);
+  TextbookRun run(p);
+  run.set(x, {-2.5, -0.0, 0.5, 1.75, std::numeric_limits<double>::quiet_NaN()});
+  run.set(dy, {1, 2, 3, -4, 5});
+  std::vector<double> y = values_of(run.judge(0, 0)), dx = values_of(run.judge(1, 0));
+  EXPECT_TRUE(std::isnan(y.back()));
+  EXPECT_TRUE(std::isnan(dx.back()));
+  y.pop_back();
+  dx.pop_back();
+  EXPECT_EQ(y, (std::vector<double>{0, 0, 0.25, 3.0625}));
+  EXPECT_EQ(dx, (std::vector<double>{0, 0, 3, -14}));
+}
+
+// What is wrong by more than a rounding: a slope of x, a square that bf16 rounds on the way, a rectifier left out.
+TEST(SquaredRelu, TheBoundsAcceptF32AndRejectTypicalFaults) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {4001});
+  const ValueId dy = source(p, "dy", DType::f32, {4001});
+  (void)squared_relu_forward(p, f32_math, "y", x);
+  (void)squared_relu_backward(p, f32_math, "back", x, dy);
+  std::vector<double> xs, dys;
+  for (int i = -2000; i <= 2000; ++i) {
+    xs.push_back(static_cast<float>(i) * 0.0037F);
+    dys.push_back(0.3F - static_cast<float>(i) * 0.0007F);
+  }
+  TextbookRun run(p);
+  run.set(x, xs);
+  run.set(dy, dys);
+  const std::vector<Expected> y = run.judge(0, 0), dx = run.judge(1, 0);
+  int unrounded = 0, narrow = 0, open = 0, slope = 0;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const auto at = static_cast<float>(xs[i]), gradient = static_cast<float>(dys[i]);
+    const float positive = std::max(at, 0.0F);
+    unrounded += within(y[i], DType::f32, positive * positive) ? 0 : 1;
+    unrounded += within(dx[i], DType::f32, 2.0F * positive * gradient) ? 0 : 1;
+    narrow += within(y[i], DType::f32, round_to(DType::bf16, double{positive} * positive)) ? 0 : 1;
+    open += within(y[i], DType::f32, at * at) ? 0 : 1;
+    slope += within(dx[i], DType::f32, positive * gradient) ? 0 : 1;
+  }
+  EXPECT_EQ(unrounded, 0);
+  EXPECT_GT(narrow, 1900);
+  EXPECT_EQ(open, 2000);
+  EXPECT_GT(slope, 1990);
+}
+
 TEST(ReluAndSilu, GradientsAgreeWithDifferences) {
   const std::vector<double> x_values{-6.0, -1.5, -0.1, 0.2, 0.7, 4.0};  // none at the corner
-  for (const bool relu : {true, false}) {
+  for (const auto forward : {relu_forward, silu_forward, squared_relu_forward}) {
     Program p;
     const ValueId x = source(p, "x", DType::f64, {6});
-    const ValueId y = relu ? relu_forward(p, f64_math, "relu", x) : silu_forward(p, f64_math, "silu", x);
-    expect_derivative_agrees(p, y, {{x, x_values}}, {x});
+    expect_derivative_agrees(p, forward(p, f64_math, "y", x), {{x, x_values}}, {x});
   }
 }
 

@@ -105,6 +105,20 @@ def dropout(op, x, seed, offset):
     return torch.where(words < math.floor(op.p * 2 ** 32), 0 * x, x / (1 - op.p))
 
 
+def squared_relu(x):
+    return F.relu(x) ** 2
+
+
+@computes("squared_relu_forward")
+def squared_relu_forward(op, x):
+    return squared_relu(x)
+
+
+@computes("squared_relu_backward")
+def squared_relu_backward(op, x, dy):
+    return gradients(squared_relu, [x], dy)
+
+
 @computes("silu_forward")
 def silu_forward(op, x):
     return F.silu(x)
