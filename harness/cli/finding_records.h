@@ -4,9 +4,9 @@
 
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/run/determinism.h"
-#include "harness/run/selftest.h"
-#include "harness/run/soak.h"
+#include "harness/verify/determinism.h"
+#include "harness/verify/selftest.h"
+#include "harness/verify/soak.h"
 
 namespace gpubench {
 

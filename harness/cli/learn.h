@@ -10,7 +10,7 @@
 #include "harness/core/text/text_table.h"
 #include "harness/page/page.h"
 #include "harness/report/json_parser.h"
-#include "harness/run/learning.h"
+#include "harness/verify/learning.h"
 
 namespace gpubench {
 

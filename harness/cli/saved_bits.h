@@ -10,7 +10,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/report/json.h"
-#include "harness/run/determinism.h"
+#include "harness/verify/determinism.h"
 
 namespace gpubench {
 

@@ -14,7 +14,7 @@
 
 #include "harness/cli/verb_work.h"
 #include "harness/core/text/text_table.h"
-#include "harness/run/soak.h"
+#include "harness/verify/soak.h"
 
 namespace gpubench {
 

@@ -16,7 +16,7 @@
 #include "harness/cli/soak_book.h"
 #include "harness/cli/verb_output.h"
 #include "harness/report/line_journal.h"
-#include "harness/run/soak_vote.h"
+#include "harness/verify/soak_vote.h"
 
 namespace gpubench {
 

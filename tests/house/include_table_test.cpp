@@ -57,6 +57,7 @@ const std::vector<Rule>& table() {
         "harness/hardware/"},
        {"fmt/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "spawn.h", "sys/", "sched.h", "dlfcn.h", "elf.h",
         "xmmintrin.h"}},
+      {"harness/verify/", {"harness/core/", "reference/ops/", "harness/parity/", "harness/run/"}, {"fmt/"}},
       {"harness/remote/", {"harness/core/", "reference/ops/", "harness/run/rank_group.h"}, {"fmt/", "sys/mman.h"}},
       {"harness/report/",
        {"harness/core/", "harness/core/text/", "harness/core/file/", "harness/measure/links.h",
@@ -214,7 +215,7 @@ TEST(Verdicts, ASingleFileSetsThatOfARecord) {
   // Those of an op, a plan or a training step are set where these are judged.
   const std::set<std::string> others{"judge.cpp", "op_judge.cpp", "precision_probe.cpp", "learning.cpp"};
   std::string found;
-  for (const char* part : {"core", "plan", "parity", "measure", "hardware", "run", "remote", "cli"}) {
+  for (const char* part : {"core", "plan", "parity", "measure", "hardware", "run", "verify", "remote", "cli"}) {
     for (const auto& entry :
          fs::recursive_directory_iterator(fs::path(gpubench::paths::source_folder) / "harness" / part)) {
       const std::string name = entry.path().filename().string();

@@ -26,7 +26,7 @@
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"
-#include "harness/run/determinism.h"
+#include "harness/verify/determinism.h"
 
 namespace gpubench {
 namespace {

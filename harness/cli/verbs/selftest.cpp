@@ -17,8 +17,8 @@
 #include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "harness/run/selftest.h"
 #include "harness/run/timing.h"
+#include "harness/verify/selftest.h"
 
 namespace gpubench {
 namespace {

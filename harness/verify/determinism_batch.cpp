@@ -1,0 +1,146 @@
+// Batch invariance: whether an item is the same alone as in a batch of several.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "harness/core/error.h"
+#include "harness/verify/determinism_ways.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t other_batch = 4;  ///< of a case whose batch is 1
+
+// The axis along which a tensor has `items` times as much in one program as in the other; none where it is not so.
+std::optional<int> batch_axis_of(const Shape& one, const Shape& all, std::int64_t items) {
+  std::optional<int> axis;
+  if (one.rank() != all.rank()) return axis;
+  for (int i = 0; i < one.rank(); ++i) {
+    if (one[i] == all[i]) continue;
+    if (axis || one[i] * items != all[i]) return {};
+    axis = i;
+  }
+  return axis;
+}
+
+// The item's elements along the axis.
+HostTensor item_of(const HostTensor& all, const TensorSpec& one, int axis, std::int64_t item) {
+  HostTensor part(one);
+  const AxisView from(all.spec.shape, axis), to(one.shape, axis);
+  for (std::int64_t outer = 0; outer < to.outer; ++outer) {
+    for (std::int64_t e = 0; e < to.extent * to.inner; ++e) {  // of neighbouring slices
+      const std::int64_t source = from.element(outer, item * to.extent, e);
+      store_bits(one.dtype, part.bytes.data(), to.element(outer, 0, e), load_bits(one.dtype, all.bytes.data(), source));
+    }
+  }
+  return part;
+}
+
+// Ops of which an item's result depends on the others, or on its place among them, by definition.
+constexpr std::array<std::string_view, 6> mixing{"batch_norm",   "conv2d_batch_norm", "dropout",
+                                                 "group_tokens", "permute_tokens",    "grouped_gemm"};
+
+}  // namespace
+
+int first_mixing_op(const Program& program) {
+  const auto mixes = [](const OpCall& call) {
+    return std::ranges::any_of(mixing, [&](std::string_view start) { return call.kind.name.starts_with(start); }) ||
+           call.kind.name == "unpermute_tokens";
+  };
+  return static_cast<int>(std::ranges::find_if(program.ops(), mixes) - program.ops().begin());
+}
+
+PlannedCase with_batch(const PlannedCase& planned, std::int64_t batch) {
+  PlannedCase other = planned;
+  for (auto& [name, extent] : other.c.dims) {
+    if (name == planned.workload->info().batch_axis) extent = batch;
+  }
+  return with_program(std::move(other));
+}
+
+namespace {
+
+class BatchTrial {
+ public:
+  BatchTrial(Backend& backend, const PlannedCase& planned, const RunOptions& options)
+      : items_(planned.c.dim(planned.workload->info().batch_axis) > 1
+                   ? planned.c.dim(planned.workload->info().batch_axis)
+                   : other_batch),
+        all_case_(with_batch(planned, items_)),
+        one_case_(with_batch(planned, 1)),
+        all_(backend, all_case_, options),
+        one_(backend, one_case_, options) {}
+
+  Repetition run() {
+    Repetition repetition{std::string(way::batch), Sameness::untested, ""};
+    if (!all_.prepared().state().empty()) {
+      repetition.text = "it updates what it reads, by the whole batch";
+      return repetition;
+    }
+    const int mixing_op = first_mixing_op(one_.program());
+    all_.run();
+    const std::vector<LeftValue> in_batch = all_.left();
+    std::size_t compared = 0;
+    for (const std::int64_t item : {std::int64_t{0}, items_ - 1}) {
+      give(item);
+      one_.run();
+      for (const LeftValue& alone : one_.left()) {
+        if (alone.op >= mixing_op || alone.role() != Role::activation || !is_float(alone.tensor.spec.dtype)) continue;
+        const std::string& name = alone.tensor.spec.name;
+        const auto other = std::ranges::find(in_batch, name, [](const LeftValue& v) { return v.tensor.spec.name; });
+        if (other == in_batch.end()) continue;
+        const std::optional<int> axis = batch_axis_of(alone.tensor.spec.shape, other->tensor.spec.shape, items_);
+        if (!axis) continue;
+        ++compared;
+        const HostTensor part = item_of(other->tensor, alone.tensor.spec, *axis, item);
+        if (part.bytes == alone.tensor.bytes) continue;
+        repetition.outcome = Sameness::differs;
+        repetition.text = fmt::format("item {} of {}: {}", item, items_, one_.text(alone.op, part, alone.tensor));
+        return repetition;
+      }
+    }
+    if (compared > 0) repetition.outcome = Sameness::same;
+    repetition.text = compared > 0 ? fmt::format("items 0 and {} of {}", items_ - 1, items_)
+                                   : "no activation of it is made of the items one by one";
+    return repetition;
+  }
+
+ private:
+  // Gives the program of one item the data of that item.
+  void give(std::int64_t item) {
+    const std::map<std::string, HostTensor> sources = all_.sources();
+    for (int id = 0; id < static_cast<int>(one_.program().values().size()); ++id) {
+      const Value& value = one_.program().value({id});
+      const auto whole = sources.find(value.spec.name);
+      if (!value.source || value.part_of || whole == sources.end()) continue;
+      const std::optional<int> axis = batch_axis_of(value.spec.shape, whole->second.spec.shape, items_);
+      if (!axis && value.spec.shape != whole->second.spec.shape) continue;
+      one_.prepared().give({id}, axis ? item_of(whole->second, value.spec, *axis, item) : whole->second);
+    }
+    one_.prepared().set_up();
+  }
+
+  std::int64_t items_;
+  PlannedCase all_case_, one_case_;
+  DeterminismSubject all_, one_;
+};
+
+}  // namespace
+
+Repetition batch_repetition(Backend& backend, const PlannedCase& planned, const RunOptions& options) {
+  Repetition batch{std::string(way::batch), Sameness::untested, "its workload has no batch"};
+  if (planned.workload->info().batch_axis.empty()) return batch;
+  try {
+    return BatchTrial(backend, planned, options).run();
+  } catch (const Unsupported& e) {
+    batch.text = e.what();
+  } catch (const DoesNotFit& e) {
+    batch.text = e.what();
+  } catch (const ProgramError& e) {
+    batch.text = fmt::format("no program of one item: {}", e.what());
+  }
+  return batch;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,249 @@
+// What several ranks have in common: replicas, what one rank alone computes as well, and what one rank with the batches
+// of all would.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/core/error.h"
+#include "harness/verify/determinism_ways.h"
+#include "harness/verify/value_numbers.h"
+
+namespace gpubench {
+namespace {
+
+// Gives the program the sources of these contents, by name, and runs its set-up ops on them. Which got theirs.
+std::set<std::string> give(DeterminismSubject& one,
+                           const std::function<const HostTensor*(const TensorSpec&)>& content) {
+  std::set<std::string> given;
+  for (int id = 0; id < static_cast<int>(one.program().values().size()); ++id) {
+    const Value& value = one.program().value({id});
+    if (!value.source || value.part_of) continue;
+    const HostTensor* data = content(value.spec);
+    if (data == nullptr || data->spec.shape != value.spec.shape || data->spec.dtype != value.spec.dtype) continue;
+    one.prepared().give({id}, *data);
+    given.insert(value.spec.name);
+  }
+  one.prepared().set_up();
+  return given;
+}
+
+class RankTrial {
+ public:
+  RankTrial(Backend& group, const PlannedCase& planned, const RunOptions& options, DeterminismSubject& all,
+            const std::vector<LeftValue>& left)
+      : group_(group), planned_(planned), options_(options), all_(all), left_(left), numbers_(all.program()) {}
+
+  Repetition replicas() const {
+    Repetition repetition{std::string(way::replicas), Sameness::untested, ""};
+    std::map<std::uint64_t, const LeftValue*> first;
+    int compared = 0;
+    for (const LeftValue& value : left_) {
+      const std::optional<std::uint64_t> number = numbers_[value.id];
+      if (!number) continue;
+      const auto [other, is_new] = first.try_emplace(*number, &value);
+      const TensorSpec& spec = value.tensor.spec;
+      if (is_new || other->second->tensor.spec.placement.rank == spec.placement.rank) continue;
+      ++compared;
+      if (other->second->tensor.bytes == value.tensor.bytes) continue;
+      repetition.outcome = Sameness::differs;
+      repetition.text =
+          fmt::format("{}; the other is on rank {}", all_.text(value.op, other->second->tensor, value.tensor),
+                      other->second->tensor.spec.placement.rank);
+      return repetition;
+    }
+    if (compared > 0) repetition.outcome = Sameness::same;
+    repetition.text =
+        compared > 0 ? fmt::format("{} tensors that several ranks have", compared) : "no rank is left what another has";
+    return repetition;
+  }
+
+  // The one-rank program runs on rank 0, so by as many threads or on a like device, with the data of each rank in turn.
+  Repetition one_rank() {
+    Repetition repetition{std::string(way::one_rank), Sameness::untested, ""};
+    const PlannedCase planned = on_one_rank(planned_);
+    DeterminismSubject one(group_, planned, options_);
+    const std::map<std::string, HostTensor> sources = all_.sources();
+    int compared = 0;
+    for (int rank = 0; rank < planned_.c.ranks; ++rank) {
+      const auto of_rank = [&](const TensorSpec& spec) -> const HostTensor* {
+        const auto found = sources.find(name_on_rank(spec.name, rank, planned_.c.ranks));
+        return found == sources.end() ? nullptr : &found->second;
+      };
+      const std::set<std::string> given = give(one, of_rank);
+      one.run();
+      std::map<std::string, std::uint64_t> of_sources;
+      for (const std::string& name : given)
+        of_sources[name] = source_number(sources.at(name_on_rank(name, rank, planned_.c.ranks)).spec);
+      for (const Value& value : one.program().values()) {  // what it did not get is its own, and nobody else's
+        if (value.source && !value.part_of && !given.contains(value.spec.name)) of_sources[value.spec.name] = 0;
+      }
+      const ValueNumbers numbers(one.program(), of_sources);
+      std::map<std::uint64_t, HostTensor> alone;
+      for (LeftValue& value : one.left()) {
+        if (const auto number = numbers[value.id]) alone.emplace(*number, std::move(value.tensor));
+      }
+      for (const LeftValue& value : left_) {
+        const std::optional<std::uint64_t> number = numbers_[value.id];
+        if (!number || value.tensor.spec.placement.rank != rank || !alone.contains(*number)) continue;
+        ++compared;
+        if (alone.at(*number).bytes == value.tensor.bytes) continue;
+        repetition.outcome = Sameness::differs;
+        repetition.text = all_.text(value.op, alone.at(*number), value.tensor);
+        return repetition;
+      }
+    }
+    if (compared > 0) repetition.outcome = Sameness::same;
+    repetition.text = compared > 0 ? fmt::format("{} tensors before the ranks meet", compared)
+                                   : "nothing is left of what ranks compute before they meet";
+    return repetition;
+  }
+
+  // Gradients that were summed over the ranks, by one rank with the batches of all: the same sums in another order.
+  Repetition one_batch() {
+    Repetition repetition{std::string(way::one_batch), Sameness::untested, ""};
+    const std::string axis = planned_.workload->info().batch_axis;
+    if (axis.empty()) {
+      repetition.text = "its workload has no batch";
+      return repetition;
+    }
+    const PlannedCase planned = with_batch(on_one_rank(planned_), planned_.c.dim(axis) * planned_.c.ranks);
+    DeterminismSubject one(group_, planned, options_);
+    if (const std::string why = why_not_one_batch(one.program()); !why.empty()) {
+      repetition.text = why;
+      return repetition;
+    }
+    const std::map<std::string, HostTensor> whole = assembled(all_.sources());
+    const std::set<std::string> given = give(one, [&](const TensorSpec& spec) -> const HostTensor* {
+      const auto found = whole.find(spec.name);
+      return found == whole.end() ? nullptr : &found->second;
+    });
+    for (const Value& value : one.program().values()) {
+      if (!value.source || value.part_of || given.contains(value.spec.name)) continue;
+      repetition.text = fmt::format("'{}' is not what the ranks' parts make up", value.spec.name);
+      return repetition;
+    }
+    one.run();
+    return sums_compared(one, std::move(repetition));
+  }
+
+ private:
+  static PlannedCase on_one_rank(PlannedCase planned) {
+    if (planned.workload->info().fewest_ranks > 1) throw Unsupported("it has no program of one rank");
+    planned.c = planned.c.on_one_rank();
+    return with_program(std::move(planned));
+  }
+
+  static std::string why_not_one_batch(const Program& program) {
+    const int mixing = first_mixing_op(program);
+    if (mixing < static_cast<int>(program.ops().size()))
+      return fmt::format("op '{}' ({}) is of the whole batch by definition", program.op(mixing).label,
+                         program.op(mixing).kind.name);
+    for (const Value& value : program.values()) {
+      if (value.source && value.spec.fill.kind == Fill::Kind::masked)
+        return fmt::format("'{}' masks other numbers of elements on each rank, so that their means differ",
+                           value.spec.name);
+    }
+    return "";
+  }
+
+  // By global name: what the parts of all ranks make up, and of what all have alike that of one.
+  static std::map<std::string, HostTensor> assembled(const std::map<std::string, HostTensor>& sources) {
+    std::map<std::string, HostTensor> whole;
+    for (const auto& [name, part] : sources) {
+      TensorSpec spec = part.spec;
+      spec.name = std::string(part.spec.global_name());
+      spec.shape = global_shape(part.spec);
+      spec.layout = {};
+      HostTensor& all = whole.try_emplace(spec.name, spec).first->second;
+      for (std::int64_t i = 0; i < part.elements(); ++i)
+        store_bits(spec.dtype, all.bytes.data(), global_index(part.spec, i),
+                   load_bits(spec.dtype, part.bytes.data(), i));
+    }
+    return whole;
+  }
+
+  [[nodiscard]] bool is_summed(const LeftValue& value) const {
+    return value.role() == Role::gradient && value.tensor.spec.placement.rank == 0 && is_float(value.tensor.spec.dtype);
+  }
+
+  [[nodiscard]] Repetition sums_compared(DeterminismSubject& one, Repetition repetition) const {
+    const std::vector<LeftValue> alone = one.left();
+    const auto storage = [](const DeterminismSubject& subject, const LeftValue& value) {
+      const std::string& name = subject.program().storage(subject.program().value(value.id).storage).name;
+      return std::pair(name.substr(0, name.find('@')), subject.program().value(value.id).offset_bytes);
+    };
+    int same = 0, compared = 0;
+    double largest = 0.0;
+    std::string where;
+    for (const LeftValue& value : left_) {
+      if (!is_summed(value)) continue;
+      const auto other = std::ranges::find_if(
+          alone, [&](const LeftValue& candidate) { return storage(one, candidate) == storage(all_, value); });
+      if (other == alone.end() || other->tensor.spec.shape != value.tensor.spec.shape) continue;
+      ++compared;
+      if (other->tensor.bytes == value.tensor.bytes) {
+        ++same;
+        continue;
+      }
+      if (const double apart = distance(value.tensor, other->tensor); where.empty() || !(apart <= largest)) {
+        largest = apart;
+        where = fmt::format("'{}' of op '{}'", value.tensor.spec.name, all_.program().op(value.op).label);
+      }
+    }
+    if (compared == 0) {
+      repetition.text = "no gradient is left that was summed over the ranks";
+      return repetition;
+    }
+    repetition.outcome = same == compared ? Sameness::same : Sameness::differs;
+    repetition.text = fmt::format("{} of {} summed gradients have the same bits", same, compared);
+    if (same < compared)
+      repetition.text += fmt::format("; furthest apart, {:.2g} of its root mean square, is {}", largest, where);
+    return repetition;
+  }
+
+  // The largest difference in units of the root mean square.
+  static double distance(const HostTensor& a, const HostTensor& b) {
+    double squares = 0.0, largest = 0.0;
+    for (std::int64_t i = 0; i < a.elements(); ++i) {
+      squares += b.get(i) * b.get(i);
+      const double apart = std::fabs(a.get(i) - b.get(i));
+      if (!(apart <= largest)) largest = apart;
+    }
+    return largest / std::sqrt(squares / static_cast<double>(a.elements()));
+  }
+
+  Backend& group_;
+  const PlannedCase& planned_;
+  const RunOptions& options_;
+  DeterminismSubject& all_;
+  const std::vector<LeftValue>& left_;
+  ValueNumbers numbers_;
+};
+
+template <class Trial>
+Repetition tried(std::string_view way, const Trial& trial) {
+  Repetition repetition{std::string(way), Sameness::untested, ""};
+  try {
+    return trial();
+  } catch (const Unsupported& e) {
+    repetition.text = e.what();
+  } catch (const DoesNotFit& e) {
+    repetition.text = e.what();
+  } catch (const ProgramError& e) {
+    repetition.text = fmt::format("there is no such program: {}", e.what());
+  }
+  return repetition;
+}
+
+}  // namespace
+
+std::vector<Repetition> rank_repetitions(Backend& group, const PlannedCase& planned, const RunOptions& options,
+                                         DeterminismSubject& all, const std::vector<LeftValue>& left) {
+  RankTrial trial(group, planned, options, all, left);
+  return {trial.replicas(), tried(way::one_rank, [&] { return trial.one_rank(); }),
+          tried(way::one_batch, [&] { return trial.one_batch(); })};
+}
+
+}  // namespace gpubench

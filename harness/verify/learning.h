@@ -1,0 +1,72 @@
+// Whether training really learns on a device, in each recipe: single steps judged against fp64 from its state, whole
+// runs beside those of fp64, and recipes that are broken on purpose, which the single steps must tell apart.
+// harness/verify/training.h has the rule.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/run/run.h"
+#include "harness/verify/broken_recipes.h"
+
+namespace gpubench {
+
+struct LearningEffort {
+  int steps = 32;         ///< of training by itself
+  int judged_steps = 10;  ///< of these, the first ones are also judged one by one
+  bool broken = true;     ///< whether broken recipes are tried
+};
+
+/// Why a training step takes no part; empty where it does. Too large: more than 4e9 fp64 operations, about a second of
+/// the textbook, which runs each step of each recipe some twenty times. Too few rows: with fewer than eight (images,
+/// tokens) in a batch all gradients come of so few numbers that a single one rounded the other way is outside of what
+/// correct runs differ by (in bf16, of two images, 1 step in 100).
+[[nodiscard]] std::string why_not_judged(const Program& step);
+/// Batches that come in turn, and so the fewest steps that show learning are two turns of them.
+inline constexpr int training_batches = 4;
+
+/// A recipe of a model.
+struct RecipeLearning {
+  std::string id;         ///< of the case
+  std::string recipe;     ///< "bf16"
+  std::string lacking{};  ///< why the device does not run it, in its words: the textbook in the recipe's types does;
+                          ///< empty: the device does
+  std::vector<StepParity> judged{};
+  std::vector<double> losses{};       ///< of training by itself
+  std::vector<double> low{}, high{};  ///< of three trainings whose every op errs at random within its bound
+  Verdict verdict = Verdict::not_proven;
+  std::string reason{};  ///< of any verdict but pass
+};
+
+/// A recipe that is broken on purpose.
+struct BrokenLearning {
+  std::string name, what, recipe;
+  std::vector<StepParity> judged{};
+  std::vector<double> losses{};
+  int seen_in_step = 0;      ///< the first in which it was told apart by what it must be; 0: in none
+  EndToEndResult seen_in{};  ///< of what told it apart in any, the largest error in units of what is allowed
+};
+
+/// A model in all recipes.
+struct ModelLearning {
+  std::string model;  ///< the id of its cases without their precision
+  std::vector<double> exact_losses{};
+  double exact_first = 0.0, exact_last = 0.0;  ///< mean fp64 losses of the first and the last turn of the batches
+  std::vector<RecipeLearning> recipes{};
+  std::vector<BrokenLearning> broken{};
+
+  /// The worst of the recipes, emulated ones too; not_proven where a broken recipe was not told apart.
+  [[nodiscard]] Verdict verdict() const;
+};
+
+/// Trains one model in several recipes: `cases` differ in their precision only, and their programs train
+/// (is_training_step()). `options`: seed, and a fault on purpose. `progress`: what is done now. Ends early, with what
+/// there is, when `stop` is raised.
+[[nodiscard]] ModelLearning learn(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
+                                  const LearningEffort& effort, const std::function<void(const std::string&)>& progress,
+                                  const StopFlag& stop);
+
+}  // namespace gpubench
