@@ -17,6 +17,7 @@
 #include "harness/core/case.h"
 #include "harness/core/file/atomic_file.h"
 #include "harness/plan/plan.h"
+#include "harness/report/brief.h"
 #include "harness/run/run.h"
 
 namespace gpubench {
@@ -78,6 +79,7 @@ struct Options {
   std::optional<std::string> out;                         ///< --out
   std::optional<std::string> json;                        ///< --json; "-" is standard output
   std::optional<std::string> junit{}, csv{}, markdown{};  ///< the same in other forms
+  Detail detail = Detail::brief;                          ///< --detail
   std::string output;                                     ///< -o: the document that the verb writes; empty: its default
   std::string svg;                             ///< --svg: a file, or a folder for several charts; empty: none
   WriteRules writing{};                        ///< --force, --mode

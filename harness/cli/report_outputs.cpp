@@ -16,9 +16,7 @@
 #include "harness/core/file/atomic_file.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/page/page.h"
-#include "harness/report/content_digest.h"
 #include "harness/report/export.h"
-#include "harness/report/json.h"
 
 namespace gpubench {
 namespace {
@@ -30,9 +28,9 @@ bool wants_github(const Options& options, const Environment& environment) {
 
 }  // namespace
 
-std::string report_text(const Report& report, ReportForm form) {
+std::string report_text(const Report& report, ReportForm form, Detail detail) {
   switch (form) {
-    case ReportForm::json: return sealed_text(report_json(report), 1);
+    case ReportForm::json: return report_json_text(report, detail);
     case ReportForm::junit: return junit_text(report);
     case ReportForm::csv: return exported_csv(report);
     case ReportForm::markdown: return markdown_text(report, most_summary_bytes);
@@ -53,7 +51,8 @@ void ReportOutputs::lose(std::string_view what, const std::exception& why) {
 bool ReportOutputs::write_file(const std::string& file, ReportForm form) {
   try {
     environment_.out.flush();  // `file` may be a name of standard output
-    write_atomically(file, report_text(report_, form), destination_.folders.rules(file, options_.writing));
+    write_atomically(file, report_text(report_, form, options_.detail),
+                     destination_.folders.rules(file, options_.writing));
     return true;
   } catch (const std::exception& e) {  // WriteError; ExportError of a number that CSV cannot hold
     lose("the report", e);
@@ -63,7 +62,7 @@ bool ReportOutputs::write_file(const std::string& file, ReportForm form) {
 
 bool ReportOutputs::write_to_stdout() {
   try {
-    if (environment_.out << report_text(report_, *destination_.on_stdout) << std::flush) return true;
+    if (environment_.out << report_text(report_, *destination_.on_stdout, options_.detail) << std::flush) return true;
     lose("the report", WriteError("standard output: cannot write"));
   } catch (const ExportError& e) {
     lose("the report", e);
@@ -99,7 +98,7 @@ void ReportOutputs::write() {
 }
 
 void ReportOutputs::rescue() {
-  const std::string text = report_text(report_, ReportForm::json);
+  const std::string text = report_text(report_, ReportForm::json, options_.detail);
   const std::string wanted = environment_.variable("TMPDIR");
   try {
     report_path_ = write_new_file(wanted.empty() ? "/tmp" : wanted, "gpubench-report-", ".json", text);

@@ -43,8 +43,8 @@ struct Destination {
 [[nodiscard]] Destination open_report_destination(const Options& options, const std::string& page_file,
                                                   const WriteRules& rules);
 
-/// The whole document. Throws ExportError where CSV cannot hold a number of it.
-[[nodiscard]] std::string report_text(const Report& report, ReportForm form);
+/// The whole document; `detail`: of JSON. Throws ExportError where CSV cannot hold a number of it.
+[[nodiscard]] std::string report_text(const Report& report, ReportForm form, Detail detail = Detail::brief);
 
 class ReportOutputs {
  public:

@@ -283,6 +283,13 @@ std::vector<Flag> mode_flag() {
           converted(in(&Options::writing, &WriteRules::mode), mode_of)));
 }
 
+std::vector<Flag> detail_flag() {
+  return under("output", row("--detail", "brief|full",
+                             "what the report keeps of each case: brief (the worst op of each phase, counts, failures, "
+                             "samples, every implementation) or full (every op's check)",
+                             choice<Detail>(&Options::detail)));
+}
+
 std::vector<Flag> anonymize_flags() {
   return under("output",
                row("--anonymize", "",

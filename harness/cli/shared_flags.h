@@ -33,6 +33,7 @@ namespace gpubench {
 [[nodiscard]] std::vector<Flag> force_flag();
 [[nodiscard]] std::vector<Flag> mode_flag();
 [[nodiscard]] std::vector<Flag> anonymize_flags();
+[[nodiscard]] std::vector<Flag> detail_flag();
 [[nodiscard]] std::vector<Flag> color_flag();
 [[nodiscard]] std::vector<Flag> json_flag(
     std::string text_of = "all of it as JSON; -: to standard output, and nothing else");

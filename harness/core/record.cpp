@@ -17,10 +17,10 @@ Verdict worse(Verdict a, Verdict b) {
 }
 
 bool consists_of(const CaseRecord& record, std::initializer_list<std::string_view> kinds) {
-  const std::vector<OpParity>& ops = record.parity.ops;
-  return !ops.empty() && std::all_of(ops.begin(), ops.end(), [&](const OpParity& op) {
-    return std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end();
-  });
+  const Parity& parity = record.parity;
+  const auto is_one = [&](const auto& op) { return std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end(); };
+  return !parity.ops.empty() && std::ranges::all_of(parity.ops, is_one) &&
+         (!parity.passed || std::ranges::all_of(*parity.passed, is_one));
 }
 
 bool is_stream(const CaseRecord& record) { return consists_of(record, {"copy", "triad"}); }

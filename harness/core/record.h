@@ -84,6 +84,17 @@ struct OpParity {
   int mutations_rejected = 0;
 };
 
+/// Checks of one kind of op that passed and have no OpParity in a brief report (harness/report/brief.h): sums.
+struct PassedOps {
+  std::string kind;
+  int ops = 0;
+  std::int64_t judged = 0;
+  std::int64_t elements = 0;
+  int mutations = 0;              ///< all rejected
+  double error_over_bound = 0.0;  ///< the largest of them
+  std::string phase;              ///< of that one
+};
+
 /// One tensor after a whole program, against the program in fp64 (harness/parity/end_to_end.h); 2-norms.
 struct EndToEndTensor {
   std::string tensor;
@@ -116,10 +127,15 @@ struct PlanArithmetic {
   std::string note;                       ///< why there is no reading
   Verdict verdict = Verdict::pass;        ///< or downgraded
   std::string reason;                     ///< what is below what was declared; empty on pass
+
+  friend bool operator==(const PlanArithmetic&, const PlanArithmetic&) = default;
 };
 
 struct Parity {
   std::vector<OpParity> ops;
+  std::optional<std::vector<PassedOps>> passed{};  ///< of a brief report: the ops that are not in `ops`
+  /// Of these, by label, where neither `ops` nor Derived::breakdown names the same one.
+  std::optional<std::vector<std::pair<std::string, std::string>>> implementations{};
   /// Of the timed ops that are matrix products, each plan once.
   std::optional<std::vector<PlanArithmetic>> arithmetic{};
   /// With the full check, of programs of several ops that are small enough: every final tensor.

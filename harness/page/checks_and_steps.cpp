@@ -16,11 +16,8 @@ namespace {
 /// The largest share of its bound that a kind of op used in one precision.
 struct Used {
   double most = -1.0;
-  std::string case_id;
-  std::string op;
-  std::string phase;
-  std::int64_t judged = 0;
-  int checks = 0;
+  std::string case_id, op, phase;
+  std::int64_t judged = 0, checks = 0;
 };
 
 struct Budget {
@@ -36,19 +33,22 @@ void add_once(std::vector<std::string>& to, const std::string& word) {
 Budget budget_of(const Report& report) {
   Budget budget;
   for (const CaseRecord& record : report.cases) {
-    for (const OpParity& op : record.parity.ops) {
-      if (op.judged == 0) continue;
-      add_once(budget.kinds, op.kind);
+    const auto add = [&](const auto& checked, int checks, const std::string& op) {
+      if (checked.judged == 0) return;
+      add_once(budget.kinds, checked.kind);
       add_once(budget.recipes, record.c.recipe);
-      Used& used = budget.used[{op.kind, record.c.recipe}];
-      used.judged += op.judged;
-      ++used.checks;
-      if (op.error_over_bound <= used.most) continue;  // so that NaN counts
-      used.most = op.error_over_bound;
+      Used& used = budget.used[{checked.kind, record.c.recipe}];
+      used.judged += checked.judged;
+      used.checks += checks;
+      if (checked.error_over_bound <= used.most) return;  // so that NaN counts
+      used.most = checked.error_over_bound;
       used.case_id = record.key();
-      used.op = op.label;
-      used.phase = op.phase;
-    }
+      used.op = op;
+      used.phase = checked.phase;
+    };
+    for (const OpParity& op : record.parity.ops) add(op, 1, op.label);
+    for (const PassedOps& passed : record.parity.passed.value_or(std::vector<PassedOps>{}))
+      add(passed, passed.ops, passed.kind);
   }
   return budget;
 }

@@ -20,24 +20,23 @@ constexpr Verdict shown[] = {Verdict::pass,       Verdict::fail,       Verdict::
 
 /// What the checks of a report looked at.
 struct Coverage {
-  std::int64_t checks = 0;
-  std::int64_t judged = 0;
-  std::int64_t elements = 0;
-  std::int64_t mutations = 0;
-  std::int64_t rejected = 0;
+  std::int64_t checks = 0, judged = 0, elements = 0, mutations = 0, rejected = 0;
   const CaseRecord* worst = nullptr;  // of those that passed
 };
 
 Coverage coverage_of(const Report& report) {
   Coverage all;
   for (const CaseRecord& record : report.cases) {
-    for (const OpParity& op : record.parity.ops) {
-      ++all.checks;
-      all.judged += op.judged;
-      all.elements += op.elements;
-      all.mutations += op.mutations;
-      all.rejected += op.mutations_rejected;
-    }
+    const auto add = [&all](const auto& checked, int checks, int rejected) {
+      all.checks += checks;
+      all.judged += checked.judged;
+      all.elements += checked.elements;
+      all.mutations += checked.mutations;
+      all.rejected += rejected;
+    };
+    for (const OpParity& op : record.parity.ops) add(op, 1, op.mutations_rejected);
+    for (const PassedOps& sums : record.parity.passed.value_or(std::vector<PassedOps>{}))
+      add(sums, sums.ops, sums.mutations);
     if (record.verdict != Verdict::pass || record.parity.ops.empty()) continue;
     if (all.worst == nullptr || record.parity.error_over_bound > all.worst->parity.error_over_bound)
       all.worst = &record;

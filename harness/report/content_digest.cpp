@@ -88,8 +88,9 @@ std::string content_digest(std::string_view text) {
   return maker.digest();
 }
 
-std::string sealed_text(const Json& document, int indent) {
-  std::string text = dump(document, indent);
+std::string sealed_text(const Json& document, int indent) { return with_digest(dump(document, indent), indent); }
+
+std::string with_digest(std::string text, int indent) {
   std::string_view content = text;
   cut(content, "}");
   content = without_blanks_at_end(content);

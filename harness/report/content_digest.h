@@ -40,6 +40,8 @@ class DigestMaker {
 /// The document, an object with at least one member, as text with its digest as the last member and a line's end.
 /// `indent` as for dump().
 [[nodiscard]] std::string sealed_text(const Json& document, int indent = -1);
+/// The same of a document's text.
+[[nodiscard]] std::string with_digest(std::string text, int indent);
 
 /// A document whose last member is a digest: what that should be of, and what it says.
 struct Sealed {

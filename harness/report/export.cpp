@@ -13,7 +13,6 @@
 #include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
-#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_members.h"
 
@@ -111,9 +110,9 @@ std::string by_case(const Report& report, std::string_view metric, std::string_v
 
 }  // namespace
 
-std::string exported(const Report& report, ExportFormat format) {
+std::string exported(const Report& report, ExportFormat format, Detail detail) {
   switch (format) {
-    case ExportFormat::report: return sealed_text(report_json(report), 1);
+    case ExportFormat::report: return report_json_text(report, detail);
     case ExportFormat::gbench: return dump(gbench(report, false), 1) + "\n";
     case ExportFormat::gbench_summary: return dump(gbench(report, true), 1) + "\n";
     case ExportFormat::bmf: return dump(bmf(report), 1) + "\n";

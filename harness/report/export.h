@@ -51,8 +51,9 @@ class ExportError : public std::runtime_error {
   explicit ExportError(const std::string& what) : std::runtime_error(what) {}
 };
 
-/// The whole file, ending in a newline. Throws ExportError naming the case and its number that is not finite.
-[[nodiscard]] std::string exported(const Report& report, ExportFormat format);
+/// The whole file, ending in a newline; `detail`: of a report. Throws ExportError naming the case and its number that
+/// is not finite.
+[[nodiscard]] std::string exported(const Report& report, ExportFormat format, Detail detail = Detail::brief);
 
 [[nodiscard]] std::string exported_csv(const Report& report);
 [[nodiscard]] std::string exported_csv_cases(const Report& report);

@@ -21,7 +21,7 @@ class Writer {
   /// By the rule an optional member is left out where it is empty or 0.
   template <class T>
   void operator()(const char* key, T& value, const Rule& rule) {
-    if constexpr (Whole<T> || std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
+    if constexpr (Whole<T> || AnyOf<T, double, std::string, std::vector<std::string>>) {
       if (rule.optional && value == T{}) return;
     }
     (*this)(key, value);

@@ -99,6 +99,17 @@ void visit(Archive& a, OpParity& p) {
 }
 
 template <class Archive>
+void visit(Archive& a, PassedOps& p) {
+  a("kind", p.kind, {.least = 1});
+  a("ops", p.ops, {.least = 1});
+  a("judged", p.judged);
+  a("elements", p.elements);
+  a("mutations", p.mutations, {.note = "all rejected"});
+  a("error_over_bound", p.error_over_bound, {.note = "the largest of them"});
+  a("phase", p.phase, {.note = "of that one", .words = phases});
+}
+
+template <class Archive>
 void visit(Archive& a, PlanArithmetic& p) {
   constexpr Rule left_out{.optional = true};
   a("label", p.label, {.least = 1});
@@ -138,7 +149,14 @@ void visit(Archive& a, Parity& p) {
   a("worst_op", p.worst_op);
   a("coverage", p.coverage);
   a("seed", p.seed);
-  a("ops", p.ops);
+  a("ops", p.ops,
+    {.note = "since 1.16, of a brief report: of each phase the op with the largest error, ops that did not pass, and "
+             "ops with rejected candidates"});
+  a("passed", p.passed,
+    {.note = "since 1.16, of a brief report: all other ops, which passed, by kind", .least = 1});
+  a("implementations", p.implementations,
+    {.note = "since 1.16; of ops in passed, by label, where neither ops nor derived.breakdown names the same one",
+     .least = 1});
   a("arithmetic", p.arithmetic,
     {.note = "since 1.12; what arithmetic the plans of matrix products were seen to use, each plan once", .least = 1});
   a("end_to_end", p.end_to_end,
@@ -232,7 +250,7 @@ void visit(Archive& a, OpShare& s) {
   a("kind", s.kind, {.least = 1});
   a("implementation", s.implementation);
   a("median_ns", s.median_ns);
-  a("share", s.share);
+  a("share", s.share, {.note = "since 1.16 left out where it is median_ns over the case's median", .optional = true});
   a("flop", s.flop);
   a("bytes", s.bytes);
 }
@@ -460,9 +478,9 @@ concept AnyOf = (std::is_same_v<T, Ts> || ...);
 /// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
 template <class T>
 inline constexpr bool is_part =
-    AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
-          CollectiveRates, MemoryPart, PlanArithmetic, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext,
-          ShapesExcept, ShapesContext, ImplementationFile, WrongPlaces, Unfinished>;
+    AnyOf<T, Worst, OpParity, PassedOps, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord,
+          Summary, OpShare, CollectiveRates, MemoryPart, PlanArithmetic, RankSpread, PeakShare, Derived, DeviceInfo,
+          CacheContext, ShapesExcept, ShapesContext, ImplementationFile, WrongPlaces, Unfinished>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

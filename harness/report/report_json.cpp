@@ -8,6 +8,7 @@
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/calls_total.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"
 
@@ -139,14 +140,34 @@ Json benchmarks_json(std::span<const CaseRecord> records) {
   return benchmarks;
 }
 
-Json report_json(const Report& report) {
-  Json cases = Json::array();
-  for (const CaseRecord& record : report.cases) cases.push_back(to_json(record));
-  Json results = {{"cases", std::move(cases)}, {"totals", totals_json(totals_of(report.cases))}};
+namespace {
+
+Json without_lists(const Report& report) {
+  Json results = {{"cases", Json::array()}, {"totals", totals_json(totals_of(report.cases))}};
   if (Json calls = calls_totals_json(report.cases); !calls.empty()) results["calls_totals"] = std::move(calls);
-  return {{"context", context_json(report)},
-          {"benchmarks", benchmarks_json(report.cases)},
-          {"gpubench", std::move(results)}};
+  return {{"context", context_json(report)}, {"benchmarks", Json::array()}, {"gpubench", std::move(results)}};
+}
+
+}  // namespace
+
+Json report_json(const Report& report) {
+  Json document = without_lists(report);
+  document["benchmarks"] = benchmarks_json(report.cases);
+  for (const CaseRecord& record : report.cases) document["gpubench"]["cases"].push_back(to_json(record));
+  return document;
+}
+
+std::string report_json_text(const Report& report, Detail detail) {
+  std::string benchmarks, cases;
+  const auto add = [](std::string& lines, const Json& one) { lines += (lines.empty() ? "\n" : ",\n") + dump(one); };
+  for (const Json& one : benchmarks_json(report.cases)) add(benchmarks, one);
+  for (const CaseRecord& record : report.cases) add(cases, to_json(detail == Detail::brief ? brief(record) : record));
+  std::string text = dump(without_lists(report), 1);
+  // Strings in JSON have no line ends: each place is the list itself.
+  for (const auto& [place, lines] :
+       {std::pair{std::string("\n \"benchmarks\": ["), &benchmarks}, {"\n  \"cases\": [", &cases}})
+    text.insert(text.find(place) + place.size(), *lines);
+  return with_digest(std::move(text), 1);
 }
 
 Json calls_totals_json(std::span<const CaseRecord> records) {
@@ -180,18 +201,30 @@ void require_identity(const Node& node, const CaseRecord& record) {
   if (id != record.id) node.at("id").refuse(fmt::format("does not match its parts, which make {}", id));
 }
 
+// As derive() computes them.
+void add_missing_shares(const Node& node, CaseRecord& record) {
+  std::vector<OpShare>& ops = record.derived.breakdown;
+  for (std::size_t i = 0; i < ops.size() && record.summary.median_ns > 0.0; ++i) {
+    if (!node.at("derived").at("breakdown").at(i).has("share"))
+      ops[i].share = ops[i].median_ns / record.summary.median_ns;
+  }
+}
+
 }  // namespace
 
 CaseRecord record_from_json(const Node& node, LeftOut left_out) {
   CaseRecord record = Reader::read<CaseRecord>(node, nullptr, left_out);
   require_identity(node, record);
+  add_missing_shares(node, record);
   return record;
 }
 
 CaseRecord record_from_json(const Node& node, Problems& problems) {
   const std::size_t before = problems.count();
   CaseRecord record = Reader::read<CaseRecord>(node, &problems);
-  if (problems.count() == before) problems.attempt([&] { require_identity(node, record); });
+  if (problems.count() != before) return record;
+  problems.attempt([&] { require_identity(node, record); });
+  add_missing_shares(node, record);
   return record;
 }
 

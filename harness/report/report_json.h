@@ -2,7 +2,7 @@
 //
 // `benchmarks` holds passing cases only, one entry per valid round and one "<id>_median"; `gpubench.cases` holds every
 // planned case with its verdict. The schema is results/schema/report.v1.json, made of the members' table
-// (record_members.h); within major version 1 members are only added.
+// (record_members.h); within major version 1 members are only added, but for shares that follow from times (1.16).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "harness/core/record.h"
+#include "harness/report/brief.h"
 #include "harness/report/json_parser.h"
 #include "harness/report/reader.h"
 
@@ -28,7 +29,7 @@ class Problems;
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.15";
+inline constexpr std::string_view report_schema_version = "1.16";
 
 /// One level of a processor's caches, as in Google Benchmark's context.
 struct CacheContext {
@@ -141,8 +142,10 @@ struct Totals {
 /// The context, with what gpubench adds: machine, run and devices, no case.
 [[nodiscard]] Json context_json(const Report& report);
 
-/// The whole document.
+/// The whole document, with full detail.
 [[nodiscard]] Json report_json(const Report& report);
+/// Its text, sealed (content_digest.h), with one line for each case and each benchmark.
+[[nodiscard]] std::string report_json_text(const Report& report, Detail detail = Detail::brief);
 
 /// "2026-11-21T02:34:19+00:00", always UTC.
 [[nodiscard]] std::string iso_time(std::time_t time);

@@ -212,9 +212,7 @@ std::map<std::string, std::map<std::string, std::string>> read_pins(const std::s
   std::map<std::string, std::map<std::string, std::string>> pins;
   for (const CaseRecord& record : read_report(path).cases) {
     if (record.verdict != Verdict::pass) continue;
-    for (const OpParity& op : record.parity.ops) {
-      if (!op.implementation.empty()) pins[record.id][op.label] = op.implementation;
-    }
+    for (const auto& [label, implementation] : implementations_of(record)) pins[record.id][label] = implementation;
   }
   return pins;
 }

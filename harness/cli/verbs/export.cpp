@@ -23,7 +23,7 @@ int export_command(const Options& options, std::span<const std::string> /*words*
     Report report = read_report(options.arguments.front());
     if (const auto key = key_for(options, environment))
       report = anonymized(std::move(report), *key, kept_flags(environment.suites), users_of(environment));
-    const std::string text = exported(report, *options.of<ExportOptions>().format);
+    const std::string text = exported(report, *options.of<ExportOptions>().format, options.detail);
     if (options.output.empty()) {
       environment.out << text;
     } else {
@@ -47,7 +47,7 @@ void check_export(Options& options) {
 }
 
 std::vector<Flag> export_flags(std::span<const std::string> /*suites*/) {
-  return together(force_flag(), mode_flag(), anonymize_flags(),
+  return together(force_flag(), mode_flag(), anonymize_flags(), detail_flag(),
                   under("output",
                         row("--format", "FORMAT", fmt::format("one of {}", fmt::join(enum_names<ExportFormat>, ", ")),
                             choice<ExportFormat>(own(&ExportOptions::format))),

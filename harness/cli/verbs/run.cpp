@@ -215,7 +215,7 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
             row("-q,--quiet", "", "only what went wrong, and the summary", turn_on(&Options::quiet)),
             row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                 turn_on(&Options::verbose))),
-      force_flag(), mode_flag(),
+      detail_flag(), force_flag(), mode_flag(),
       under("output",
             row("--save-failures", "DIR",
                 "write what a failing op read and left there, with the expected values and bounds, as .npy files and a "

@@ -97,6 +97,8 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "o",
                             "--json",
                             "-",
+                            "--detail",
+                            "full",
                             "--color",
                             "never",
                             "--progress",
@@ -126,6 +128,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_EQ(o.tuning_cache, "t");
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.json, "-");
+  EXPECT_EQ(o.detail, Detail::full);
   EXPECT_EQ(o.color, ColorMode::never);
   EXPECT_EQ(o.progress, ProgressMode::lines);
   EXPECT_TRUE(o.quiet);

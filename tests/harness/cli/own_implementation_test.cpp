@@ -61,8 +61,8 @@ TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAn
 }
 
 TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedOverIt) {
-  const ChildResult result =
-      run_with(paths::loops, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset", "minimal", "--json", "-"});
+  const ChildResult result = run_with(paths::loops, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset",
+                                                     "minimal", "--detail", "full", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   int own = 0, others = 0;
@@ -78,7 +78,7 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
 // A whole training step on two ranks.
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
   const ChildResult result = run_with(paths::loops, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
-                                                     "f32", "--preset", "minimal", "--json", "-"});
+                                                     "f32", "--preset", "minimal", "--detail", "full", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   EXPECT_EQ(one["status"], "pass");

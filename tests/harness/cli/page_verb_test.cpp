@@ -6,7 +6,6 @@
 
 #include "harness/cli/report_outputs.h"
 #include "harness/page/page.h"
-#include "harness/report/content_digest.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "tests/harness/cli/captured.h"
@@ -164,7 +163,7 @@ TEST_F(PageVerb, APageThatCannotBeWrittenIsToldAndTakesNothingFromTheReport) {
   ASSERT_EQ(outputs.complaints().size(), 1U);
   EXPECT_THAT(outputs.complaints().front(), StartsWith("the page is lost: no/such/folder/report.html: cannot "));
   EXPECT_EQ(outputs.report_path(), "report.json");
-  EXPECT_EQ(content_of("report.json"), sealed_text(report_json(holding_report()), 1));
+  EXPECT_EQ(content_of("report.json"), report_json_text(holding_report()));
 }
 
 TEST_F(PageVerb, AReportOnStandardOutputLeavesNoPage) {

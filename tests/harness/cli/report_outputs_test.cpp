@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/report/report_json.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/cli/scratch_folder.h"
 #include "tests/harness/report/xml_reader.h"
@@ -45,6 +46,23 @@ TEST_F(RunOutputs, EachFormGoesToItsFileBesideTheUsualFolder) {
   EXPECT_THAT(content_of("r.md"), StartsWith("### gpubench: PASS\n\n2 pass of 2 cases\n"));
   EXPECT_TRUE(std::filesystem::exists("o/report.json"));
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("VERDICT  PASS"), Not(HasSubstr("<testsuites"))));
+}
+
+// "sim/chain" has three ops, each judged alone and in the timed launch.
+TEST_F(RunOutputs, AReportIsBriefUnlessFullDetailIsAskedFor) {
+  std::vector<std::string> words{"--isolate", "off", "--filter", "sim/chain", "--json", "brief.json"};
+  EXPECT_EQ(cli_.run(words), 0);
+  words.back() = "full.json";
+  words.insert(words.end(), {"--detail", "full"});
+  EXPECT_EQ(cli_.run(words), 0);
+  EXPECT_EQ(cli_.run({"export", "--format", "report", "full.json", "-o", "shorter.json"}), 0);
+  const auto parity_of = [](const char* file) { return read_report(file).cases.front().parity; };
+  EXPECT_GE(parity_of("full.json").ops.size(), 6U);
+  EXPECT_FALSE(parity_of("full.json").passed);
+  for (const char* file : {"brief.json", "shorter.json"}) {
+    EXPECT_LT(parity_of(file).ops.size(), 6U) << file;
+    EXPECT_TRUE(parity_of(file).passed) << file;
+  }
 }
 
 TEST_F(RunOutputs, AVariableStandsInForEachFlag) {

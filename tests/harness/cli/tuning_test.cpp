@@ -28,8 +28,8 @@ TEST_F(Tuning, WhatWasTimedOnceIsRememberedByLaterRuns) {
     Captured cli;
     cli.script = script;
     cli.variables = {{"XDG_CACHE_HOME", std::filesystem::current_path() / "cache"}};
-    std::vector<std::string> words{"--isolate", "off", "--tier",   "smoke",
-                                   "--json",    "-",   "--filter", "sim/(first|chain)"};
+    std::vector<std::string> words{"--isolate", "off",      "--tier", "smoke",    "--json",
+                                   "-",         "--detail", "full",   "--filter", "sim/(first|chain)"};
     words.insert(words.end(), more.begin(), more.end());
     EXPECT_EQ(cli.run(words), 0) << cli.err.str();
     const Json report = parse_json(cli.out.str(), "stdout");

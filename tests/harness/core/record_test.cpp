@@ -60,6 +60,15 @@ TEST(Reliability, ItGoesByTheIntervalWhateverTheFlagsSay) {
   EXPECT_FALSE(timing_unreliable(narrow));
 }
 
+TEST(ConsistsOf, LooksAtTheOpsThatABriefRecordSumsUpToo) {
+  CaseRecord record;
+  record.parity.ops.emplace_back().kind = "copy";
+  record.parity.passed.emplace().emplace_back().kind = "triad";
+  EXPECT_TRUE(is_stream(record));
+  record.parity.passed->front().kind = "gemm";
+  EXPECT_FALSE(is_stream(record));
+}
+
 TEST(Reliability, OneRoundHasNoIntervalAndIsUnreliable) {
   Summary one = timed(100, 100, 100);
   one.rounds = 1;

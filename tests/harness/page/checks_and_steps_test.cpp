@@ -53,6 +53,18 @@ TEST(ErrorBudget, ACellIsTheLargestErrorOfItsKindAndPrecision) {
               ElementsAre("gemm/matmul/n=2/f32/x1", "gemm/matmul/n=3/bf16/x1", "gemm/matmul/n=1/f32/x1"));
 }
 
+TEST(ErrorBudget, OfABriefReportIsThatOfTheFullOne) {
+  const CaseRecord full = checked("f32", {op("gemm", 0.25), op("norm", 0.5), op("gemm", 0.125), op("norm", 0.25)}, 1);
+  const CaseRecord brief_one = brief(full);
+  ASSERT_EQ(brief_one.parity.ops.size(), 1U);  // all are of one phase
+  const auto figure_of = [](const CaseRecord& record) {
+    return figures_of(section_of(made_report({record}), "error-budget")).front();
+  };
+  EXPECT_EQ(figure_of(brief_one).table.rows, figure_of(full).table.rows);
+  EXPECT_THAT(column_of(figure_of(brief_one).table, "checks"), ElementsAre("2", "2"));
+  EXPECT_THAT(map_of(figure_of(brief_one)).cells[1][0].note, HasSubstr("0.25 of its bound, gemm recheck in"));
+}
+
 // The one chart that failing cases are in: it is about them.
 TEST(ErrorBudget, AboveOneIsMarkedAndFirst) {
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -69,6 +69,16 @@ TEST(Document, TheVerdictTellsWhatWasJudged) {
       holds(page, "<b>0.25</b> of its bound, in gemm/<wbr>matmul/<wbr>m=100,<wbr>n=100,<wbr>k=100/<wbr>f32/<wbr>x1"));
 }
 
+TEST(Document, TheVerdictOfABriefReportCountsAllChecks) {
+  CaseRecord record = made_gemm(100);
+  record.parity.ops.insert(record.parity.ops.end(), 2, record.parity.ops.front());
+  record = brief(std::move(record));
+  ASSERT_EQ(record.parity.ops.size(), 1U);
+  const std::string page = page_of(made_report({record}));
+  EXPECT_TRUE(holds(page, "<b>300</b> against an fp64 textbook: 25.0% of all, in 3 checks of ops"));
+  EXPECT_TRUE(holds(page, "<b>9 of 9</b> corrupted on purpose"));
+}
+
 TEST(Document, AFailureIsToldWithItsElementAndItsRerunLine) {
   const std::string page = page_of(holding_report());
   EXPECT_TRUE(holds(page, "<h2>Failures</h2>"));

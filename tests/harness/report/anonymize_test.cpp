@@ -101,6 +101,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/parity/ops/N/reason", Fate::text},
       {"/gpubench/cases/N/parity/ops/N/worst/(tensor|nonfinite/.*)", Fate::kept},
       {"/gpubench/cases/N/parity/ops/N/places/(tensor|words)", Fate::kept},
+      {"/gpubench/cases/N/parity/(passed/N/(phase|kind)|implementations/.*)", Fate::kept},
       {"/gpubench/cases/N/parity/arithmetic/N/reason", Fate::text},
       {"/gpubench/cases/N/parity/arithmetic/N/[a-z_]+", Fate::kept},
       {"/gpubench/cases/N/parity/end_to_end/N/(tensor|role)", Fate::kept},

@@ -157,6 +157,31 @@ std::vector<MalformedFile> contradictory_reports() {
        "gpubench.cases[0].parity.error_over_bound", "the largest of its ops is 0.25"},
       {"a worst op that was not judged", [](Json& j) { first(j)["parity"]["worst_op"] = "other"; },
        "gpubench.cases[0].parity.worst_op", "no op that was judged"},
+      {"a worst op without the largest error",
+       [](Json& j) {
+         Json& parity = first(j)["parity"];
+         parity["ops"][1]["label"] = parity["worst_op"] = "other";
+         parity["ops"][1]["error_over_bound"] = 0.125;
+       },
+       "gpubench.cases[0].parity.worst_op", "with the largest error"},
+      {"more judged in sums than there is", [](Json& j) { first(j)["parity"]["passed"][0]["judged"] = 8193; },
+       "gpubench.cases[0].parity.passed[0].judged", "is 8193 of 8192 elements of 2 ops"},
+      {"fewer judged in sums than ops", [](Json& j) { first(j)["parity"]["passed"][0]["judged"] = 1; },
+       "gpubench.cases[0].parity.passed[0].judged", "is 1 of 8192 elements of 2 ops"},
+      {"fewer mutations in sums than ops", [](Json& j) { first(j)["parity"]["passed"][0]["mutations"] = 1; },
+       "gpubench.cases[0].parity.passed[0].mutations", "although 2 ops passed"},
+      {"an error in sums above its bound",
+       [](Json& j) {
+         Json& passed = j["gpubench"]["cases"][1]["parity"]["passed"][0];
+         passed["phase"] = "timed";  // in which an op failed with 3.5
+         passed["error_over_bound"] = 1.25;
+       },
+       "gpubench.cases[1].parity.passed[0].error_over_bound", "is 1.25, expected at most 1"},
+      {"an error in sums above those of its phase",
+       [](Json& j) { first(j)["parity"]["passed"][0]["error_over_bound"] = 0.26; },
+       "gpubench.cases[0].parity.passed[0].error_over_bound", "the largest of its phase in ops"},
+      {"sums of a phase of which no op is kept", [](Json& j) { first(j)["parity"]["passed"][0]["phase"] = "check"; },
+       "gpubench.cases[0].parity.passed[0].error_over_bound", "the largest of its phase in ops"},
       {"an invalid round without a note", [](Json& j) { first(j)["rounds"][1]["valid"] = false; },
        "gpubench.cases[0].rounds[1].note", "says why"},
       {"a sample of 0 ns", [](Json& j) { first(j)["rounds"][0]["device_ns"][1] = 0; },

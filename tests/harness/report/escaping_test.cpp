@@ -129,7 +129,7 @@ TEST(Sinks, TellNothingOfTheRoundsOfAnUnfinishedCase) {
   Report without = with;
   for (CaseRecord& record : without.cases) record.unfinished.reset();
   for (const Sink& sink : sinks()) {
-    if (sink.name == "report.json") continue;
+    if (sink.name.starts_with("report.json")) continue;
     EXPECT_EQ(sink.written(with), sink.written(without)) << sink.name;
   }
 }

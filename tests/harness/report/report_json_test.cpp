@@ -100,7 +100,7 @@ TEST(ReportJson, ContextIsGoogleBenchmarksWithOursInside) {
   EXPECT_EQ(context["date"], "2026-11-21T02:34:19+00:00");
   EXPECT_EQ(context["caches"][1]["size"], 1048576);
   EXPECT_EQ(context["gpubench"]["schema"], "gpubench-report");
-  EXPECT_EQ(context["gpubench"]["schema_version"], "1.15");
+  EXPECT_EQ(context["gpubench"]["schema_version"], "1.16");
   EXPECT_EQ(context["gpubench"]["devices"][0]["libraries"]["oneDNN"], "2.6.3");
 }
 

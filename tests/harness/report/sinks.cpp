@@ -215,7 +215,9 @@ std::vector<Sink> all_sinks() {
   all.push_back({"CSV", exported_csv, csv_problem, csv_read, one_line});
   all.push_back({"CSV by case", exported_csv_cases, csv_problem, csv_read, one_line});
   all.push_back({"Prometheus", exported_prometheus, prometheus_problem, prometheus_read, one_line});
-  all.push_back(json_sink("report.json", [](const Report& r) { return exported(r, ExportFormat::report); }));
+  for (const Detail detail : enum_values<Detail>)
+    all.push_back(json_sink("report.json, " + std::string(name(detail)),
+                            [detail](const Report& r) { return exported(r, ExportFormat::report, detail); }));
   for (const ExportFormat format : enum_values<ExportFormat>) {
     if (format == ExportFormat::report || format == ExportFormat::csv || format == ExportFormat::csv_cases ||
         format == ExportFormat::prometheus)
