@@ -41,10 +41,10 @@ constexpr Range hundreds{"x", [](std::size_t index, const TensorSpec&) { return 
 // Other operands multiply the gate.
 constexpr Range gate_range{"gate", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x, 8); }};
 
-/// Op: `kind`; `textbook_flop`, of fp64 per element; `flop(call)` per element; `bound(call, output)`; a constructor
-/// from a call and operator()(elements of the inputs), which gives one Expected, or one for each output; for an op that
-/// has a derivative, `gradient(program, call, tape, dy)`, called where one flows in; for one that may overflow or
-/// saturate, `range`: revealing data, and the input that takes them.
+/// Op: `kind`; `textbook_flop`, of fp64 per element, an exponential counted as sixteen; `flop(call)` per element;
+/// `bound(call, output)`; a constructor from a call and operator()(elements of the inputs), which gives one Expected,
+/// or one for each output; for an op that has a derivative, `gradient(program, call, tape, dy)`, called where one flows
+/// in; for one that may overflow or saturate, `range`: revealing data, and the input that takes them.
 template <class Op>
 class Pointwise final : public OpDefinition {
  public:

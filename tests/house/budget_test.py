@@ -31,6 +31,7 @@ class Budget(unittest.TestCase):
         for part, most in budget().items():
             with self.subTest(part=part):
                 size = size_of(part)
+                print(f"{part:20} {size:6} of {most:6}, room for {most - size}")
                 self.assertLessEqual(size, most, f"{part} grew; remove lines, or raise its row as budget.txt says")
                 self.assertGreaterEqual(size, (1 - slack) * most - 50, f"{part} shrank; lower its row to {size}")
 

@@ -8,7 +8,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace relu_and_silu_test {
+namespace activation_test {
 
 TEST(Relu, KeepsWhatIsPositiveAndANan) {
   Program p;
@@ -78,7 +78,7 @@ TEST(SquaredRelu, TheBoundsAcceptF32AndRejectTypicalFaults) {
   EXPECT_GT(slope, 1990);
 }
 
-TEST(ReluAndSilu, GradientsAgreeWithDifferences) {
+TEST(Activations, GradientsAgreeWithDifferences) {
   const std::vector<double> x_values{-6.0, -1.5, -0.1, 0.2, 0.7, 4.0};  // none at the corner
   for (const auto forward : {relu_forward, silu_forward, squared_relu_forward}) {
     Program p;
@@ -144,5 +144,5 @@ TEST(Silu, TheBoundsAcceptF32AndRejectA16BitLogistic) {
   for (const int count : narrow) EXPECT_GT(count, 6001 * 6 / 10);
 }
 
-}  // namespace relu_and_silu_test
+}  // namespace activation_test
 }  // namespace gpubench::testing
