@@ -1,4 +1,4 @@
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 // The program gpubench-gbench: the real suites and backends behind Google Benchmark.
 #include "harness/cli/gbench.h"
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "suites/suites.h"
 
 int main(int argc, char** argv) {

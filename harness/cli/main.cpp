@@ -1,5 +1,5 @@
 // The program gpubench: the real suites and backends.
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "suites/suites.h"
 
 int main(int argc, char** argv) {

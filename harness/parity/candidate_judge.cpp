@@ -7,7 +7,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/parity/sample.h"
 #include "reference/ops/definition.h"
 

@@ -15,7 +15,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/parity/exact_data.h"
 #include "harness/parity/other_formulas.h"
 #include "harness/parity/rounding.h"

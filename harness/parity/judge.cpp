@@ -14,7 +14,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/parity/likely_cause.h"
 #include "harness/parity/lower_precision.h"
 #include "harness/parity/on_threads.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {

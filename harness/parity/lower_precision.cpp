@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/parity/textbook_outputs.h"
 
 namespace gpubench {

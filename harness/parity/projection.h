@@ -25,7 +25,7 @@
 #include <span>
 #include <vector>
 
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {

@@ -104,10 +104,10 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
   const double split = static_cast<double>(at.tensor * at.pipeline);
   const double of_experts = model.expert_parameters();
   const double dense = (model.parameters() - of_experts) / split;
-  terms.wire = wire_of(dense, {terms.sharing, at.tensor}, at.optimizer, network);
+  terms.wire = exchange_of(dense, {terms.sharing, at.tensor}, at.optimizer, network);
   if (of_experts > 0.0) {
     const double own = of_experts / split / static_cast<double>(at.expert);
-    terms.wire += wire_of(own, {terms.sharing / at.expert, at.tensor * at.expert}, at.optimizer, network);
+    terms.wire += exchange_of(own, {terms.sharing / at.expert, at.tensor * at.expert}, at.optimizer, network);
   }
   return terms;
 }

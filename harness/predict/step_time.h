@@ -18,8 +18,8 @@
 #include <string>
 #include <string_view>
 
+#include "harness/predict/gradient_exchange.h"
 #include "harness/predict/transformer_model.h"
-#include "harness/predict/wire.h"
 
 namespace gpubench {
 
@@ -56,7 +56,7 @@ struct StepTerms {
   std::int64_t micro_batches = 0;  ///< of each
   double flop = 0.0;    ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
   double bubble = 0.0;  ///< share of that
-  Wire wire{};          ///< W
+  GradientExchange wire{};  ///< W
 };
 /// Throws std::invalid_argument where the devices don't make up whole replicas, or the batch no whole micro-batches.
 [[nodiscard]] StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const Network& network);

@@ -11,7 +11,7 @@
 #include <thread>
 #include <variant>
 
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "harness/python/check_call.h"
 #include "harness/run/own_implementation.h"
 #include "suites/suites.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <exception>
 
-#include "harness/remote/protocol.h"
+#include "harness/remote/requests.h"
 
 namespace gpubench {
 

@@ -14,7 +14,7 @@
 
 #include "harness/core/processes.h"
 #include "harness/remote/message.h"
-#include "harness/remote/protocol.h"
+#include "harness/remote/requests.h"
 #include "harness/remote/stall_watch.h"
 
 namespace gpubench {

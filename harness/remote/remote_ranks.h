@@ -10,8 +10,8 @@
 
 #include "harness/core/communicator.h"
 #include "harness/core/processes.h"
-#include "harness/remote/protocol.h"
 #include "harness/remote/remote_process.h"
+#include "harness/remote/requests.h"
 #include "harness/remote/stall_watch.h"
 
 namespace gpubench {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "harness/remote/protocol.h"
+#include "harness/remote/requests.h"
 
 namespace gpubench {
 

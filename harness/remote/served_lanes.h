@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/core/processes.h"
-#include "harness/remote/protocol.h"
+#include "harness/remote/requests.h"
 #include "harness/run/rank_group.h"
 
 namespace gpubench {

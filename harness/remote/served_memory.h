@@ -9,7 +9,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/remote/message.h"
-#include "harness/remote/protocol.h"
+#include "harness/remote/requests.h"
 
 namespace gpubench {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/remote/protocol.h"
+#include "harness/remote/requests.h"
 
 namespace gpubench {
 

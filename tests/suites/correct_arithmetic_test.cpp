@@ -13,7 +13,7 @@
 #include <string>
 
 #include "harness/core/error.h"
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 #include "harness/run/prepared_case.h"

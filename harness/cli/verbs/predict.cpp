@@ -195,7 +195,7 @@ std::string table_of(const Prediction& prediction, const Options& options, const
 }
 
 /// Of a step, the seconds on each level; the last joins all devices, which is null.
-Json json_of(const Wire& wire, const Network& network) {
+Json json_of(const GradientExchange& wire, const Network& network) {
   Json levels = Json::array();
   for (std::size_t i = 0; i < network.levels.size(); ++i) {
     const std::int64_t devices = network.levels[i].devices;

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "harness/cli/launcher.h"
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "harness/core/error.h"
 #include "harness/run/forwarding_backend.h"
 #include "reference/cpu/cpu_backend.h"

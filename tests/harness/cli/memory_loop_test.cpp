@@ -11,7 +11,7 @@
 
 #include <new>
 
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "tests/fakes/io_faults/failing_memory.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/cli/scratch_folder.h"

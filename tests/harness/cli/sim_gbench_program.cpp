@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "harness/cli/gbench.h"
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "tests/harness/cli/sim_environment.h"
 
 int main(int argc, char** argv) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "harness/cli/cuda_module.h"
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "tests/harness/cli/sim_environment.h"
 
 int main(int argc, char** argv) {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "harness/cli/program.h"
+#include "harness/cli/run_cli.h"
 #include "reference/cpu/cpu_backend.h"
 #include "suites/suites.h"
 #include "tests/fakes/sim/sim_script.h"

@@ -9,11 +9,11 @@
 namespace gpubench {
 
 /// Seconds of a step.
-struct Wire {
+struct GradientExchange {
   double seconds = 0.0;
   double latency_s = 0.0;          ///< of these, what links that are full from the first byte would save
   std::vector<double> by_level{};  ///< the others, by the network's levels
-  Wire& operator+=(const Wire& more);
+  GradientExchange& operator+=(const GradientExchange& more);
 };
 
 /// How the devices with the same weights agree on them. A sharded optimizer has gradients scattered and weights
@@ -21,9 +21,10 @@ struct Wire {
 enum class Optimizer { sharded, replicated };
 
 /// Of the parameters of a device, which the members of a group share, sent in buckets.
-[[nodiscard]] Wire wire_of(double parameters, const Scattered& group, Optimizer optimizer, const Network& network);
+[[nodiscard]] GradientExchange exchange_of(double parameters, const Scattered& group, Optimizer optimizer,
+                                           const Network& network);
 
 /// Where most of the time goes: a level's name, or "latency"; "none" where nothing is sent.
-[[nodiscard]] std::string slowest_of(const Wire& wire, const Network& network);
+[[nodiscard]] std::string slowest_of(const GradientExchange& wire, const Network& network);
 
 }  // namespace gpubench

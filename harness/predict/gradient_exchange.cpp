@@ -1,4 +1,4 @@
-#include "harness/predict/wire.h"
+#include "harness/predict/gradient_exchange.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ double bucket_of(std::int64_t members) { return std::max(40e6, 1e6 * static_cast
 
 }  // namespace
 
-Wire& Wire::operator+=(const Wire& more) {
+GradientExchange& GradientExchange::operator+=(const GradientExchange& more) {
   seconds += more.seconds;
   latency_s += more.latency_s;
   by_level.resize(std::max(by_level.size(), more.by_level.size()));
@@ -24,8 +24,8 @@ Wire& Wire::operator+=(const Wire& more) {
   return *this;
 }
 
-Wire wire_of(double parameters, const Scattered& group, Optimizer optimizer, const Network& network) {
-  Wire wire;
+GradientExchange exchange_of(double parameters, const Scattered& group, Optimizer optimizer, const Network& network) {
+  GradientExchange wire;
   wire.by_level = seconds_by_level(bytes_on_the_wire * parameters, group, network);
   if (group.members < 2) return wire;
   const double bytes_s = std::reduce(wire.by_level.begin(), wire.by_level.end());
@@ -39,7 +39,7 @@ Wire wire_of(double parameters, const Scattered& group, Optimizer optimizer, con
   return wire;
 }
 
-std::string slowest_of(const Wire& wire, const Network& network) {
+std::string slowest_of(const GradientExchange& wire, const Network& network) {
   if (!(wire.seconds > 0.0)) return "none";
   const auto slowest = std::ranges::max_element(wire.by_level);
   if (wire.latency_s > *slowest) return "latency";

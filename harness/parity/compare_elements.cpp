@@ -1,4 +1,4 @@
-#include "harness/parity/compare.h"
+#include "harness/parity/compare_elements.h"
 
 #include <algorithm>
 #include <array>
