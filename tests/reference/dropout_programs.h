@@ -7,7 +7,7 @@
 
 #include "harness/core/program.h"
 #include "reference/ops/dropout.h"
-#include "tests/reference/cpu/program_run.h"
+#include "tests/reference/backend_contract.h"
 
 namespace gpubench::testing {
 
@@ -43,8 +43,8 @@ inline std::vector<DropoutProgram> dropout_programs(DType dtype) {
       d.x = d.program.add(rows("x", l.x_stride));
       d.seed = d.program.add(tensor("seed", DType::i32, {2}, Role::scalar));
       d.offset = d.program.add(tensor("offset", DType::i32, {2}, Role::scalar));
-      const Math math = dtype == DType::f64 ? Math{.accumulate = DType::f64} : Math{};
-      d.y = dropout(d.program, {p}, math, "dropout", d.x, {d.seed, d.offset}, d.program.reserve(rows("y", l.y_stride)));
+      d.y = dropout(d.program, {p}, math_for(dtype), "dropout", d.x, {d.seed, d.offset},
+                    d.program.reserve(rows("y", l.y_stride)));
       all.push_back(std::move(d));
     }
   }

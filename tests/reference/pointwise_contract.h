@@ -4,24 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
-#include "tests/reference/cpu/program_run.h"
+#include "tests/reference/backend_contract.h"
 #include "tests/reference/pointwise_programs.h"
 
 namespace gpubench::testing {
 
-/// A backend, and how its tests judge a program of one op on what `fill` sets: "" where all is well.
-struct PointwiseContract {
-  Backend& backend;
-  std::string (*judge)(const Program& program, const std::function<void(ProgramRun&)>& fill);
-  std::vector<DType> types;
-};
-
-inline void expect_bounds_at_every_size(const PointwiseContract& on, std::initializer_list<std::int64_t> sizes) {
+inline void expect_bounds_at_every_size(const BackendContract& on, std::initializer_list<std::int64_t> sizes) {
   for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : on.types) {
       for (const std::int64_t n : sizes) {
@@ -36,7 +28,7 @@ inline void expect_bounds_at_every_size(const PointwiseContract& on, std::initia
   }
 }
 
-inline void expect_bounds_of_repeated_rows(const PointwiseContract& on) {
+inline void expect_bounds_of_repeated_rows(const BackendContract& on) {
   for (const DType dtype : on.types) {
     for (const std::int64_t repeats : {1, 4, 12}) {
       for (const auto& [n, first] : {std::pair{1, 3}, {31, 3}, {64, 8}, {1000, 3}}) {
@@ -86,7 +78,7 @@ struct PartsProgram {
   }
 };
 
-inline void expect_bounds_of_parts(const PointwiseContract& on, std::initializer_list<Parts> all) {
+inline void expect_bounds_of_parts(const BackendContract& on, std::initializer_list<Parts> all) {
   for (const Parts& parts : all) {
     for (const PointwiseCase& op : pointwise_cases()) {
       for (const DType dtype : on.types) {
@@ -111,7 +103,7 @@ inline void expect_bounds_of_parts(const PointwiseContract& on, std::initializer
   }
 }
 
-inline void expect_nan_to_stay_in_its_element(const PointwiseContract& on) {
+inline void expect_nan_to_stay_in_its_element(const BackendContract& on) {
   for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : on.types) {
       const PointwiseProgram e = pointwise_program(op, dtype, Shape{100});
@@ -129,7 +121,7 @@ inline void expect_nan_to_stay_in_its_element(const PointwiseContract& on) {
 }
 
 /// GELU in both forms, forward and backward, of these.
-inline void expect_bounds_of_gelu(const PointwiseContract& on, DType dtype, const std::vector<double>& values) {
+inline void expect_bounds_of_gelu(const BackendContract& on, DType dtype, const std::vector<double>& values) {
   for (const PointwiseCase& op : pointwise_cases({"gelu"})) {
     const PointwiseProgram e = pointwise_program(op, dtype, Shape{static_cast<std::int64_t>(values.size())});
     const auto fill = [&](ProgramRun& run) {

@@ -1,25 +1,17 @@
 // Dropout on the CPU, against the textbook, whose mask is exact.
 #include <gtest/gtest.h>
 
-#include "harness/core/error.h"
 #include "tests/reference/cpu/textbook_judge.h"
 #include "tests/reference/dropout_programs.h"
 
 namespace gpubench {
 namespace dropout_test {
 
-using testing::dropout_programs;
-using testing::DropoutProgram;
+using testing::cpu_contract;
 using testing::ProgramRun;
 
 TEST(Dropout, EveryLayoutAndTypeIsWithinItsBound) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    for (const DropoutProgram& d : dropout_programs(dtype)) {
-      ProgramRun run(testing::shared_backend(), d.program);
-      fill(run, d);
-      EXPECT_EQ(testing::run_and_judge(run), "") << name(dtype) << " " << d.what;
-    }
-  }
+  testing::expect_bounds_in_every_type(cpu_contract(), testing::dropout_programs);
 }
 
 // Large enough to be stored around the caches, on several threads.

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "harness/core/error.h"
 #include "reference/cpu/cpu_backend.h"
@@ -14,6 +13,7 @@
 namespace gpubench {
 namespace pointwise_test {
 
+using testing::cpu_contract;
 using testing::pointwise_cases;
 using testing::pointwise_program;
 using testing::PointwiseCase;
@@ -22,35 +22,24 @@ using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
 
-const testing::PointwiseContract& contract() {
-  static const testing::PointwiseContract all{shared_backend(),
-                                              [](const Program& program, const std::function<void(ProgramRun&)>& fill) {
-                                                ProgramRun run(shared_backend(), program);
-                                                fill(run);
-                                                return run_and_judge(run);
-                                              },
-                                              {DType::f32, DType::bf16, DType::f16}};
-  return all;
-}
-
 TEST(Pointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
-  testing::expect_bounds_at_every_size(contract(), {1, 7, 255, 257, 1023, 50001});
+  testing::expect_bounds_at_every_size(cpu_contract(), {1, 7, 255, 257, 1023, 50001});
 }
 
 TEST(Pointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbours) {
-  testing::expect_bounds_of_parts(contract(), {{31, 100, 3, 57, 77, 5}});
+  testing::expect_bounds_of_parts(cpu_contract(), {{31, 100, 3, 57, 77, 5}});
 }
 
-TEST(Pointwise, RepeatedRowsMeetTheRowsTheyStandFor) { testing::expect_bounds_of_repeated_rows(contract()); }
+TEST(Pointwise, RepeatedRowsMeetTheRowsTheyStandFor) { testing::expect_bounds_of_repeated_rows(cpu_contract()); }
 
-TEST(Pointwise, NaNSpreadsToItsElementOnly) { testing::expect_nan_to_stay_in_its_element(contract()); }
+TEST(Pointwise, NaNSpreadsToItsElementOnly) { testing::expect_nan_to_stay_in_its_element(cpu_contract()); }
 
 TEST(Gelu, EveryFiniteBf16LiesWithinItsBound) {
-  testing::expect_bounds_of_gelu(contract(), DType::bf16, testing::every_finite(DType::bf16));
+  testing::expect_bounds_of_gelu(cpu_contract(), DType::bf16, testing::every_finite(DType::bf16));
 }
 
 TEST(Gelu, TheInterestingIntervalLiesWithinItsBoundInF32) {
-  testing::expect_bounds_of_gelu(contract(), DType::f32, testing::interesting_interval(200'000));
+  testing::expect_bounds_of_gelu(cpu_contract(), DType::f32, testing::interesting_interval(200'000));
 }
 
 TEST(Pointwise, AnyNumberOfThreadsGivesTheSameBits) {

@@ -26,6 +26,13 @@ std::vector<std::byte> read(Backend& backend, const std::byte* data, std::int64_
 
 }  // namespace
 
+std::vector<double> indices(std::int64_t count, std::int64_t limit, std::uint64_t seed) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>(hash_at(seed, i) % static_cast<std::uint64_t>(limit));
+  return values;
+}
+
 Backend& shared_backend() {
   static const std::unique_ptr<Backend> backend = open_cpu_backend();
   return *backend;
@@ -78,7 +85,7 @@ std::vector<std::byte> ProgramRun::bytes_of(ValueId id) const {
   return read(backend_, tensor.data, tensor.spec.bytes());
 }
 
-void ProgramRun::run() {
+void ProgramRun::bind() {
   for (const OpCall& call : program_.ops()) {
     std::vector<ValueId> ids(call.inputs);
     ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
@@ -92,6 +99,10 @@ void ProgramRun::run() {
     launches_.push_back(backend_.bind(plan, tensors, workspace));
     implementations_.push_back(plan->implementation());
   }
+}
+
+void ProgramRun::run() {
+  bind();
   run_again();
 }
 

@@ -35,9 +35,13 @@ class ProgramRun {
 
   /// Every op is planned with this implementation.
   void pin(std::string implementation) { options_.pinned = std::move(implementation); }
-  /// Plans, binds and runs every op in order.
+  /// Plans and binds every op.
+  void bind();
+  /// Runs one op that bind() bound.
+  void run_op(int op) { backend_.run(launch(op)); }
+  /// Binds and runs every op in order.
   void run();
-  /// Runs what run() bound once more.
+  /// Runs all that is bound once more.
   void run_again();
   [[nodiscard]] const std::string& implementation(int op) const {
     return implementations_.at(static_cast<std::size_t>(op));
@@ -59,6 +63,9 @@ class ProgramRun {
   std::vector<Launch> launches_;
   std::vector<std::string> implementations_;
 };
+
+/// Whole numbers in [0, limit), the same each time: labels and tokens.
+[[nodiscard]] std::vector<double> indices(std::int64_t count, std::int64_t limit, std::uint64_t seed);
 
 /// The backend that the tests of a program share: all threads that this process may use.
 [[nodiscard]] Backend& shared_backend();

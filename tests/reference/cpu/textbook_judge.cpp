@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "reference/cpu/cpu_backend.h"
 #include "reference/ops/definition.h"
+#include "tests/reference/backend_contract.h"
 
 namespace gpubench::testing {
 namespace {
@@ -41,38 +44,57 @@ std::string judge_output(const ProgramRun& run, const Operands& operands, int ou
   return {};
 }
 
-}  // namespace
-
-std::string run_and_judge(ProgramRun& run, std::int64_t stride) {
+std::string run_and_judge_op(ProgramRun& run, int index, std::int64_t stride) {
   const Program& program = run.program();
-  const OpCall& call = program.op(0);
-  std::vector<std::vector<std::byte>> before;
+  const OpCall& call = program.op(index);
+  std::vector<std::vector<std::byte>> before, after;
   for (const ValueId input : call.inputs) before.push_back(run.bytes_of(input));
-  std::vector<TensorView> views;
+  std::vector<TensorView> views, written;
   for (std::size_t i = 0; i < before.size(); ++i) views.emplace_back(program.spec(call.inputs[i]), before[i].data());
   const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
 
-  run.run();
+  run.run_op(index);
 
-  std::vector<std::vector<std::byte>> after;
   for (const ValueId output : call.outputs) after.push_back(run.bytes_of(output));
-  std::vector<TensorView> written;
   for (std::size_t i = 0; i < after.size(); ++i) written.emplace_back(outputs[i], after[i].data());
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
     const std::string fault = judge_output(run, {call, views, outputs, written}, output, stride);
     if (!fault.empty()) return fault;
   }
+  return {};
+}
+
+}  // namespace
+
+std::string run_and_judge(ProgramRun& run, std::int64_t stride) {
+  const Program& program = run.program();
+  run.bind();
+  std::vector<ValueId> outputs;
+  for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
+    const std::string fault = run_and_judge_op(run, op, stride);
+    if (!fault.empty()) return fault;
+    outputs.insert(outputs.end(), program.op(op).outputs.begin(), program.op(op).outputs.end());
+  }
   if (!run.canaries_intact()) return "bytes outside the tensors were overwritten";
-  const bool updates =
-      std::ranges::any_of(call.outputs, [&](ValueId id) { return program.value(id).updates.has_value(); });
-  if (updates) return {};
+  if (std::ranges::any_of(outputs, [&](ValueId id) { return program.value(id).updates.has_value(); })) return {};
   std::vector<std::vector<std::byte>> first;
-  for (const ValueId output : call.outputs) first.push_back(run.bytes_of(output));
+  for (const ValueId output : outputs) first.push_back(run.bytes_of(output));
   run.run_again();
   for (std::size_t i = 0; i < first.size(); ++i) {
-    if (run.bytes_of(call.outputs[i]) != first[i]) return outputs[i].name + " differs between two runs";
+    if (run.bytes_of(outputs[i]) != first[i]) return program.spec(outputs[i]).name + " differs between two runs";
   }
   return {};
+}
+
+BackendContract cpu_contract(int threads) {
+  const std::shared_ptr<Backend> backend = open_cpu_backend(threads);
+  const auto judges = [=](const Program& program, const Fill& fill, std::int64_t stride) {
+    ProgramRun run(*backend, program);
+    fill(run);
+    const std::string fault = run_and_judge(run, stride);
+    return fault.empty() || threads == 0 ? fault : fmt::format("threads {}: {}", threads, fault);
+  };
+  return {*backend, {DType::f32, DType::bf16, DType::f16}, judges};
 }
 
 }  // namespace gpubench::testing

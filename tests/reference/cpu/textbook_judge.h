@@ -9,9 +9,14 @@
 
 namespace gpubench::testing {
 
-/// Runs the program, which has one op, and judges each `stride`th unit of every output on the inputs as they were
-/// before. Returns "" when all results lie within their bounds, else the first that does not: "y[7] = 1.5,
-/// expected 1.25 +- 1e-7". Canaries must be intact and a second run from the same inputs must give the same bits.
+struct BackendContract;  // tests/reference/backend_contract.h
+
+/// Runs the program op by op, and judges each `stride`th unit of every output on the inputs as they were before its op.
+/// Returns "" when all results lie within their bounds, else the first that does not: "y[7] = 1.5, expected 1.25 +-
+/// 1e-7". Canaries must be intact and, unless an op updates a tensor, a second run must give the same bits.
 [[nodiscard]] std::string run_and_judge(ProgramRun& run, std::int64_t stride = 1);
+
+/// The CPU backend on that many threads, or on all that this process may use; judged by run_and_judge().
+[[nodiscard]] BackendContract cpu_contract(int threads = 0);
 
 }  // namespace gpubench::testing

@@ -1,7 +1,6 @@
 // Dropout on the CUDA backend's kernels, against the textbook and bit for bit against the CPU's.
 #include <gtest/gtest.h>
 
-#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/dropout_programs.h"
 
@@ -13,19 +12,13 @@ using testing::DropoutProgram;
 using testing::ProgramRun;
 
 TEST(CudaDropout, EveryLayoutAndTypeIsWithinItsBound) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    for (const DropoutProgram& d : dropout_programs(dtype)) {
-      EXPECT_EQ(testing::run_in_every_order(d.program, [&](ProgramRun& run) { fill(run, d); }), "")
-          << name(dtype) << " " << d.what;
-    }
-  }
+  testing::expect_bounds_in_every_type(testing::emulated_contract(), dropout_programs);
 }
 
 TEST(CudaDropout, BothBackendsDrawTheSameMask) {
-  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const DropoutProgram& d : dropout_programs(dtype)) {
-      ProgramRun cuda(*backend, d.program), cpu(testing::shared_backend(), d.program);
+      ProgramRun cuda(testing::emulated_contract().backend, d.program), cpu(testing::shared_backend(), d.program);
       fill(cuda, d);
       fill(cpu, d);
       cuda.run();

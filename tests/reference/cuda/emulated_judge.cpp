@@ -1,5 +1,6 @@
 #include "tests/reference/cuda/emulated_judge.h"
 
+#include "tests/reference/backend_contract.h"
 #include "tests/reference/cpu/textbook_judge.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulation/machine.h"
@@ -21,7 +22,9 @@ constexpr NamedSchedule schedules[] = {{"forward", {Order::forward}},
 
 std::vector<std::vector<std::byte>> results_of(const ProgramRun& run) {
   std::vector<std::vector<std::byte>> results;
-  for (const ValueId output : run.program().op(0).outputs) results.push_back(run.bytes_of(output));
+  for (const OpCall& call : run.program().ops()) {
+    for (const ValueId output : call.outputs) results.push_back(run.bytes_of(output));
+  }
   return results;
 }
 
@@ -52,6 +55,16 @@ std::string run_in_every_order(const Program& program, const std::function<void(
     if (!fault.empty()) return std::string(schedule.name) + ": " + fault;
   }
   return {};
+}
+
+const BackendContract& emulated_contract() {
+  static const std::unique_ptr<Backend> backend = open_emulated_backend();
+  static const BackendContract contract{*backend,
+                                        {DType::f64, DType::f32, DType::f16, DType::bf16},
+                                        [](const Program& program, const Fill& fill, std::int64_t stride) {
+                                          return run_in_every_order(program, fill, EmulatedRun{stride});
+                                        }};
+  return contract;
 }
 
 }  // namespace gpubench::testing

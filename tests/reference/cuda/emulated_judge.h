@@ -1,4 +1,4 @@
-// One op under every order of threads: the textbook judges the first run, the others must give its bits.
+// A program under every order of threads: the textbook judges the first run, the others must give its bits.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 
 namespace gpubench::testing {
 
+struct BackendContract;  // tests/reference/backend_contract.h
+
 /// What is different from run to run.
 struct EmulatedRun {
   std::int64_t stride = 1;  ///< every how many units of an output are judged
@@ -18,9 +20,13 @@ struct EmulatedRun {
   int compute_capability = 90;
 };
 
-/// Runs the program, which has one op, on the emulated backend: forward, in reverse, and in two random orders, one of
-/// them with grids so small that kernels walk on, each time on what `fill` sets. Returns "" when all is well, else what is not, as run_and_judge() does.
+/// Runs the program on the emulated backend: forward, in reverse, and in two random orders, one of them with grids so
+/// small that kernels walk on, each time on what `fill` sets. Returns "" when all is well, else what is not, as
+/// run_and_judge() does.
 [[nodiscard]] std::string run_in_every_order(const Program& program, const std::function<void(ProgramRun&)>& fill,
                                              const EmulatedRun& how = {});
+
+/// The emulated backend, judged by run_in_every_order().
+[[nodiscard]] const BackendContract& emulated_contract();
 
 }  // namespace gpubench::testing

@@ -1,52 +1,42 @@
 // Softmax and what mixtures of experts are made of, on the CUDA backend's kernels, against the textbook.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <memory>
-
-#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
-#include "tests/reference/expert_programs.h"
+#include "tests/reference/expert_contract.h"
 
 namespace gpubench {
-namespace cuda_expert_ops_test {
+namespace expert_ops_test {
 
+using testing::emulated_contract;
 using testing::ExpertProgram;
 using testing::ExpertPrograms;
 
-constexpr std::array every_type{DType::f64, DType::f32, DType::f16, DType::bf16};
-
-void expect_right(const std::vector<ExpertProgram>& programs) {
-  EXPECT_FALSE(programs.empty());
-  for (const ExpertProgram& p : programs)
-    EXPECT_EQ(testing::run_in_every_order(p.program, [&](testing::ProgramRun& run) { fill(run, p); }), "") << p.what;
-}
-
 TEST(CudaExpertOps, SoftmaxOfEveryShapeAndTypeIsWithinItsBound) {
-  for (const DType type : every_type) expect_right(ExpertPrograms(type).softmax());
+  testing::expect_bounds_of_softmax(emulated_contract());
 }
 
 TEST(CudaExpertOps, RoutingOfEveryKindAndTypeIsWithinItsBound) {
-  for (const DType type : every_type) expect_right(ExpertPrograms(type).routing());
+  testing::expect_bounds_of_routing(emulated_contract());
 }
 
 TEST(CudaExpertOps, TokensAreGroupedAndMovedWithinTheirBounds) {
-  expect_right(ExpertPrograms(DType::f32).groups());
-  for (const DType type : every_type) expect_right(ExpertPrograms(type).moves());
+  testing::expect_bounds_of_token_moves(emulated_contract());
 }
 
 TEST(CudaExpertOps, GroupedProductsOfEveryTypeAreWithinTheirBounds) {
-  for (const DType type : every_type) {
-    expect_right(ExpertPrograms(type).products(type));
-    if (type == DType::f16 || type == DType::bf16) expect_right(ExpertPrograms(type).products(DType::f32));
-  }
+  testing::expect_bounds_of_grouped_products(emulated_contract());
+}
+
+TEST(CudaExpertOps, ARowOfSoftmaxWithANanIsAllNan) { testing::expect_nan_in_its_row_of_softmax(emulated_contract()); }
+
+TEST(CudaExpertOps, SizesThatMakeNoSenseTouchNoOtherMemory) {
+  testing::expect_senseless_sizes_to_touch_nothing_else(emulated_contract());
 }
 
 TEST(CudaExpertOps, GroupedProductsSayWhetherTensorCoresMultiplyThem) {
-  const std::unique_ptr<Backend> backend = testing::open_emulated_backend({});
   for (const auto& [type, name] : {std::pair{DType::f32, "gpubench:sm90"}, {DType::bf16, "gpubench:sm90,mma"}}) {
     const ExpertProgram p = ExpertPrograms(type).products(type).front();
-    testing::ProgramRun run(*backend, p.program);
+    testing::ProgramRun run(emulated_contract().backend, p.program);
     fill(run, p);
     run.run();
     EXPECT_EQ(run.implementation(0), name);
@@ -60,10 +50,9 @@ TEST(CudaExpertOps, GroupedProductsInTf32AreUnsupported) {
   const ValueId b = program.add(tensor("b", DType::f32, {1, 4, 4}, Role::input));
   const ValueId sizes = program.add(tensor("sizes", DType::i32, {1}, Role::input));
   (void)grouped_gemm(program, {}, {.inputs = Math::Inputs::tf32}, "c", a, b, sizes);
-  const std::unique_ptr<Backend> backend = testing::open_emulated_backend({});
-  testing::ProgramRun run(*backend, program);
+  testing::ProgramRun run(emulated_contract().backend, program);
   EXPECT_THROW(run.run(), Unsupported);
 }
 
-}  // namespace cuda_expert_ops_test
+}  // namespace expert_ops_test
 }  // namespace gpubench

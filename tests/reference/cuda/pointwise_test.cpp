@@ -13,6 +13,7 @@
 namespace gpubench {
 namespace pointwise_test {
 
+using testing::emulated_contract;
 using testing::pointwise_cases;
 using testing::pointwise_program;
 using testing::PointwiseCase;
@@ -20,39 +21,31 @@ using testing::PointwiseProgram;
 using testing::ProgramRun;
 using testing::run_in_every_order;
 
-const testing::PointwiseContract& contract() {
-  static const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
-  static const testing::PointwiseContract all{*backend,
-                                              [](const Program& program, const std::function<void(ProgramRun&)>& fill) {
-                                                return run_in_every_order(program, fill);
-                                              },
-                                              {DType::f64, DType::f32, DType::f16, DType::bf16}};
-  return all;
-}
-
 // 8192 bf16 elements are a block's turn.
 TEST(CudaPointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
-  testing::expect_bounds_at_every_size(contract(), {1, 7, 257, 1024, 8195});
+  testing::expect_bounds_at_every_size(emulated_contract(), {1, 7, 257, 1024, 8195});
 }
 
-TEST(CudaPointwise, RepeatedRowsMeetTheRowsTheyStandFor) { testing::expect_bounds_of_repeated_rows(contract()); }
+TEST(CudaPointwise, RepeatedRowsMeetTheRowsTheyStandFor) {
+  testing::expect_bounds_of_repeated_rows(emulated_contract());
+}
 
 // Packs fit, fit but for the last one, or don't.
 TEST(CudaPointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbours) {
-  testing::expect_bounds_of_parts(contract(),
+  testing::expect_bounds_of_parts(emulated_contract(),
                                   {{24, 96, 8, 56, 48, 16}, {27, 96, 8, 56, 48, 16}, {31, 100, 3, 57, 77, 5}});
 }
 
-TEST(CudaPointwise, NaNSpreadsToItsElementOnly) { testing::expect_nan_to_stay_in_its_element(contract()); }
+TEST(CudaPointwise, NaNSpreadsToItsElementOnly) { testing::expect_nan_to_stay_in_its_element(emulated_contract()); }
 
 TEST(CudaGelu, EveryFiniteBf16AndF16LiesWithinItsBound) {
   for (const DType dtype : {DType::bf16, DType::f16})
-    testing::expect_bounds_of_gelu(contract(), dtype, testing::every_finite(dtype));
+    testing::expect_bounds_of_gelu(emulated_contract(), dtype, testing::every_finite(dtype));
 }
 
 TEST(CudaGelu, TheInterestingIntervalLiesWithinItsBoundInF32AndF64) {
   for (const DType dtype : {DType::f32, DType::f64})
-    testing::expect_bounds_of_gelu(contract(), dtype, testing::interesting_interval(80'000));
+    testing::expect_bounds_of_gelu(emulated_contract(), dtype, testing::interesting_interval(80'000));
 }
 
 TEST(CudaPointwise, NothingIsRightForNothing) {

@@ -1,20 +1,19 @@
 // Pooling on the CUDA backend's kernels, against the textbook.
 #include <gtest/gtest.h>
 
-#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
-#include "tests/reference/pool_programs.h"
+#include "tests/reference/pool_contract.h"
 
 namespace gpubench {
-namespace cuda_pool_test {
+namespace pool_test {
 
 TEST(CudaPool, EveryWindowAndTypeIsWithinItsBound) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    for (const testing::PoolProgram& p : testing::pool_programs(dtype)) {
-      EXPECT_EQ(testing::run_in_every_order(p.program, [&](testing::ProgramRun& run) { fill(run, p); }), "") << p.what;
-    }
-  }
+  testing::expect_bounds_in_every_type(testing::emulated_contract(), testing::pool_programs);
 }
 
-}  // namespace cuda_pool_test
+TEST(CudaPool, ANanIsTheLargestOfItsWindowsAndItsGradientFindsIt) {
+  testing::expect_nan_to_be_largest(testing::emulated_contract());
+}
+
+}  // namespace pool_test
 }  // namespace gpubench

@@ -3,195 +3,57 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
-#include <tuple>
 
-#include "reference/ops/bias_gradient.h"
-#include "reference/ops/embedding.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
-#include "tests/reference/indices.h"
+#include "tests/reference/reductions_contract.h"
 
 namespace gpubench {
 namespace reductions_test {
 
+using testing::emulated_contract;
 using testing::indices;
 using testing::ProgramRun;
 using testing::run_in_every_order;
 
 TEST(CudaColumnSum, OddShapesLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    for (const auto& [rows, n] : {std::pair{0, 5}, {1, 1}, {7, 1}, {3, 7}, {517, 65}, {300, 256}, {2, 2001}}) {
-      Program program;
-      const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
-      const ValueId x = program.add(tensor("x", dtype, Shape{rows, n}, Role::gradient));
-      const ValueId into = program.reserve(tensor("y", wide, Shape{n}, Role::gradient));
-      Math math;
-      math.accumulate = wide;
-      (void)column_sum(program, math, "op", x, into);
-
-      EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(x, 1); }), "")
-          << name(dtype) << ", " << rows << " x " << n;
-    }
-  }
+  testing::expect_bounds_of_column_sums(emulated_contract(),
+                                        {{0, 5}, {1, 1}, {7, 1}, {3, 7}, {517, 65}, {300, 256}, {2, 2001}});
 }
 
 TEST(CudaColumnSum, OfSharesReadsAndWritesPartsOfWiderRows) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-    for (const auto& [sums, rows, n] : {std::tuple{1, 9, 5}, {7, 128, 64}, {90, 3, 17}, {2, 301, 33}}) {
-      Program program;
-      TensorSpec part = tensor("part", dtype, Shape{sums, rows, n}, Role::gradient);
-      part.layout.strides = {rows * 80, 80, 1};
-      const ValueId whole = program.add(tensor("whole", dtype, Shape{sums, rows, 80}, Role::gradient));
-      Math math;
-      if (dtype == DType::f64) math.accumulate = dtype;
-      TensorSpec sum = tensor("sum", dtype, Shape{sums, n}, Role::gradient);
-      sum.layout.strides = {90, 1};
-      const ValueId y = program.reserve(tensor("y", dtype, Shape{sums, 90}, Role::gradient));
-      (void)column_sum(program, math, "op", program.part(whole, part, 8), program.part(y, sum, 3));
-
-      EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(whole, 1); }), "")
-          << name(dtype) << ", " << sums << " x " << rows << " x " << n;
-    }
-  }
+  testing::expect_bounds_of_sums_of_shares(emulated_contract(), {{1, 9, 5}, {7, 128, 64}, {90, 3, 17}, {2, 301, 33}});
 }
 
 TEST(CudaColumnSum, OneSignedColumnsAndNarrowResultsLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f16, DType::bf16}) {
-    Program program;
-    const ValueId x = program.add(tensor("x", dtype, Shape{3011, 17}, Role::gradient));
-    (void)column_sum(program, Math{}, "op", x);
-    const auto fill = [&](ProgramRun& run) {
-      run.set_random(x, 1);
-      std::vector<double> values = run.get(x);
-      for (double& value : values) value = 1.0 + std::fabs(value);
-      run.set(x, values);
-    };
-
-    EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype);
-  }
+  testing::expect_bounds_of_one_signed_columns(emulated_contract(), 3011);
 }
 
-TEST(CudaColumnSum, ReadsAPartOfWiderRows) {
-  for (const std::int64_t first : {7, 8}) {
-    Program program;
-    const TensorSpec whole = tensor("whole", DType::bf16, Shape{50, 64}, Role::gradient);
-    TensorSpec part = whole;
-    part.name = "x";
-    part.shape = Shape{50, 24};
-    const ValueId source = program.add(whole);
-    const ValueId x = program.part(source, part, first);
-    (void)column_sum(program, Math{}, "op", x);
+TEST(CudaColumnSum, ReadsAPartOfWiderRows) { testing::expect_bounds_of_column_sums_of_a_part(emulated_contract()); }
 
-    EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(source, 1); }), "");
-  }
-}
+TEST(CudaEmbeddingForward, CopiesRowsBitForBit) { testing::expect_rows_of_tokens_bit_for_bit(emulated_contract()); }
 
-TEST(CudaEmbeddingForward, CopiesRowsBitForBit) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::u8}) {
-    for (const std::int64_t h : {1, 77, 64}) {
-      Program program;
-      const ValueId table = program.add(tensor("table", dtype, Shape{101, h}, Role::parameter));
-      const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{133}, Role::input));
-      (void)embedding_forward(program, "op", table, tokens);
-      const auto fill = [&](ProgramRun& run) {
-        run.set_random(table, 1, 20.0);
-        run.set(tokens, indices(133, 101, 2));
-      };
-
-      EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << h;
-    }
-  }
+TEST(CudaEmbeddingForward, ATokenOutsideTheTableGivesNaN) {
+  testing::expect_nan_of_tokens_outside_the_table(emulated_contract());
 }
 
 TEST(CudaEmbedding, OfTheRowsOfARankLooksUpAndSumsTheirTokens) {
-  const TableRows rows{.first = 30, .vocabulary = 101};
-  for (const std::int64_t h : {77, 64}) {
-    Program program;
-    const ValueId table = program.add(tensor("table", DType::bf16, Shape{50, h}, Role::parameter));
-    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{500}, Role::input));
-    const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{500, h}, Role::gradient));
-    const ValueId tied = program.add(tensor("tied", DType::bf16, Shape{50, h}, Role::gradient));
-    (void)embedding_forward(program, "op", table, tokens, rows);
-    (void)embedding_backward(program, Math{}, "scatter", dy, tokens, 50, rows);
-    (void)embedding_backward_add(program, Math{}, "add", dy, tokens, tied, rows);
-    const auto fill = [&](ProgramRun& run) {
-      for (const ValueId id : {table, dy, tied}) run.set_random(id, 1);
-      std::vector<double> ids = indices(500, 101, 2);
-      for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = 33;  // more often than a warp has lanes
-      run.set(tokens, ids);
-    };
-
-    EXPECT_EQ(run_in_every_order(program, fill), "") << h;
-  }
-}
-
-TEST(CudaEmbeddingForward, ATokenOutsideTheTableGivesNaN) {
-  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
-  for (const std::int64_t h : {3, 8}) {
-    Program program;
-    const ValueId table = program.add(tensor("table", DType::bf16, Shape{4, h}, Role::parameter));
-    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{3}, Role::input));
-    const ValueId y = embedding_forward(program, "op", table, tokens);
-    ProgramRun run(*backend, program);
-    run.set_random(table, 1);
-    run.set(tokens, std::vector<double>{3, 4, -1});
-
-    run.run();
-
-    const std::vector<double> got = run.get(y);
-    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), i >= static_cast<std::size_t>(h)) << i;
-  }
-}
-
-/// embedding_backward, or embedding_backward_add to a table that is filled; returns what is to be set at random.
-std::vector<ValueId> scatter(Program& program, const Math& math, ValueId dy, ValueId tokens, std::int64_t rows,
-                             bool adds) {
-  if (!adds) {
-    (void)embedding_backward(program, math, "op", dy, tokens, rows);
-    return {dy};
-  }
-  const TensorSpec& like = program.spec(dy);
-  const ValueId dtable = program.add(tensor("dtable", like.dtype, Shape{rows, like.shape[1]}, Role::gradient));
-  (void)embedding_backward_add(program, math, "op", dy, tokens, dtable);
-  return {dy, dtable};
-}
-
-// Token 0 is in every fifth place, 100 times: frequent. Some tokens occur a few times, some never (exactly 0), token 7
-// exactly 32 times and 8 exactly 33.
-void expect_rare_and_frequent_tokens_within_bounds(bool adds) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    for (const std::int64_t h : {1, 61, 128}) {
-      Program program;
-      Math math;
-      math.accumulate = dtype == DType::f64 ? DType::f64 : DType::f32;
-      const ValueId dy = program.add(tensor("dy", dtype, Shape{500, h}, Role::gradient));
-      const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{500}, Role::input));
-      const std::vector<ValueId> random = scatter(program, math, dy, tokens, 211, adds);
-      std::vector<double> ids = indices(500, 170, 2);
-      for (double& id : ids) id += 10;
-      for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = 0;
-      for (std::size_t i = 0; i < 32; ++i) ids[15 * i + 1] = 7;
-      for (std::size_t i = 0; i < 33; ++i) ids[15 * i + 2] = 8;
-      const auto fill = [&](ProgramRun& run) {
-        for (const ValueId id : random) run.set_random(id, static_cast<std::uint64_t>(id.index));
-        run.set(tokens, ids);
-      };
-
-      EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << h;
-    }
-  }
+  testing::expect_bounds_of_the_rows_of_a_rank(emulated_contract(), true);
 }
 
 TEST(CudaEmbeddingBackward, SumsRareAndFrequentTokensWithinBoundsAndLeavesOtherRowsZero) {
-  expect_rare_and_frequent_tokens_within_bounds(false);
+  testing::expect_bounds_of_rare_and_frequent_tokens(emulated_contract(), {1, 61, 128}, false);
+}
+
+TEST(CudaEmbeddingBackward, TokensOutsideTheTableCountNowhere) {
+  testing::expect_no_gradient_of_tokens_outside_the_table(emulated_contract());
 }
 
 TEST(CudaEmbeddingBackward, AddsRareAndFrequentTokensWithinBoundsAndLeavesOtherRowsAsTheyWere) {
-  expect_rare_and_frequent_tokens_within_bounds(true);
+  testing::expect_bounds_of_rare_and_frequent_tokens(emulated_contract(), {1, 61, 128}, true);
 }
 
 // 3 tokens of 64 bf16, two of them the same: dy, and two rows of the table; its other 598 rows aren't touched.
@@ -202,7 +64,7 @@ TEST(CudaEmbeddingBackward, AddingReadsTheRowsOfTheTableThatTokensName) {
     Program program;
     const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{3, 64}, Role::gradient));
     const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{3}, Role::input));
-    const std::vector<ValueId> random = scatter(program, Math{}, dy, tokens, 600, adds);
+    const std::vector<ValueId> random = testing::scatter(program, dy, tokens, 600, adds);
     ProgramRun run(*backend, program);
     for (const ValueId id : random) run.set_random(id, 1);
     run.set(tokens, std::vector<double>{7, 500, 7});
@@ -296,21 +158,6 @@ TEST(CudaEmbeddingBackward, WhatIsReadGrowsWithTheTokensHoweverTheyAreSpread) {
     EXPECT_LE(integers, of_tokens + rows * 80 + of_blocks + 2 * 12 * 256);
     EXPECT_GT(integers, count);
   }
-}
-
-TEST(CudaEmbeddingBackward, TokensOutsideTheTableCountNowhere) {
-  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
-  Program program;
-  const ValueId dy = program.add(tensor("dy", DType::f32, Shape{3, 2}, Role::gradient));
-  const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{3}, Role::input));
-  const ValueId dtable = embedding_backward(program, Math{}, "op", dy, tokens, 2);
-  ProgramRun run(*backend, program);
-  run.set(dy, std::vector<double>{1, 2, 3, 4, 5, 6});
-  run.set(tokens, std::vector<double>{2, 1, -1});
-
-  run.run();
-
-  EXPECT_EQ(run.get(dtable), (std::vector<double>{0, 0, 3, 4}));
 }
 
 }  // namespace reductions_test

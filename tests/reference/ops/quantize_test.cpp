@@ -9,7 +9,7 @@
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/textbook_run.h"
-#include "tests/reference/quantize_programs.h"
+#include "tests/reference/quantize_contract.h"
 
 namespace gpubench::testing {
 namespace quantize_test {

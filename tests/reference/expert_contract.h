@@ -1,8 +1,11 @@
-// Programs of softmax, routing, token groups and grouped products, for the tests of every backend: one op each, on
+// What softmax, routing, token groups and grouped products have to keep on every backend: programs of one op each, on
 // extents that fill packs and tiles or don't, with empty groups, large ones, and rows that belong to none.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,9 +13,9 @@
 #include "reference/ops/grouped_gemm.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/softmax.h"
+#include "reference/ops/tensor_checks.h"
 #include "reference/ops/token_groups.h"
-#include "tests/reference/cpu/program_run.h"
-#include "tests/reference/indices.h"
+#include "tests/reference/backend_contract.h"
 
 namespace gpubench::testing {
 
@@ -42,9 +45,7 @@ inline void fill(ProgramRun& run, const ExpertProgram& p) {
 class ExpertPrograms {
  public:
   explicit ExpertPrograms(DType type)
-      : type_(type),
-        wide_(type == DType::f64 ? DType::f64 : DType::f32),
-        math_(type == DType::f64 ? Math{.accumulate = DType::f64} : Math{}) {}
+      : type_(type), wide_(type == DType::f64 ? DType::f64 : DType::f32), math_(math_for(type)) {}
 
   std::vector<ExpertProgram> softmax() {
     for (const Shape& x : {Shape{5, 1}, Shape{3, 77}, Shape{2, 3, 256}, Shape{2, 2500}}) {
@@ -173,5 +174,56 @@ class ExpertPrograms {
   Math math_;
   std::vector<ExpertProgram> all_;
 };
+
+inline void expect_bounds_of_softmax(const BackendContract& on) {
+  expect_bounds_in_every_type(on, [](DType type) { return ExpertPrograms(type).softmax(); });
+}
+
+inline void expect_bounds_of_routing(const BackendContract& on) {
+  expect_bounds_in_every_type(on, [](DType type) { return ExpertPrograms(type).routing(); });
+}
+
+inline void expect_bounds_of_token_moves(const BackendContract& on) {
+  for (const ExpertProgram& p : ExpertPrograms(DType::f32).groups())
+    EXPECT_EQ(on.judge(p.program, [&](ProgramRun& run) { fill(run, p); }), "") << p.what;
+  expect_bounds_in_every_type(on, [](DType type) { return ExpertPrograms(type).moves(); });
+}
+
+/// Weight gradients are of the type of the data, or f32 where that is narrow.
+inline void expect_bounds_of_grouped_products(const BackendContract& on) {
+  for (const DType type : on.types) {
+    for (const DType weights : std::set{type, statistic_type(type)})
+      expect_bounds_of_each(on, ExpertPrograms(type).products(weights));
+  }
+}
+
+inline void expect_nan_in_its_row_of_softmax(const BackendContract& on) {
+  Program program;
+  const ValueId x = program.add(tensor("x", DType::f32, {2, 3}, Role::input));
+  const ValueId y = softmax_forward(program, {}, "y", x);
+  ProgramRun run(on.backend, program);
+  run.set_random(x, 1);
+  spoil(run, x, 1);
+
+  run.run();
+
+  expect_nan_where(run.get(y), [](std::size_t i) { return i < 3; });
+}
+
+/// Sizes that reach beyond the rows: nothing is read or written outside of the tensors.
+inline void expect_senseless_sizes_to_touch_nothing_else(const BackendContract& on) {
+  Program program;
+  const ValueId a = program.add(tensor("a", DType::f32, {4, 3}, Role::input));
+  const ValueId b = program.add(tensor("b", DType::f32, {2, 3, 5}, Role::input));
+  const ValueId sizes = program.add(tensor("sizes", DType::i32, {2}, Role::input));
+  const ValueId c = grouped_gemm(program, {}, {}, "c", a, b, sizes);
+  (void)grouped_gemm_backward_weight(program, {}, "db", a, c, sizes);
+  ProgramRun run(on.backend, program);
+  run.set_random(a, 1);
+  run.set_random(b, 2);
+  run.set(sizes, std::vector<double>{-3, 1000000});
+  run.run();
+  EXPECT_TRUE(run.canaries_intact());
+}
 
 }  // namespace gpubench::testing

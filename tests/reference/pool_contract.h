@@ -1,6 +1,8 @@
-// Programs of pooling, for the tests of every backend: one op each, on windows that overlap, leave gaps or reach into
-// the padding, and channels that fill packs or don't.
+// What pooling has to keep on every backend: on windows that overlap, leave gaps or reach into the padding, and
+// channels that fill packs or don't.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
@@ -8,7 +10,7 @@
 
 #include "harness/core/program.h"
 #include "reference/ops/pool.h"
-#include "tests/reference/cpu/program_run.h"
+#include "tests/reference/backend_contract.h"
 
 namespace gpubench::testing {
 
@@ -35,7 +37,7 @@ inline std::vector<PoolShape> pool_shapes() {
 
 /// Every pooling op of every shape in one type.
 inline std::vector<PoolProgram> pool_programs(DType dtype) {
-  const Math math = dtype == DType::f64 ? Math{.accumulate = DType::f64} : Math{};
+  const Math math = math_for(dtype);
   std::vector<PoolProgram> all;
   for (const PoolShape& one_shape : pool_shapes()) {
     const Shape& x_shape = one_shape.x;
@@ -75,6 +77,24 @@ inline void fill(ProgramRun& run, const PoolProgram& p) {
   values.resize(static_cast<std::size_t>(run.program().spec(*p.index).shape.elements()));
   for (double& value : values) value = next(p.window);
   run.set(*p.index, values);
+}
+
+/// NaN in row 1 and column 1, the last element of the first window.
+inline void expect_nan_to_be_largest(const BackendContract& on) {
+  Program program;
+  const ValueId x = program.add(tensor("x", DType::f32, {1, 4, 4, 1}, Role::input));
+  const MaxPoolForward out =
+      max_pool_forward(program, {.window_h = 2, .window_w = 2, .stride_h = 2, .stride_w = 2}, {}, "pool", x);
+  const auto fill = [&](ProgramRun& run) {
+    run.set(x, std::vector<double>(16, 1.0));
+    spoil(run, x, 5);
+  };
+  EXPECT_EQ(on.judge(program, fill), "");
+  ProgramRun run(on.backend, program);
+  fill(run);
+  run.run();
+  expect_nan_where(run.get(out.y), [](std::size_t i) { return i == 0; });
+  EXPECT_EQ(run.get(out.index), (std::vector<double>{3, 0, 0, 0}));
 }
 
 }  // namespace gpubench::testing
