@@ -197,6 +197,30 @@ inline void expect_bounds_of_grouped_products(const BackendContract& on) {
   }
 }
 
+/// Softmax and routing of a row below -88, where exp is 0 in f32, and of one whose first half is a mask's -30000.
+inline void expect_bounds_of_rows_far_below_zero(const BackendContract& on) {
+  for (const DType dtype : on.types) {
+    for (const std::int64_t n : {3, 40, 1000}) {
+      for (const bool softmax : {true, false}) {
+        Program program;
+        const ValueId x = program.add(tensor("x", dtype, Shape{2, n}, Role::activation));
+        if (softmax)
+          (void)softmax_forward(program, math_for(dtype), "y", x);
+        else
+          (void)routing_forward(program, {.k = 2}, math_for(dtype), "weights", x);
+        const auto fill = [&](ProgramRun& run) {
+          run.set_random(x, 1);
+          std::vector<double> values = run.get(x);
+          for (std::int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] -= 100.0;
+          for (std::int64_t i = 0; i < n / 2; ++i) values[static_cast<std::size_t>(n + i)] = -30000.0;
+          run.set(x, values);
+        };
+        EXPECT_EQ(on.judge(program, fill), "") << name(dtype) << ", " << n << (softmax ? "" : ", routing");
+      }
+    }
+  }
+}
+
 inline void expect_nan_in_its_row_of_softmax(const BackendContract& on) {
   Program program;
   const ValueId x = program.add(tensor("x", DType::f32, {2, 3}, Role::input));

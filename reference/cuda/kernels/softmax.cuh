@@ -39,6 +39,14 @@ __device__ __forceinline__ float exp_of_difference(float x, float shift) {
 }
 __device__ __forceinline__ double exp_of_difference(double x, double shift) { return full_exp(x - shift); }
 
+/// exp(before - now) of the largest logit before and now: what a sum is multiplied by. At most 1, for where nothing but
+/// -inf had been seen: then the sum is 0, or NaN, and 0 times exp(0 - now), infinite in f32 from -89 on, would be NaN.
+template <class W>
+__device__ __forceinline__ W rescaling(W before, W now) {
+  const W difference = shift_of(before) - shift_of(now);
+  return full_exp(difference < W(0) ? difference : W(0));
+}
+
 /// NaN gives way, as in comparisons.
 __device__ __forceinline__ float larger_of(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double larger_of(double a, double b) { return a > b ? a : b; }
@@ -46,8 +54,7 @@ __device__ __forceinline__ double larger_of(double a, double b) { return a > b ?
 template <class W>
 __device__ __forceinline__ Softmax<W> joined(Softmax<W> a, Softmax<W> b) {
   const W largest = a.largest > b.largest ? a.largest : b.largest;
-  const W shift = shift_of(largest);
-  return {largest, a.sum * full_exp(shift_of(a.largest) - shift) + b.sum * full_exp(shift_of(b.largest) - shift)};
+  return {largest, a.sum * rescaling(a.largest, largest) + b.sum * rescaling(b.largest, largest)};
 }
 
 template <class W>
@@ -109,7 +116,7 @@ __device__ __forceinline__ void add_packs(const Loaded<T, N> (&pack)[packs], Sof
     for (int i = 0; i < N; ++i) largest = larger_of(largest, widen(pack[k][i]));
   }
   if (largest > seen.largest) {
-    seen.sum *= full_exp(shift_of(seen.largest) - shift_of(largest));
+    seen.sum *= rescaling(seen.largest, largest);
     seen.largest = largest;
   }
   const W shift = shift_of(seen.largest);

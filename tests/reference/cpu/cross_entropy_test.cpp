@@ -29,7 +29,7 @@ TEST(CrossEntropyForwardBackward, LabelsAtTheEndsOfOddRowsLieWithinTheirBounds) 
 }
 
 TEST(CrossEntropy, MaskedClassesGetNoGradientAndLargeLogitsDoNotOverflow) {
-  testing::expect_masked_and_large_logits_to_be_exact(cpu_contract(), -1000.0);
+  testing::expect_masked_and_large_logits_to_be_exact(cpu_contract());
 }
 
 TEST(CrossEntropy, NaNAndLabelsOutsideTheClassesSpoilTheirRowsAndTheLoss) {

@@ -19,6 +19,8 @@ TEST(ExpertOps, GroupedProductsOfEveryTypeAreWithinTheirBounds) {
   testing::expect_bounds_of_grouped_products(cpu_contract());
 }
 
+TEST(ExpertOps, RowsFarBelowZeroLieWithinTheirBounds) { testing::expect_bounds_of_rows_far_below_zero(cpu_contract()); }
+
 TEST(ExpertOps, ARowOfSoftmaxWithANanIsAllNan) { testing::expect_nan_in_its_row_of_softmax(cpu_contract()); }
 
 TEST(ExpertOps, SizesThatMakeNoSenseTouchNoOtherMemory) {

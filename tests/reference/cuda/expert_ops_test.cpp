@@ -27,6 +27,10 @@ TEST(CudaExpertOps, GroupedProductsOfEveryTypeAreWithinTheirBounds) {
   testing::expect_bounds_of_grouped_products(emulated_contract());
 }
 
+TEST(CudaExpertOps, RowsFarBelowZeroLieWithinTheirBounds) {
+  testing::expect_bounds_of_rows_far_below_zero(emulated_contract());
+}
+
 TEST(CudaExpertOps, ARowOfSoftmaxWithANanIsAllNan) { testing::expect_nan_in_its_row_of_softmax(emulated_contract()); }
 
 TEST(CudaExpertOps, SizesThatMakeNoSenseTouchNoOtherMemory) {

@@ -128,7 +128,7 @@ budgets = [
     Budget(r"^long_backward_kernel", 32, stack=8),  # two blocks of 1024 threads
     Budget(rf"^forward_kernel<{either}, {either}, [48], (true|false), (true|false)>", 128),
     Budget(r"^forward_kernel<\w+, \w+, [12], (true|false), (true|false)>", 128, stack=112),
-    Budget(r"^forward_kernel<double, (true|false)>", 64, stack=56),
+    Budget(r"^forward_kernel<double, (true|false)>", 72, stack=56),
     Budget(r"^held_kernel<double", 188),
     Budget(r"^held_kernel<float, false>", 150),
     Budget(r"^(held|long)_kernel", 92),
@@ -138,8 +138,8 @@ budgets = [
     Budget(r"(pointwise|dropout)_kernel", 128),
     Budget(r"rotary_kernel", 92),
     Budget(r"pool_kernel<double, 1, Mean>", 48, stack=8),
-    Budget(r"routing_forward_kernel<double>", 40, stack=16),
-    Budget(r"softmax_forward_kernel<double, 2, true>", 64, stack=32),
+    Budget(r"routing_forward_kernel<double>", 48, stack=16),
+    Budget(r"softmax_forward_kernel<double, 2, true>", 64, stack=48),
     Budget(r""),
 ]
 
