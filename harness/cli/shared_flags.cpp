@@ -285,8 +285,8 @@ std::vector<Flag> mode_flag() {
 
 std::vector<Flag> detail_flag() {
   return under("output", row("--detail", "brief|full",
-                             "what the report keeps of each case: brief (the worst op of each phase, counts, failures, "
-                             "samples, every implementation) or full (every op's check)",
+                             "detail of each case in the report: brief (the worst op of each phase, counts, failures, "
+                             "samples, every implementation) or full (the check of every op)",
                              choice<Detail>(&Options::detail)));
 }
 

@@ -127,8 +127,6 @@ struct PlanArithmetic {
   std::string note;                       ///< why there is no reading
   Verdict verdict = Verdict::pass;        ///< or downgraded
   std::string reason;                     ///< what is below what was declared; empty on pass
-
-  friend bool operator==(const PlanArithmetic&, const PlanArithmetic&) = default;
 };
 
 struct Parity {

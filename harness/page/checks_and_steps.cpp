@@ -38,8 +38,8 @@ Budget budget_of(const Report& report) {
       add_once(budget.kinds, checked.kind);
       add_once(budget.recipes, record.c.recipe);
       Used& used = budget.used[{checked.kind, record.c.recipe}];
-      used.judged += checked.judged;
-      used.checks += checks;
+      add_count(used.judged, checked.judged);
+      add_count<std::int64_t>(used.checks, checks);
       if (checked.error_over_bound <= used.most) return;  // so that NaN counts
       used.most = checked.error_over_bound;
       used.case_id = record.key();

@@ -8,6 +8,7 @@
 #include "harness/core/record.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/report/brief.h"
 #include "harness/report/calls_total.h"
 #include "harness/report/console.h"
 #include "harness/report/record_text.h"
@@ -28,11 +29,11 @@ Coverage coverage_of(const Report& report) {
   Coverage all;
   for (const CaseRecord& record : report.cases) {
     const auto add = [&all](const auto& checked, int checks, int rejected) {
-      all.checks += checks;
-      all.judged += checked.judged;
-      all.elements += checked.elements;
-      all.mutations += checked.mutations;
-      all.rejected += rejected;
+      add_count<std::int64_t>(all.checks, checks);
+      add_count(all.judged, checked.judged);
+      add_count(all.elements, checked.elements);
+      add_count<std::int64_t>(all.mutations, checked.mutations);
+      add_count<std::int64_t>(all.rejected, rejected);
     };
     for (const OpParity& op : record.parity.ops) add(op, 1, op.mutations_rejected);
     for (const PassedOps& sums : record.parity.passed.value_or(std::vector<PassedOps>{}))

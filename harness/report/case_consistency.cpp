@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "harness/core/recipe.h"
 #include "harness/core/text/visible_text.h"
@@ -24,8 +26,12 @@ class CaseConsistency {
     verdict();
     for (std::size_t i = 0; i < record_.parity.ops.size(); ++i)
       op(record_.parity.ops[i], node_.at("parity").at("ops").at(i));
-    for (std::size_t i = 0; record_.parity.passed && i < record_.parity.passed->size(); ++i)
-      passed_ops((*record_.parity.passed)[i], node_.at("parity").at("passed").at(i));
+    std::set<std::string> kinds;
+    for (std::size_t i = 0; record_.parity.passed && i < record_.parity.passed->size(); ++i) {
+      const Node node = node_.at("parity").at("passed").at(i);
+      passed_ops((*record_.parity.passed)[i], node);
+      require(kinds.insert((*record_.parity.passed)[i].kind).second, node.at("kind"), "is there twice");
+    }
     parity();
     const bool countable = rounds(record_.rounds, record_.batch, node_);
     if (countable) summary();
@@ -111,7 +117,7 @@ class CaseConsistency {
     require(sums.judged >= sums.ops && sums.judged <= sums.elements, node.at("judged"),
             fmt::format("is {} of {} elements of {} ops", sums.judged, sums.elements, sums.ops));
     require(sums.mutations >= sums.ops, node.at("mutations"),
-            fmt::format("is {}, although {} ops passed", sums.mutations, sums.ops));
+            fmt::format("is {}, expected at least {}: one for each op", sums.mutations, sums.ops));
     const bool bounded = std::ranges::any_of(record_.parity.ops, [&](const OpParity& op) {
       return op.phase == sums.phase && !(op.error_over_bound < sums.error_over_bound);
     });
@@ -168,8 +174,7 @@ class CaseConsistency {
       return op.label == record_.parity.worst_op && !(op.error_over_bound < largest);
     });
     require(named || (record_.parity.ops.empty() && record_.parity.worst_op.empty()), node.at("worst_op"),
-            fmt::format("is \"{}\", which is no op that was judged with the largest error",
-                        visible(record_.parity.worst_op)));
+            fmt::format("is \"{}\", which is not an op with the largest error", visible(record_.parity.worst_op)));
   }
 
   void unfinished(const Unfinished& left, const Node& node) {
@@ -279,6 +284,11 @@ class CaseConsistency {
     require(unit == "FLOP/s" || unit == "B/s" || unit == d.item + "/s", node.at("headline_unit"),
             fmt::format("is \"{}\", expected FLOP/s, B/s or {}/s", visible(unit), visible(d.item)));
     compare(node.at("headline"), d.headline, headline, "the rate of that unit is");
+    double alone_ns = 0.0;
+    for (const OpShare& op : d.breakdown) alone_ns += op.median_ns;
+    if (alone_ns > 0.0) {
+      compare(node.at("remainder"), d.remainder, 1.0 - alone_ns / record_.summary.median_ns, "the medians make", 1.0);
+    }
     for (std::size_t i = 0; i < d.breakdown.size(); ++i) {
       if (!node.at("breakdown").at(i).has("share")) continue;  // computed by the reader
       compare(node.at("breakdown").at(i).at("share"), d.breakdown[i].share,

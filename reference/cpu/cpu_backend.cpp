@@ -25,10 +25,6 @@
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/cpu/widening.h"
-#include "reference/ops/batch_norm.h"
-#include "reference/ops/cross_entropy.h"
-#include "reference/ops/norm.h"
-#include "reference/ops/optimizer.h"
 
 namespace gpubench {
 namespace {

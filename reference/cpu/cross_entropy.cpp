@@ -267,8 +267,8 @@ Work loss_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuCo
   return work;
 }
 
-// And cross_entropy_partial.
-// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.
+// Also cross_entropy_partial. A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a
+// row of NaN.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   using Work = LossForward;
   const Work work = loss_work<Work>(call, {call, tensors}, context);

@@ -1,6 +1,6 @@
 #include "reference/cuda/kernels/attention_merge.h"
 
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/tensor_checks.h"
 

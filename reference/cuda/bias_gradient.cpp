@@ -1,4 +1,4 @@
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 
 #include <fmt/format.h>
 
@@ -58,8 +58,8 @@ void split_scratch(Args& args, const Tensor& scratch, bool) {
   if constexpr (requires { args.row_loss; }) args.row_loss = args.terms.counted + 1;
 }
 
-// And cross_entropy_partial.
-// Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in their place.
+// Also cross_entropy_partial. Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in
+// their place.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const RowView rows = checked_logits(call, operand);

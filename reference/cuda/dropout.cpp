@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/dropout.h"
-#include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
 namespace {

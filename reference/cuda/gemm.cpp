@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "reference/cuda/autotune.h"
+#include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/gelu_epilogue.h"
 #include "reference/cuda/kernels/pointwise.h"
 #include "reference/cuda/kernels/tile_scales.h"
-#include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
 namespace {

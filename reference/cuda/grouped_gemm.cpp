@@ -2,8 +2,8 @@
 // sizes on the host, and sizes are the device's here.
 #include "reference/ops/grouped_gemm.h"
 
+#include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/grouped_gemm.h"
-#include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // Tables of tensors and chunks belong to the bound work, in device memory of its own: the workspace is shared with
 // other ops and may be overwritten between runs.
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 #include "reference/ops/pointwise.h"
 
 namespace gpubench::cuda {

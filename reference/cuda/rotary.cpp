@@ -1,4 +1,4 @@
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 
 #include "reference/cuda/kernels/rotary.h"
 #include "reference/ops/rotary.h"

@@ -1,6 +1,6 @@
 #include "reference/cuda/kernels/softmax.h"
 
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 #include "reference/ops/softmax.h"
 
 namespace gpubench::cuda {

@@ -4,8 +4,8 @@
 
 #include <limits>
 
+#include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/token_groups.h"
-#include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -68,8 +68,8 @@ function(gpubench_library name)
   endif()
 endfunction()
 
-# gpubench_table(<table> HEADER file NAMESPACE namespace TYPE type FILE pattern FUNCTION pattern NAMES name ...): a table of what is
-# a file each. In the patterns <name> stands for each name: FILE is its source, FUNCTION what it defines, without parameters.
+# gpubench_table(<table> HEADER file NAMESPACE namespace TYPE type FILE pattern FUNCTION pattern NAMES name ...): a table with
+# one source file per entry. In the patterns <name> stands for each name: FILE is its source, FUNCTION what it defines, without parameters.
 # Writes a source with std::span<const TYPE> <table>(), which HEADER declares: what the functions return, in the order of the
 # names. Sets <table>_sources to all these sources.
 function(gpubench_table table)

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "harness/cli/recorder.h"
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
@@ -21,6 +23,13 @@ struct ExportOptions {
 int export_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   try {
     Report report = read_report(options.arguments.front());
+    const bool is_brief =
+        std::ranges::any_of(report.cases, [](const CaseRecord& r) { return r.parity.passed.has_value(); });
+    if (options.detail == Detail::full && is_brief) {
+      throw UsageError(
+          fmt::format("--detail full: {} is a brief report, which lacks the checks of single ops that passed",
+                      visible(options.arguments.front())));
+    }
     if (const auto key = key_for(options, environment))
       report = anonymized(std::move(report), *key, kept_flags(environment.suites), users_of(environment));
     const std::string text = exported(report, *options.of<ExportOptions>().format, options.detail);
@@ -42,6 +51,8 @@ int export_command(const Options& options, std::span<const std::string> /*words*
 void check_export(Options& options) {
   if (!options.of<ExportOptions>().format)
     throw UsageError(fmt::format("export needs --format, one of {}", joined(texts<ExportFormat>())));
+  if (options.detail == Detail::full && options.of<ExportOptions>().format != ExportFormat::report)
+    throw UsageError("--detail full: only --format report has the checks of single ops");
   if (options.arguments.size() != 1)
     throw UsageError(fmt::format("export takes one report, {} were given", options.arguments.size()));
 }

@@ -166,10 +166,19 @@ std::vector<MalformedFile> contradictory_reports() {
        "gpubench.cases[0].parity.worst_op", "with the largest error"},
       {"more judged in sums than there is", [](Json& j) { first(j)["parity"]["passed"][0]["judged"] = 8193; },
        "gpubench.cases[0].parity.passed[0].judged", "is 8193 of 8192 elements of 2 ops"},
+      {"two sums of one kind",
+       [](Json& j) {
+         Json& passed = first(j)["parity"]["passed"];
+         passed.push_back(passed[0]);
+       },
+       "gpubench.cases[0].parity.passed[1].kind", "is there twice"},
+      {"times of ops that don't make the remainder",
+       [](Json& j) { first(j)["derived"]["remainder"] = first(j)["derived"]["remainder"].get<double>() + 0.01; },
+       "gpubench.cases[0].derived.remainder", "the medians make"},
       {"fewer judged in sums than ops", [](Json& j) { first(j)["parity"]["passed"][0]["judged"] = 1; },
        "gpubench.cases[0].parity.passed[0].judged", "is 1 of 8192 elements of 2 ops"},
       {"fewer mutations in sums than ops", [](Json& j) { first(j)["parity"]["passed"][0]["mutations"] = 1; },
-       "gpubench.cases[0].parity.passed[0].mutations", "although 2 ops passed"},
+       "gpubench.cases[0].parity.passed[0].mutations", "is 1, expected at least 2"},
       {"an error in sums above its bound",
        [](Json& j) {
          Json& passed = j["gpubench"]["cases"][1]["parity"]["passed"][0];

@@ -31,6 +31,7 @@ inline CaseRecord holding_record() {
   d.bytes_per_s = d.bytes / seconds;
   d.headline = d.flop_per_s;
   d.breakdown[0].share = d.breakdown[0].median_ns / r.summary.median_ns;
+  d.remainder = 1.0 - d.breakdown[0].share;
   d.energy_per_work_j = 1e-9;
   d.peak->of_peak = d.peak->rate / *d.peak->peak;
   return r;

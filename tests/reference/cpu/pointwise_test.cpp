@@ -1,4 +1,4 @@
-// copy, triad, scale, add, cast and GELU on the CPU, against the textbook: odd sizes, both types, parts, large outputs.
+// Ops that treat every element alike on the CPU: their contract, threads, large outputs, casts.
 #include <gtest/gtest.h>
 
 #include <cmath>

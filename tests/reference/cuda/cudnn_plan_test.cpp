@@ -9,7 +9,7 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/cudnn_ops.h"
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d_batch_norm.h"
 #include "tests/reference/cuda/described_chip.h"

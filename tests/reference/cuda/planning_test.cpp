@@ -6,7 +6,7 @@
 #include "harness/core/error.h"
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/execution.h"
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"

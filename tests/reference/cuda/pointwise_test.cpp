@@ -1,5 +1,4 @@
-// triad, scale, add, cast and GELU on the CUDA backend's kernels, against the textbook: odd sizes, all types, parts of
-// wider rows, addresses that no pack fits.
+// Ops that treat every element alike on the CUDA backend's kernels: their contract, casts between all types.
 #include <gtest/gtest.h>
 
 #include <cmath>

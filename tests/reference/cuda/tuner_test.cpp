@@ -12,7 +12,7 @@
 #include "harness/parity/candidate_judge.h"
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/plans.h"
+#include "reference/cuda/kernel.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"

@@ -35,6 +35,12 @@
 #include "tests/reference/ops/textbook_run.h"
 #include "tests/reference/pointwise_programs.h"
 
+namespace gpubench {
+
+Definitions pointwise_definitions();  // as the table of all declares it
+
+}  // namespace gpubench
+
 namespace gpubench::testing {
 namespace definitions_test {
 
@@ -42,6 +48,13 @@ TEST(Definitions, AreInAlphabeticalOrderWithoutRepeats) {
   const auto all = definitions();
   ASSERT_GE(all.size(), 2U);
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_LT(all[i - 1]->kind().name, all[i]->kind().name);
+}
+
+TEST(Definitions, OfOpsThatTreatEveryElementAlikeAreThoseOfThatList) {
+  std::set<std::string_view> defined, listed;
+  for (const OpDefinition* op : pointwise_definitions()) defined.insert(op->kind().name);
+  for (const OpKind& kind : pointwise_kinds) listed.insert(kind.name);
+  EXPECT_EQ(listed, defined);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
