@@ -1,7 +1,6 @@
 #include "reference/ops/builders.h"
 
 #include <algorithm>
-#include <ranges>
 #include <string>
 
 #include "reference/ops/builder_arguments.h"
@@ -11,11 +10,14 @@ namespace gpubench {
 
 const OpCall& append_call(Program& program, const OpCall& call, std::span<const TensorSpec> outputs) {
   const std::string op(call.kind.name);
-  auto all = builder_files() | std::views::join;
-  const auto builder = std::ranges::find(all, call.kind, &Builder::kind);
-  if (builder == all.end()) throw ProgramError(op + " has tensors of several ranks; expected an op of one");
+  const Builder* builder = nullptr;
+  for (const Builders& file : builder_files()) {
+    const auto found = std::ranges::find(file, call.kind, &Builder::kind);
+    if (found != file.end()) builder = &*found;
+  }
+  if (builder == nullptr) throw ProgramError(op + " has tensors of several ranks; expected an op of one");
   expect_operands(call.kind, call.kind.inputs, call.attributes, call.inputs.size(), "inputs", call.label);
-  (*builder).append({program, call, outputs});
+  builder->append({program, call, outputs});
   const OpCall& made = program.ops().back();
   if (!(made.kind == call.kind) || !(made.attributes == call.attributes)) {
     throw ProgramError(op + ": attributes {" + call.attributes.to_string() + "} with these operands; expected " +
