@@ -64,7 +64,8 @@ void expect_same_type(const OpCall& call, const TensorSpec& a, const TensorSpec&
 const OpImplementation& implementation_of(OpKind kind) { return find_op(op_files(), kind, "cuda"); }
 
 std::span<const FusionClaim> fused_ops() {
-  static const std::vector<FusionClaim> all = fusion_claims(op_files());
+  // Never destroyed: threads that hang while the program ends may still read it.
+  static const auto& all = *new std::vector<FusionClaim>(fusion_claims(op_files()));
   return all;
 }
 

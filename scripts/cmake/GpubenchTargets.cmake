@@ -86,11 +86,14 @@ function(gpubench_table table)
   endforeach()
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${table}.cpp @ONLY CONTENT "#include \"@ARG_HEADER@\"
 
+#include <vector>
+
 namespace @ARG_NAMESPACE@ {
 
 @declared@
 std::span<const @ARG_TYPE@> @table@() {
-  static const @ARG_TYPE@ all[]{
+  // Never destroyed: threads that hang while the program ends may still read it.
+  static const auto& all = *new std::vector<@ARG_TYPE@>{
 @called@  };
   return all;
 }
