@@ -156,7 +156,7 @@ std::vector<MalformedFile> contradictory_reports() {
       {"a smaller error than its ops'", [](Json& j) { first(j)["parity"]["error_over_bound"] = 0.1; },
        "gpubench.cases[0].parity.error_over_bound", "the largest of its ops is 0.25"},
       {"a worst op that was not judged", [](Json& j) { first(j)["parity"]["worst_op"] = "other"; },
-       "gpubench.cases[0].parity.worst_op", "no op that was judged"},
+       "gpubench.cases[0].parity.worst_op", "not an op with the largest error"},
       {"a worst op without the largest error",
        [](Json& j) {
          Json& parity = first(j)["parity"];
