@@ -31,7 +31,7 @@ struct Sums {
 };
 
 void sum_up_ops(Parity& parity) {
-  // Which error is the largest of a record, readers say by comparisons: NaN leaves it as it is.
+  // Readers find the largest error by comparisons, which NaN makes depend on the order of ops: these stay whole.
   if (std::ranges::any_of(parity.ops, [](const OpParity& op) { return std::isnan(op.error_over_bound); })) return;
   const auto rank = [&parity](const OpParity& op) {
     return std::pair(op.error_over_bound, op.label == parity.worst_op);

@@ -160,7 +160,7 @@ class CpuBackend final : public Backend {
     return cpu::launch_of([work = std::move(work)] { work(nullptr); });
   }
 
-  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return cpu::fused_ops(); }
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return claims_; }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches,
                                 const Schedule& /*in order is always allowed*/) override {
@@ -248,6 +248,7 @@ class CpuBackend final : public Backend {
   int threads_;
   std::map<std::string, Plan> timed_;  // by choice_key()
   DeviceInfo device_;
+  const std::vector<FusionClaim> claims_ = fusion_claims(cpu::op_files());
 };
 
 constexpr int most_ranks = 64;

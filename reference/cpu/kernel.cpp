@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <vector>
 
 namespace gpubench::cpu {
 namespace {
@@ -83,11 +82,5 @@ void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
 }
 
 const OpImplementation& implementation_of(OpKind kind) { return find_op(op_files(), kind, "cpu"); }
-
-std::span<const FusionClaim> fused_ops() {
-  // Never destroyed: threads that hang while the program ends may still read it.
-  static const auto& all = *new std::vector<FusionClaim>(fusion_claims(op_files()));
-  return all;
-}
 
 }  // namespace gpubench::cpu

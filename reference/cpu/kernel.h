@@ -57,9 +57,6 @@ using Ops = OpEntries<CpuContext>;
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
 
-/// Which of them are fused ops.
-[[nodiscard]] std::span<const FusionClaim> fused_ops();
-
 /// A callable as a launch.
 template <std::invocable Work>
 [[nodiscard]] Launch launch_of(Work work) {

@@ -179,7 +179,7 @@ class CudaBackend final : public Backend {
     return cuda::launch_of([work = std::move(work)](cudaStream_t stream) { work(stream); });
   }
 
-  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return cuda::fused_ops(); }
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return claims_; }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     use_device();
@@ -230,6 +230,7 @@ class CudaBackend final : public Backend {
   DeviceInfo device_;
   RoundTimer timer_;
   std::vector<Planned> planned_;
+  const std::vector<FusionClaim> claims_ = fusion_claims(op_files());
 };
 
 }  // namespace

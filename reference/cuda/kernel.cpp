@@ -63,10 +63,4 @@ void expect_same_type(const OpCall& call, const TensorSpec& a, const TensorSpec&
 
 const OpImplementation& implementation_of(OpKind kind) { return find_op(op_files(), kind, "cuda"); }
 
-std::span<const FusionClaim> fused_ops() {
-  // Never destroyed: threads that hang while the program ends may still read it.
-  static const auto& all = *new std::vector<FusionClaim>(fusion_claims(op_files()));
-  return all;
-}
-
 }  // namespace gpubench::cuda

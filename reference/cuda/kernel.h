@@ -71,9 +71,6 @@ using Ops = OpEntries<CudaContext>;
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
 
-/// Which of them are fused ops.
-[[nodiscard]] std::span<const FusionClaim> fused_ops();
-
 /// What own kernels are called in records: "gpubench:sm90".
 [[nodiscard]] std::string own_implementation(const CudaContext& context);
 

@@ -323,6 +323,13 @@ Expected flushed(const Expected& of, const Math& math) {
   return {of.value, of.bound + smallest_normal(math.accumulate)};
 }
 
+/// The gradient of an activation by its backward, from x.
+template <auto backward>
+void gradient_from_x(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+  const ValueId x = call.inputs[0];
+  if (tape.wanted(x)) tape.contribute(x, backward(program, call.math, tape.label(call, "backward"), x, dy));
+}
+
 struct SiluForwardOp : Arithmetic {
   using Arithmetic::Arithmetic;
   static constexpr OpKind kind = silu_forward_kind;
@@ -331,10 +338,7 @@ struct SiluForwardOp : Arithmetic {
   static double flop(const OpCall&) { return 4.0; }
   static std::string bound(const OpCall& call, int) { return silu_text("x", call.math); }
   Expected operator()(const std::array<double, 1>& in) const { return Silu(in[0], math).value; }
-  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
-    const ValueId x = call.inputs[0];
-    if (tape.wanted(x)) tape.contribute(x, silu_backward(program, call.math, tape.label(call, "backward"), x, dy));
-  }
+  static constexpr auto gradient = gradient_from_x<silu_backward>;
 };
 
 struct SiluBackwardOp : Arithmetic {
@@ -382,11 +386,7 @@ struct SquaredReluForwardOp : Arithmetic {
     const double x = in[0] < 0.0 ? 0.0 : in[0];
     return flushed(times(x, {x}, u), math);
   }
-  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
-    const ValueId x = call.inputs[0];
-    if (tape.wanted(x))
-      tape.contribute(x, squared_relu_backward(program, call.math, tape.label(call, "backward"), x, dy));
-  }
+  static constexpr auto gradient = gradient_from_x<squared_relu_backward>;
 };
 
 struct SquaredReluBackwardOp : Arithmetic {

@@ -87,14 +87,15 @@ std::string run_and_judge(ProgramRun& run, std::int64_t stride) {
 }
 
 BackendContract cpu_contract(int threads) {
-  const std::shared_ptr<Backend> backend = open_cpu_backend(threads);
-  const auto judges = [=](const Program& program, const Fill& fill, std::int64_t stride) {
-    ProgramRun run(*backend, program);
+  const std::shared_ptr<Backend> own = threads == 0 ? nullptr : open_cpu_backend(threads);
+  Backend& backend = threads == 0 ? shared_backend() : *own;
+  const auto judges = [own, &backend, threads](const Program& program, const Fill& fill, std::int64_t stride) {
+    ProgramRun run(backend, program);
     fill(run);
     const std::string fault = run_and_judge(run, stride);
     return fault.empty() || threads == 0 ? fault : fmt::format("threads {}: {}", threads, fault);
   };
-  return {*backend, {DType::f32, DType::bf16, DType::f16}, judges};
+  return {backend, {DType::f32, DType::bf16, DType::f16}, judges};
 }
 
 }  // namespace gpubench::testing
