@@ -1,46 +1,29 @@
 // The pages of explain --html.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "harness/cli/explain.h"
 #include "harness/core/text/quantity.h"
-#include "harness/page/html.h"
+#include "harness/page/document.h"
 
 namespace gpubench {
 namespace {
 
 using page::Html;
 
-constexpr std::string_view explain_style = R"(
-main section { margin-top: 2.25rem; }
-.meaning { font-size: 1.125rem; max-width: 48rem; margin-top: .5rem; }
-pre { background: var(--wash); border-radius: .5rem; padding: 1rem 1.25rem; margin: .75rem 0 0; overflow-x: auto;
-  font: .875rem/1.55 ui-monospace, "SF Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace; }
-main .scroll { margin-top: .75rem; }
-footer { padding-block: 3rem; }
-)";
-
-void begin(Html& html, std::string_view title, std::string_view meaning) {
-  html.raw(
-          "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-          "base-uri 'none'; form-action 'none'\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n")
-      .element("title", fmt::format("{}: gpubench", title))
-      .raw("\n<style>\n")
-      .raw(page::style_sheet())
-      .raw(explain_style)
-      .raw("</style>\n</head>\n<body>\n<header class=\"masthead\">\n")
-      .raw("<p class=\"eyebrow\"><a href=\"index.html\">gpubench ops</a></p>\n")
-      .element("h1", title)
-      .raw("\n")
-      .element("p", meaning, "class=\"meaning\"")
-      .raw("\n</header>\n<main>\n");
+page::Document document_of(std::string_view heading, std::string_view meaning) {
+  page::Document document;
+  document.title = fmt::format("{}: gpubench", heading);
+  document.made_by.raw("<a href=\"index.html\">gpubench ops</a>");
+  document.heading = heading;
+  document.about = meaning;
+  document.interactive = false;
+  return document;
 }
 
-std::string ended(Html& html) {
-  html.raw("</main>\n<footer></footer>\n</body>\n</html>\n");
-  return html.take();
+page::Html& add_section(page::Document& document, const std::string& key, const std::string& title) {
+  return document.sections.emplace_back(page::Section{key, title, {{}}}).parts.back().tables;
 }
 
 void add_links(Html& html, std::string_view title, const std::set<std::string>& ops) {
@@ -63,12 +46,8 @@ void add_lines(Html& html, std::string_view lines, std::string_view between) {
   }
 }
 
-void add_section(Html& html, std::string_view title) {
-  html.raw("</section>\n<section>\n").element("h2", title).raw("\n");
-}
-
-void add_example(Html& html, const OpExample& example) {
-  add_section(html, "Bound");
+void add_example(page::Document& document, const OpExample& example) {
+  Html& html = add_section(document, "bound", "Bound");
   if (example.case_id.empty()) {
     html.raw("<p>No case has this op.</p>\n");
     return;
@@ -91,56 +70,55 @@ void add_example(Html& html, const OpExample& example) {
   add_table(html, tensors, "Example");
 }
 
+void add_formula(page::Document& document, const OpDoc& doc) {
+  Html& html = add_section(document, "formula", "Formula");
+  html.raw("<pre tabindex=\"0\">");
+  add_lines(html, doc.body, "\n");
+  html.raw("</pre>\n");
+  if (doc.source.empty()) return;
+  html.raw("<p class=\"note\">Source: ");
+  add_lines(html, doc.source, " ");
+  html.raw("</p>\n");
+}
+
 }  // namespace
 
 std::string op_page(const OpExplanation& op) {
-  Html html;
-  begin(html, op.kind.name, op.doc.meaning);
-  html.raw("<section>\n<h2>Operands</h2>\n");
+  page::Document document = document_of(op.kind.name, op.doc.meaning);
   page::DataTable operands{"", {{"Operand"}, {"Role"}, {"Shape and type"}}, {}};
   for (const OpOperand& operand : op.operands) operands.rows.push_back({operand.name, operand.role, operand.what});
-  add_table(html, operands, "Operands");
-  if (!op.attributes.empty()) {
-    add_section(html, "Attributes");
-    add_table(html, {"", {{"Attribute"}, {"Kind"}, {"Default"}, {"Words"}}, op.attributes}, "Attributes");
-  }
-  add_section(html, "Formula");
-  html.raw("<pre tabindex=\"0\">");
-  add_lines(html, op.doc.body, "\n");
-  html.raw("</pre>\n");
-  if (!op.doc.source.empty()) {
-    html.raw("<p class=\"note\">Source: ");
-    add_lines(html, op.doc.source, " ");
-    html.raw("</p>\n");
-  }
-  add_example(html, op.example);
+  add_table(add_section(document, "operands", "Operands"), operands, "Operands");
+  if (!op.attributes.empty())
+    add_table(add_section(document, "attributes", "Attributes"),
+              {"", {{"Attribute"}, {"Kind"}, {"Default"}, {"Words"}}, op.attributes}, "Attributes");
+  add_formula(document, op.doc);
+  add_example(document, op.example);
   if (!op.gradient_by.empty() || !op.gradient_of.empty()) {
-    add_section(html, "Gradient");
+    Html& html = add_section(document, "gradient", "Gradient");
     add_links(html, "Its gradient is computed by", op.gradient_by);
     add_links(html, "It is part of the gradient of", op.gradient_of);
   }
   if (!op.example.case_id.empty()) {
-    add_section(html, "Implementing it");
+    Html& html = add_section(document, "implementing", "Implementing it");
     html.element("p", implementer_note, "class=\"lead\"").raw("\n").element("pre", op.example.run, "tabindex=\"0\"");
     std::string workloads;
     for (const std::string& workload : op.workloads) workloads += (workloads.empty() ? "" : ", ") + workload;
     html.raw("\n").element("p", "Workloads that have it: " + workloads, "class=\"note\"").raw("\n");
   }
-  html.raw("</section>\n");
-  return ended(html);
+  return html_of(std::move(document));
 }
 
 std::string op_index_page(std::span<const OpExplanation> all) {
-  Html html;
-  begin(html, "The ops of gpubench", "What each computes, its operands, formula, error bound and gradient.");
-  html.raw("<section>\n<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Op</th>")
+  page::Document document =
+      document_of("The ops of gpubench", "What each computes, its operands, formula, error bound and gradient.");
+  document.opening.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Op</th>")
       .raw("<th scope=\"col\">What it computes</th></tr></thead><tbody>\n");
   for (const OpExplanation& op : all) {
-    html.raw("<tr><td><a href=\"").text(op.kind.name).raw(".html\">").text(op.kind.name).raw("</a></td>");
-    html.element("td", op.doc.meaning).raw("</tr>\n");
+    document.opening.raw("<tr><td><a href=\"").text(op.kind.name).raw(".html\">").text(op.kind.name).raw("</a></td>");
+    document.opening.element("td", op.doc.meaning).raw("</tr>\n");
   }
-  html.raw("</tbody></table></div>\n</section>\n");
-  return ended(html);
+  document.opening.raw("</tbody></table></div>\n");
+  return html_of(std::move(document));
 }
 
 }  // namespace gpubench

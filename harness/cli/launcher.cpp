@@ -1,11 +1,14 @@
 #include "harness/cli/launcher.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <charconv>
+#include <system_error>
 
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
+#include "reference/mpi/module.h"
 
 namespace gpubench {
 namespace {
@@ -34,6 +37,42 @@ int variable_in_range(const char* name, const std::string& text, int least, int 
   return value;
 }
 
+namespace fs = std::filesystem;
+
+// The launcher's own library first.
+fs::path module_file(const fs::path& program, const LauncherPlace& place) {
+  const std::string other = place.library == "openmpi" ? "mpich" : "openmpi";
+  for (const std::string& library : {place.library, other}) {
+    for (const fs::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
+      std::error_code ignored;
+      if (const fs::path file = folder / fmt::format("libgpubench_{}.so", library); fs::exists(file, ignored))
+        return file;
+    }
+  }
+  throw BackendError(fmt::format(
+      "{} started {} processes, and this build has no module to join them (libgpubench_{}.so): build it where that MPI "
+      "is installed; or --mpi off, and each is a run of its own",
+      place.launcher, place.processes, place.library));
+}
+
+const mpi::Module& mpi_module_at(const fs::path& file) {
+  // MPI's own plugins look for it among the symbols of the process. Never unloaded: it starts threads of its own.
+  void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) {
+    const char* words = ::dlerror();
+    throw BackendError(fmt::format("{} cannot be loaded: {}", file.filename().string(),
+                                   visible(words == nullptr ? "no reason given" : words)));
+  }
+  const auto entry = reinterpret_cast<mpi::ModuleEntry>(::dlsym(handle, mpi::module_entry_name));
+  if (entry == nullptr) throw BackendError(fmt::format("{} is not gpubench's MPI module", visible(file.string())));
+  const mpi::Module& module = *entry();
+  if (std::string_view(module.build_id) != GPUBENCH_BUILD_ID) {
+    throw BackendError(fmt::format("{} is of another build ({}) than this program ({}): build both together",
+                                   visible(file.string()), visible(module.build_id), GPUBENCH_BUILD_ID));
+  }
+  return module;
+}
+
 }  // namespace
 
 LauncherPlace launcher_place(const std::function<std::string(const char*)>& variable) {
@@ -52,6 +91,18 @@ LauncherPlace launcher_place(const std::function<std::string(const char*)>& vari
     return place;
   }
   return {};
+}
+
+std::unique_ptr<Processes> join_by_mpi(const fs::path& program, const LauncherPlace& place, double send_limit_s) {
+  const fs::path file = module_file(program, place);
+  std::unique_ptr<Processes> joined = mpi_module_at(file).join(send_limit_s);
+  if (joined->size() != place.processes || joined->rank() != place.rank) {
+    throw BackendError(
+        fmt::format("{} started {} processes, of which {} joins {}: it is another MPI than the launcher's "
+                    "(libgpubench_{}.so is wanted)",
+                    place.launcher, place.processes, joined->library(), joined->size(), place.library));
+  }
+  return joined;
 }
 
 }  // namespace gpubench

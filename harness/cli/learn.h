@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/chart/chart.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/text/text_table.h"
-#include "harness/page/page.h"
+#include "harness/page/document.h"
 #include "harness/report/json_parser.h"
 #include "harness/verify/learning.h"
 
@@ -25,17 +24,20 @@ namespace gpubench {
 
 [[nodiscard]] Json json_of(const ModelLearning& model);
 
-/// A chart, and the name of its file: letters, digits and dashes.
+/// "gpt2" of "transformer/gpt2_train_step/b=2,...".
+[[nodiscard]] std::string model_name(const ModelLearning& model);
+
+/// A chart, and its name among those of its model: letters, digits and dashes.
 struct LearningChart {
   std::string key;
   chart::PlotChart plot;
 };
 /// Of one model: losses of training by itself, their distance from those of fp64, the steps that were judged one by
-/// one, and of each recipe the broken ones beside it. `number`: of the model among those of its workload, from 0.
-[[nodiscard]] std::vector<LearningChart> charts_of(const ModelLearning& model, std::size_t number);
+/// one, and of each recipe the broken ones beside it.
+[[nodiscard]] std::vector<LearningChart> charts_of(const ModelLearning& model);
 /// The charts of all models as files of their own.
 [[nodiscard]] std::vector<page::Drawing> learning_drawings(std::span<const ModelLearning> models);
-/// All of it as one document without scripts. `device`: its name; untrusted, as all text.
+/// All of it as one document. `device`: its name; untrusted, as all text.
 [[nodiscard]] std::string learning_page(std::span<const ModelLearning> models, const Completion& completion,
                                         const std::string& device);
 

@@ -12,13 +12,6 @@
 namespace gpubench {
 namespace {
 
-// "gpt2" of "transformer/gpt2_train_step/b=2,...".
-std::string short_name(const std::string& model) {
-  const std::size_t first = model.find('/') + 1;
-  const std::string workload = model.substr(first, model.find('/', first) - first);
-  return workload.substr(0, workload.find("_train_step"));
-}
-
 std::string called(const RecipeLearning& recipe) {
   return recipe.lacking.empty() ? recipe.recipe : recipe.recipe + ", emulated";
 }
@@ -64,7 +57,7 @@ chart::PlotChart loss_plot(std::string title, std::string description) {
 
 chart::PlotChart loss_chart(const ModelLearning& model) {
   chart::PlotChart plot =
-      loss_plot(fmt::format("{}: loss", short_name(model.model)),
+      loss_plot(fmt::format("{}: loss", model_name(model)),
                 "Loss of training by itself in each recipe and in fp64; behind each recipe the band "
                 "of three trainings that err at random within their bounds.");
   for (const RecipeLearning& recipe : model.recipes)
@@ -75,7 +68,7 @@ chart::PlotChart loss_chart(const ModelLearning& model) {
 
 chart::PlotChart distance_chart(const ModelLearning& model) {
   chart::PlotChart plot;
-  plot.title = fmt::format("{}: distance from the fp64 loss", short_name(model.model));
+  plot.title = fmt::format("{}: distance from the fp64 loss", model_name(model));
   plot.description = "How far the loss of each step of training by itself is from that of fp64, on a logarithmic axis.";
   plot.x = step_axis();
   plot.y = {.title = "distance", .scale = chart::Scale::log10, .unit = "nats"};
@@ -123,7 +116,7 @@ chart::PlotChart step_plot(std::string title, std::string description) {
 }
 
 chart::PlotChart judged_chart(const ModelLearning& model) {
-  chart::PlotChart plot = step_plot(fmt::format("{}: single steps against fp64", short_name(model.model)),
+  chart::PlotChart plot = step_plot(fmt::format("{}: single steps against fp64", model_name(model)),
                                     "Steps from the state of training in fp64.");
   for (const RecipeLearning& recipe : model.recipes) plot.series.push_back(errors(called(recipe), recipe.judged));
   return plot;
@@ -131,13 +124,17 @@ chart::PlotChart judged_chart(const ModelLearning& model) {
 
 }  // namespace
 
-std::vector<LearningChart> charts_of(const ModelLearning& model, std::size_t number) {
-  std::string key = short_name(model.model) + (number > 0 ? fmt::format("-{}", number + 1) : "");
-  std::vector<LearningChart> charts{{key + "-loss", loss_chart(model)},
-                                    {key + "-distance", distance_chart(model)},
-                                    {key + "-steps", judged_chart(model)}};
+std::string model_name(const ModelLearning& model) {
+  const std::size_t first = model.model.find('/') + 1;
+  const std::string workload = model.model.substr(first, model.model.find('/', first) - first);
+  return workload.substr(0, workload.find("_train_step"));
+}
+
+std::vector<LearningChart> charts_of(const ModelLearning& model) {
+  std::vector<LearningChart> charts{
+      {"loss", loss_chart(model)}, {"distance", distance_chart(model)}, {"steps", judged_chart(model)}};
   for (const RecipeLearning& recipe : model.recipes) {
-    const std::string what = fmt::format("{}, {} broken", short_name(model.model), recipe.recipe);
+    const std::string what = fmt::format("{}, {} broken", model_name(model), recipe.recipe);
     chart::PlotChart steps = step_plot(what + ": single steps", "The recipe, and ones that are broken on purpose.");
     chart::PlotChart losses = loss_plot(what + ": loss",
                                         "Loss of training by itself in the recipe, in ones that are broken on purpose, "
@@ -151,8 +148,8 @@ std::vector<LearningChart> charts_of(const ModelLearning& model, std::size_t num
     }
     if (steps.series.size() == 1) continue;
     losses.series.push_back(curve("fp64", {model.exact_losses}));
-    charts.push_back({fmt::format("{}-{}-broken-steps", key, recipe.recipe), std::move(steps)});
-    charts.push_back({fmt::format("{}-{}-broken-loss", key, recipe.recipe), std::move(losses)});
+    charts.push_back({recipe.recipe + "-broken-steps", std::move(steps)});
+    charts.push_back({recipe.recipe + "-broken-loss", std::move(losses)});
   }
   for (LearningChart& chart : charts) std::ranges::replace(chart.key, '_', '-');
   return charts;

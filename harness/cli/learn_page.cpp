@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "harness/cli/learn.h"
-#include "harness/page/html.h"
 #include "harness/report/console.h"
 
 namespace gpubench {
 namespace {
-
-using page::Html;
 
 // A row for each step, a column for each series of the chart.
 page::DataTable steps_table(const chart::PlotChart& plot) {
@@ -29,7 +28,7 @@ page::DataTable steps_table(const chart::PlotChart& plot) {
     }
     table.rows.push_back(std::move(row));
   }
-  table.title = fmt::format("Data: {} points a line", steps);
+  table.title = fmt::format("{} points a line", steps);
   return table;
 }
 
@@ -78,17 +77,8 @@ page::DataTable broken_table(const ModelLearning& model) {
   return table;
 }
 
-// How many models of the same workload stand before this one.
-std::size_t number_of(std::span<const ModelLearning> models, std::size_t i) {
-  const auto workload = [](const ModelLearning& model) {
-    return model.model.substr(0, model.model.find('/', model.model.find('/') + 1));
-  };
-  const auto is_alike = [&](const ModelLearning& one) { return workload(one) == workload(models[i]); };
-  return static_cast<std::size_t>(std::ranges::count_if(models.first(i), is_alike));
-}
-
 // Why recipes did not pass, and why others than the device ran them.
-void add_reasons(Html& html, const ModelLearning& model) {
+void add_reasons(page::Html& html, const ModelLearning& model) {
   for (const RecipeLearning& recipe : model.recipes) {
     if (!recipe.reason.empty())
       html.element("p", fmt::format("{}: {}", recipe.recipe, recipe.reason), "class=\"warning\"").raw("\n");
@@ -97,70 +87,58 @@ void add_reasons(Html& html, const ModelLearning& model) {
   }
 }
 
-constexpr std::string_view learn_style = R"(
-main section { margin-top: 2.25rem; }
-main .scroll { margin-top: .75rem; }
-main .figures { margin-top: 1.5rem; }
-footer { padding-block: 3rem; }
-)";
+page::SectionPart part_of(const ModelLearning& model) {
+  page::SectionPart part;
+  add_table(part.tables, recipes_table(model), "Recipes of " + model.model);
+  add_reasons(part.tables, model);
+  if (!model.broken.empty()) add_table(part.tables, broken_table(model), "Broken recipes of " + model.model);
+  for (LearningChart& one : charts_of(model)) {
+    page::DataTable table = steps_table(one.plot);
+    part.figures.push_back({one.key, std::move(one.plot), std::move(table)});
+  }
+  return part;
+}
+
+// "gpt2" of "transformer/gpt2_train_step/b=2,..."; the second one of a workload is "gpt2-2".
+std::vector<page::Section> sections_of(std::span<const ModelLearning> models) {
+  std::vector<page::Section> sections;
+  std::map<std::string, int> so_far;
+  for (const ModelLearning& model : models) {
+    const std::string name = model_name(model);
+    const int number = ++so_far[name];
+    const std::string key = name + (number > 1 ? fmt::format("-{}", number) : "");
+    sections.push_back({key, model.model, {part_of(model)}});
+    std::ranges::replace(sections.back().key, '_', '-');
+  }
+  return sections;
+}
 
 }  // namespace
 
 std::vector<page::Drawing> learning_drawings(std::span<const ModelLearning> models) {
-  std::vector<page::Drawing> drawings;
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    for (const LearningChart& one : charts_of(models[i], number_of(models, i))) {
-      std::string drawing = chart::svg(one.plot, one.key, chart::Placement::file);
-      if (!drawing.empty()) drawings.push_back({one.key, std::move(drawing)});
-    }
-  }
-  return drawings;
+  return drawings_of(sections_of(models));
 }
 
 std::string learning_page(std::span<const ModelLearning> models, const Completion& completion,
                           const std::string& device) {
-  Html html;
-  html.raw(
-          "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-          "base-uri 'none'; form-action 'none'\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>gpubench learn</title>\n<style>\n")
-      .raw(chart::chart_style())
-      .raw(page::style_sheet())
-      .raw(learn_style)
-      .raw("</style>\n</head>\n<body>\n<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench learn</p>\n")
-      .element("h1", fmt::format("Training against fp64: {}", verdict_word(verdict_of(models, completion))))
-      .raw("\n")
-      .element("p", completion.complete ? device : fmt::format("{} · {}", device, completion.interrupted()),
-               "class=\"about\"")
-      .raw("\n</header>\n<main id=\"main\">\n");
-  html.raw(
-      "<p class=\"lead\">Verdicts come from single steps: each starts from the state that training in fp64 has arrived "
-      "at, rounded once to the types of the recipe, and its loss, gradients, weights and moments are compared with the "
-      "same step in fp64. Losses of training by itself are shown beside, and are no evidence: recipes that are broken "
-      "on "
-      "purpose leave curves that look alike. Where the device lacks a recipe, the textbook in its types learns "
-      "instead; "
-      "that says nothing of the device.</p>\n");
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    const ModelLearning& model = models[i];
-    html.raw("<section>\n<h2>").id(model.model).raw("</h2>\n");
-    add_table(html, recipes_table(model), "Recipes of " + model.model);
-    add_reasons(html, model);
-    if (!model.broken.empty()) add_table(html, broken_table(model), "Broken recipes of " + model.model);
-    html.raw("<div class=\"figures\">\n");
-    for (const LearningChart& one : charts_of(model, number_of(models, i))) {
-      const std::string drawing = chart::svg(one.plot, one.key, chart::Placement::page);
-      if (drawing.empty()) continue;
-      html.raw("<figure>\n").raw(drawing).raw("\n");
-      add_folded_table(html, steps_table(one.plot), "Data of " + one.plot.title);
-      html.raw("</figure>\n");
-    }
-    html.raw("</div>\n</section>\n");
-  }
-  html.raw("</main>\n<footer><p>Made by gpubench learn.</p></footer>\n</body>\n</html>\n");
-  return html.take();
+  page::Document document;
+  document.title = "gpubench learn";
+  document.made_by.raw("gpubench learn");
+  document.heading = fmt::format("Training against fp64: {}", verdict_word(verdict_of(models, completion)));
+  document.about = completion.complete ? device : fmt::format("{} · {}", device, completion.interrupted());
+  document.opening.element(
+      "p",
+      "Verdicts come from single steps: each starts from the state that training in fp64 has arrived at, rounded once "
+      "to "
+      "the types of the recipe, and its loss, gradients, weights and moments are compared with the same step in fp64. "
+      "Losses of training by itself are shown beside, and are no evidence: recipes that are broken on purpose leave "
+      "curves that look alike. Where the device lacks a recipe, the textbook in its types learns instead; that says "
+      "nothing of the device.",
+      "class=\"lead\"");
+  document.opening.raw("\n");
+  document.sections = sections_of(models);
+  document.footer = "Made by gpubench learn.";
+  return html_of(std::move(document));
 }
 
 }  // namespace gpubench

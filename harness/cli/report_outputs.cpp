@@ -15,7 +15,7 @@
 #include "harness/core/error.h"
 #include "harness/core/file/atomic_file.h"
 #include "harness/core/text/visible_text.h"
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "harness/report/export.h"
 
 namespace gpubench {

@@ -26,7 +26,6 @@
 #include "harness/cli/flags.h"
 #include "harness/cli/help.h"
 #include "harness/cli/launcher.h"
-#include "harness/cli/mpi_module.h"
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_together.h"

@@ -6,10 +6,10 @@
 #include <array>
 #include <cmath>
 
-#include "harness/chart/chart.h"
 #include "harness/cli/soak_book.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/page/chart/chart.h"
 
 namespace gpubench {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "harness/chart/chart.h"
 #include "harness/core/record.h"
 #include "harness/core/text/text_table.h"
+#include "harness/page/chart/chart.h"
 #include "harness/plan/plan.h"
 #include "harness/report/json_parser.h"
 

@@ -164,9 +164,9 @@ DataTable not_run_table(const Report& report) {
 
 }  // namespace
 
-void add_all_cases(Html& html, std::span<const Side> sides) {
-  add_words(html, sides);
-  for (const Side& side : sides) {
+void add_all_cases(Html& html, const Material& material) {
+  add_words(html, material.sides);
+  for (const Side& side : material.sides) {
     const std::string whose = side.letter.empty() ? "" : " of " + side.name;
     DataTable not_run = not_run_table(*side.report);
     not_run.title += whose;

@@ -1,7 +1,6 @@
 // What arithmetic the plans of matrix products were seen to use, beside their rates.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "harness/core/record.h"
@@ -76,22 +75,11 @@ DataTable arithmetic_table(const Side& side) {
 
 }  // namespace
 
-void add_arithmetic(Html& html, std::span<const Side> sides) {
-  const bool any = std::any_of(sides.begin(), sides.end(), [](const Side& side) {
-    return std::any_of(side.report->cases.begin(), side.report->cases.end(),
-                       [](const CaseRecord& record) { return record.parity.arithmetic.has_value(); });
-  });
-  if (!any) return;
-  html.element("p",
-               "What the very plans that were timed make of data made to show it: what multiplies and adds, how many "
-               "bits a running sum keeps, and in which order terms are added. The rate is that of the fastest case "
-               "that is this op alone.",
-               "class=\"lead\"")
-      .raw("\n");
-  for (const Side& side : sides) {
+void add_arithmetic(Html& html, const Material& material) {
+  for (const Side& side : material.sides) {
     const DataTable table = arithmetic_table(side);
     if (table.rows.empty()) continue;
-    if (!side.letter.empty()) html.element("h3", side.name).raw("\n");
+    if (!side.letter.empty()) html.element("h4", side.name).raw("\n");
     add_folded_table(html, table, table.title);
   }
 }

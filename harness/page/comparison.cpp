@@ -8,7 +8,6 @@
 #include "harness/compare/comparison.h"
 #include "harness/compare/contenders.h"
 #include "harness/core/text/quantity.h"
-#include "harness/page/html.h"
 #include "harness/page/sections.h"
 
 namespace gpubench::page {
@@ -126,30 +125,6 @@ DataTable changes_table(const SideComparison& pair, std::size_t most) {
   return table;
 }
 
-void add_ratios(Html& html, const Comparisons& comparisons) {
-  if (!comparisons.refusal.empty()) html.element("p", comparisons.refusal, "class=\"warning\"");
-  if (!comparisons.pairs.empty())
-    html.element("p",
-                 fmt::format("Speed as a multiple of {}: above 1.00x is faster. A case is faster or slower where its "
-                             "interval excludes 1.",
-                             comparisons.pairs.front().a->called()),
-                 "class=\"lead\"");
-  for (const SideComparison& pair : comparisons.pairs) {
-    html.raw("\n").element("h3", fmt::format("{} against {}", pair.b->called(), pair.a->called())).raw("\n");
-    html.raw("<div class=\"told\">\n");
-    add_table(html, ratio_table(pair), "Ratios by suite");
-    html.raw("</div>\n");
-    const DataTable changes = changes_table(pair);
-    if (changes.rows.empty()) {
-      html.element("p", "No case is faster or slower beyond its uncertainty.", "class=\"note\"");
-    } else {
-      html.element("h3", changes.title).raw("\n<div class=\"told\">\n");
-      add_table(html, changes, changes.title);
-      html.raw("</div>\n");
-    }
-  }
-}
-
 namespace {
 
 constexpr std::size_t most_rows = 16;  // of a chart; the table has them all
@@ -208,30 +183,46 @@ Figure figure_of(const Comparison& comparison, const SuiteSpeed& suite, const Si
   return {slug(suite.suite + " " + b.letter), std::move(chart), std::move(table)};
 }
 
-std::string noise_text(const Comparison& comparison) {
-  return comparison.source == NoiseSource::assumed
-             ? fmt::format("With one report a side, {:.0f}% noise from run to run is assumed.",
-                           100.0 * comparison.assumed_spread)
-             : "";
+void add_tables(Html& html, const SideComparison& pair) {
+  html.raw("<div class=\"told\">\n");
+  add_table(html, ratio_table(pair), "Ratios by suite");
+  html.raw("</div>\n");
+  const DataTable changes = changes_table(pair);
+  if (changes.rows.empty()) {
+    html.element("p", "No case is faster or slower beyond its uncertainty.", "class=\"note\"");
+  } else {
+    html.element("h4", changes.title).raw("\n<div class=\"told\">\n");
+    add_table(html, changes, changes.title);
+    html.raw("</div>\n");
+  }
+}
+
+std::string how_to_read(const SideComparison& pair) {
+  std::string text = fmt::format(
+      "Speed as a multiple of {}: above 1.00x, right of the line in a chart, is faster. A case is faster or slower "
+      "where "
+      "its interval excludes 1; the diamond is the geometric mean of a suite.",
+      pair.a->called());
+  if (pair.comparison.source == NoiseSource::assumed)
+    text += fmt::format(" With one report a side, {:.0f}% noise from run to run is assumed.",
+                        100.0 * pair.comparison.assumed_spread);
+  return text;
 }
 
 }  // namespace
 
-void add_comparison(Section& section, const Material& material) {
-  section.notice = material.comparisons.refusal;
-  if (material.comparisons.pairs.empty()) section.lead.clear();
-  std::vector<std::string> notes;
+void add_comparison(std::vector<SectionPart>& parts, const Material& material) {
+  parts.push_back({.notice = material.comparisons.refusal});
   for (const SideComparison& pair : material.comparisons.pairs) {
-    FigureGroup group{fmt::format("{} against {}", pair.b->name, pair.a->name), {}};
+    SectionPart& part = parts.emplace_back();
+    part.title = fmt::format("{} against {}", pair.b->called(), pair.a->called());
+    part.lead = how_to_read(pair);
+    add_tables(part.tables, pair);
     for (const SuiteSpeed& suite : pair.comparison.suites)
-      group.figures.push_back(figure_of(pair.comparison, suite, *pair.a, *pair.b));
-    const std::string noise = noise_text(pair.comparison);
-    if (!noise.empty() && std::find(notes.begin(), notes.end(), noise) == notes.end()) notes.push_back(noise);
-    if (group.figures.empty())
-      section.notice = fmt::format("No case passed in both {} and {}.", pair.a->name, pair.b->name);
-    section.groups.push_back(std::move(group));
+      part.figures.push_back(figure_of(pair.comparison, suite, *pair.a, *pair.b));
+    if (part.figures.empty())
+      part.notice = fmt::format("No case passed in both {} and {}.", pair.a->name, pair.b->name);
   }
-  for (const std::string& note : notes) section.lead += " " + note;
 }
 
 }  // namespace gpubench::page

@@ -109,17 +109,17 @@ void draw_energy(std::span<const Entry> cases, std::vector<Figure>& figures) {
   figures.push_back({slug("energy " + unit), std::move(chart), std::move(table)});
 }
 
-void add_cost(Section& section, const Material& material) {
+void add_cost(std::vector<SectionPart>& parts, const Material& material) {
   if (!material.options.price_per_hour) return;
   const double price = *material.options.price_per_hour;
-  section.lead = fmt::format(
+  SectionPart& part = parts.emplace_back(SectionPart{.title = "Cost"});
+  part.lead = fmt::format(
       "Whole training steps at {} for a device and hour, at the measured rate and nothing else: no idle time, no "
       "input, no checkpoints. Shorter is cheaper.",
       money(price));
   const Good goods[] = {{"tokens", "Cost of a million tokens", "tokens", million},
                         {"images", "Cost of a million images", "images", million},
                         {"flop", "Cost of an exaFLOP (10^18)", "", exa}};
-  section.groups.emplace_back();
   std::size_t unsure = 0;
   for (const Good& good : goods) {
     // An op, or a block, is a part of what anybody pays for; a price of an unreliable rate is none.
@@ -127,14 +127,14 @@ void add_cost(Section& section, const Material& material) {
         entries_of(material.sides, [&](const CaseRecord& r) { return is_whole_step(r) && rate_of(good, r) > 0.0; });
     const std::size_t removed = std::erase_if(entries, [](const Entry& e) { return !reliable(*e.record); });
     if (good.item.empty()) unsure = removed;
-    if (!entries.empty()) section.groups[0].figures.push_back(cost_figure(good, std::move(entries), price));
+    if (!entries.empty()) part.figures.push_back(cost_figure(good, std::move(entries), price));
   }
   const std::string left_out =
       unsure == 0 ? "" : fmt::format("{} left out: the timing is unreliable.", counted(unsure, "step is", "steps are"));
-  if (!section.empty()) {
-    section.lead += (left_out.empty() ? "" : " ") + left_out;
+  if (!part.empty()) {
+    part.lead += (left_out.empty() ? "" : " ") + left_out;
   } else {
-    section.notice =
+    part.notice =
         left_out.empty() ? "No whole training step passed: the price of a part of one says nothing." : left_out;
   }
 }

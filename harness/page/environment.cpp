@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/text_table.h"
+#include "harness/measure/statistics.h"
 #include "harness/report/console.h"
 #include "harness/report/record_text.h"
 
@@ -71,6 +73,73 @@ Facts device_of(const Report& report) {
       facts.emplace_back(before + "cache, as counted for cold copies", bytes_text(device.cache_bytes));
     for (const auto& [key, value] : device.properties) facts.emplace_back(before + key, value);
   }
+  return facts;
+}
+
+/// Where a quantity is read.
+struct Quantity {
+  const char* name;
+  const char* unit;  ///< as it follows a number
+  std::optional<Spread> (*of)(const RoundTelemetry&);
+};
+
+std::optional<Spread> single(const std::optional<double>& value) {
+  return value ? std::optional(Spread{*value, *value, *value}) : std::nullopt;
+}
+
+constexpr Quantity quantities[] = {
+    {"SM clock", " MHz", [](const RoundTelemetry& t) { return t.sm_mhz; }},
+    {"memory clock", " MHz", [](const RoundTelemetry& t) { return t.memory_mhz; }},
+    {"power", " W", [](const RoundTelemetry& t) { return single(t.power_w); }},
+    {"temperature", " °C", [](const RoundTelemetry& t) { return single(t.temperature_c); }},
+    {"waiting for a processor", "%",
+     [](const RoundTelemetry& t) {
+       const std::optional<double>& share = t.cpu_pressure;
+       return single(share ? std::optional(100.0 * *share) : share);
+     }},
+};
+
+std::vector<const RoundTelemetry*> readings_of(const Report& report) {
+  std::vector<const RoundTelemetry*> readings;
+  for (const CaseRecord& record : report.cases) {
+    if (record.verdict != Verdict::pass) continue;
+    for (const RoundRecord& round : record.rounds) {
+      if (round.telemetry) readings.push_back(&*round.telemetry);
+    }
+  }
+  return readings;
+}
+
+// What the sensors told of the rounds: "1980 MHz, 1755 to 1980".
+Facts rounds_of(const Report& report) {
+  const std::vector<const RoundTelemetry*> readings = readings_of(report);
+  Facts facts;
+  for (const Quantity& quantity : quantities) {
+    std::vector<double> middles;
+    std::optional<Spread> all;
+    for (const RoundTelemetry* t : readings) {
+      const std::optional<Spread> one = quantity.of(*t);
+      if (!one) continue;
+      if (!all) all = *one;
+      all->min = std::min(all->min, one->min);
+      all->max = std::max(all->max, one->max);
+      middles.push_back(one->median);
+    }
+    if (!all) continue;
+    facts.emplace_back(quantity.name,
+                       fmt::format("{:.4g}{}, {:.4g} to {:.4g}", median(middles), quantity.unit, all->min, all->max));
+  }
+  std::map<std::string, int> lowered;
+  int rejected = 0;
+  for (const RoundTelemetry* t : readings) {
+    rejected += t->rejected;
+    for (const std::string& reason : t->reasons) {
+      if (reason != clock_reason::idle) ++lowered[reason];
+    }
+  }
+  for (const auto& [reason, rounds] : lowered)
+    facts.emplace_back("clocks lower: " + reason, fmt::format("in {} of {} rounds", rounds, readings.size()));
+  if (rejected > 0) facts.emplace_back("rounds run again", fmt::format("{}", rejected));
   return facts;
 }
 
@@ -178,13 +247,14 @@ void add_machine(Html& html, std::span<const Side> sides) {
   html.raw("</ul>\n");
 }
 
-void add_environment(Html& html, std::span<const Side> sides) {
+void add_environment(Html& html, const Material& material) {
   html.raw("<div class=\"environment\">\n");
-  add_group(html, sides, "Set for this run", settings_of);
-  add_group(html, sides, "Run", run_of);
-  add_group(html, sides, "Device", device_of);
-  add_group(html, sides, "Software", software_of);
-  add_group(html, sides, "Host", host_of);
+  add_group(html, material.sides, "Set for this run", settings_of);
+  add_group(html, material.sides, "Run", run_of);
+  add_group(html, material.sides, "Device", device_of);
+  add_group(html, material.sides, "While it measured", rounds_of);
+  add_group(html, material.sides, "Software", software_of);
+  add_group(html, material.sides, "Host", host_of);
   html.raw("</div>\n");
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "harness/page/side.h"
 
 namespace gpubench::page {

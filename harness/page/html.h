@@ -4,11 +4,26 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "harness/core/text/visible_text.h"
-#include "harness/page/page.h"
 
 namespace gpubench::page {
+
+/// A column of a data table.
+struct TableColumn {
+  std::string title;
+  bool number = false;  ///< right-aligned, in figures of equal width, and sorted by value
+  std::string unit{};   ///< what follows the prefix in its cells ("FLOP/s"), so that 2 G sorts after 10 M
+};
+
+/// Rows of cells, one per column.
+struct DataTable {
+  std::string title;  ///< what the reader opens: "12 cases"
+  std::vector<TableColumn> columns;
+  std::vector<std::vector<std::string>> rows;
+  std::string note{};  ///< what all rows have in common: "all: dilation=1, groups=1"
+};
 
 class Html {
  public:
@@ -17,6 +32,7 @@ class Html {
     text_ += markup;
     return *this;
   }
+  Html& raw(Html made) { return raw(made.text_); }
   /// Text that may be hostile, as content of an element or as an attribute's value in double quotes.
   Html& text(std::string_view untrusted) {
     text_ += xml_text(untrusted);
@@ -39,6 +55,7 @@ class Html {
     return text(untrusted).raw("</").raw(name).raw(">");
   }
 
+  [[nodiscard]] bool empty() const { return text_.empty(); }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:

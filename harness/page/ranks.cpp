@@ -223,31 +223,7 @@ std::vector<Entries> collectives_of(std::span<const Side> sides) {
   return all;
 }
 
-}  // namespace
-
-std::vector<Entries> workloads_on_several_ranks(std::span<const Side> sides) {
-  const Entries entries = entries_of(sides, [](const CaseRecord& r) { return !r.derived.collective; });
-  return split(concatenated(curves_of(entries)), workload_name);
-}
-
-void draw_scaling(std::span<const Entry> workload, std::vector<Figure>& figures) {
-  const DimsText dims(workload);
-  const std::vector<Curve> curves = curves_of(workload);
-  figures.push_back(speed_up_figure(curves, dims));
-  const bool more_units =
-      std::any_of(curves.begin(), curves.end(), [](const Curve& curve) { return ideal(curve, curve.back()) > 1.0; });
-  if (!more_units) return;  // then efficiency is the speed-up once more
-  Figure efficiency = efficiency_figure(curves, dims);
-  if (!std::get<chart::PlotChart>(efficiency.chart).series.empty()) figures.push_back(std::move(efficiency));
-}
-
-std::vector<Entries> collectives_with_a_curve(std::span<const Side> sides) {
-  std::vector<Entries> collectives = collectives_of(sides);
-  std::erase_if(collectives, [](const Entries& collective) { return !has_message_curve(collective); });
-  return collectives;
-}
-
-void draw_bus_curve(std::span<const Entry> collective, std::vector<Figure>& figures) {
+Figure bus_curve(std::span<const Entry> collective) {
   const std::string title = collective_name(collective.front());
   chart::PlotChart plot;
   plot.title = title;
@@ -266,16 +242,10 @@ void draw_bus_curve(std::span<const Entry> collective, std::vector<Figure>& figu
   }
   plot.description = fmt::format("Bus bandwidth of {} against message size, {}, both axes logarithmic.", title,
                                  counted(plot.series.size(), "series", "series"));
-  figures.push_back({slug(title), std::move(plot), collectives_table(collective, {})});
+  return {slug("busbw " + title), std::move(plot), collectives_table(collective, {})};
 }
 
-std::vector<Entries> collectives_of_few_sizes(std::span<const Side> sides) {
-  std::vector<Entries> collectives = collectives_of(sides);
-  std::erase_if(collectives, has_message_curve);
-  return collectives.empty() ? collectives : std::vector<Entries>{concatenated(collectives)};
-}
-
-void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures) {
+Figure bus_bars(std::span<const Entry> cases) {
   chart::BarChart chart{"Measured at one or two sizes",
                         fmt::format("Bus bandwidth of {}, a bar each.", counted(cases.size(), "case")),
                         rate_axis("B/s", chart::Scale::linear, "bus bandwidth"),
@@ -287,10 +257,42 @@ void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures) {
                     link ? std::optional(link->value) : std::nullopt);
     }));
   }
-  figures.push_back({"few-sizes", std::move(chart), collectives_table(cases, {{{"collective"}, collective_name}})});
+  return {"busbw-few-sizes", std::move(chart), collectives_table(cases, {{{"collective"}, collective_name}})};
 }
 
-std::vector<Figure> links_of(const Side& side, std::size_t /*drawn*/) {
+}  // namespace
+
+std::vector<Entries> workloads_on_several_ranks(std::span<const Side> sides) {
+  const Entries entries = entries_of(sides, [](const CaseRecord& r) { return !r.derived.collective; });
+  return split(concatenated(curves_of(entries)), workload_name);
+}
+
+void draw_scaling(std::span<const Entry> workload, std::vector<Figure>& figures) {
+  const DimsText dims(workload);
+  const std::vector<Curve> curves = curves_of(workload);
+  figures.push_back(speed_up_figure(curves, dims));
+  const bool more_units =
+      std::any_of(curves.begin(), curves.end(), [](const Curve& curve) { return ideal(curve, curve.back()) > 1.0; });
+  if (!more_units) return;  // then efficiency is the speed-up once more
+  Figure efficiency = efficiency_figure(curves, dims);
+  if (!std::get<chart::PlotChart>(efficiency.chart).series.empty()) figures.push_back(std::move(efficiency));
+}
+
+std::vector<Entries> collectives_by_curve(std::span<const Side> sides) {
+  std::vector<Entries> charts = collectives_of(sides);
+  const auto few = std::stable_partition(charts.begin(), charts.end(), has_message_curve);
+  const Entries of_few_sizes = concatenated({few, charts.end()});
+  charts.erase(few, charts.end());
+  if (!of_few_sizes.empty()) charts.push_back(of_few_sizes);
+  return charts;
+}
+
+void draw_bus(std::span<const Entry> cases, std::vector<Figure>& figures) {
+  const bool one = split(cases, collective_name).size() == 1;
+  figures.push_back(one && has_message_curve(cases) ? bus_curve(cases) : bus_bars(cases));
+}
+
+std::vector<Figure> links_of(const Side& side) {
   std::vector<Figure> figures;
   const std::vector<DeviceInfo>& devices = side.report->run.devices;
   const std::vector<RankPlace> places = devices.empty() ? std::vector<RankPlace>{} : rank_places(devices.front());

@@ -115,18 +115,21 @@ void draw_roofline(std::span<const Entry> entries, std::vector<Figure>& figures)
   figures.push_back({slug(recipe + " " + letter), std::move(plot), roof_table(entries, roofs.front())});
 }
 
-void count_cases_above_the_roof(Section& section, const Material& material) {
+void count_cases_above_the_roof(Html& html, const Material& material) {
   std::size_t above = 0;
   for (const Entries& chart : recipes_with_a_roof(material.sides)) {
     const Roof roof = roofs_of(chart.front()).front();
     above += static_cast<std::size_t>(
         std::count_if(chart.begin(), chart.end(), [&](const Entry& e) { return !why_above(*e.record, roof).empty(); }));
   }
-  if (above > 0)
-    section.lead += fmt::format(
-        " {} above it, and the data below each chart say why: only compulsory bytes are counted, and data "
-        "that stay in a cache or are updated in place need not pass through memory at the rate of a copy.",
-        counted(above, "case is", "cases are"));
+  if (above == 0) return;
+  html.element("p",
+               fmt::format("{} above it, and the data below each chart say why: only compulsory bytes are counted, and "
+                           "data that stay in a cache or are updated in place need not pass through memory at the rate "
+                           "of a copy.",
+                           counted(above, "case is", "cases are")),
+               "class=\"lead\"")
+      .raw("\n");
 }
 
 }  // namespace gpubench::page

@@ -164,8 +164,8 @@ DataTable speed_table(std::span<const Side> sides) {
   return table;
 }
 
-void add_speed(Html& html, std::span<const Side> sides) {
-  const DataTable table = speed_table(sides);
+void add_speed(Html& html, const Material& material) {
+  const DataTable table = speed_table(material.sides);
   if (table.rows.empty()) return;
   html.element("p",
                fmt::format("Geometric means and bests of each suite and precision. They leave out what did not pass, "

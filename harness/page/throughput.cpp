@@ -1,4 +1,4 @@
-// Rates against size, against batch size, and the best of each precision.
+// Best rates, and rates against size and against batch size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,31 +135,6 @@ void draw_size_curve(std::span<const Entry> workload, std::vector<Figure>& figur
   figures.push_back({slug(title), std::move(plot), rates_table(workload, dims)});
 }
 
-std::vector<Entries> few_sizes_by_unit(std::span<const Side> sides) {
-  std::vector<Entries> workloads = workloads_of_one_rank(sides);
-  std::erase_if(workloads, has_curve);
-  return split(concatenated(workloads), [](const Entry& e) { return e.record->derived.headline_unit; });
-}
-
-void draw_few_sizes(std::span<const Entry> cases, std::vector<Figure>& figures) {
-  const std::string& unit = unit_of(cases);
-  chart::BarChart chart{"Measured at one or two sizes, " + unit,
-                        fmt::format("{} of {}, a bar each, by workload.", unit, counted(cases.size(), "case")),
-                        rate_axis(unit, chart::Scale::linear),
-                        {}};
-  for (const Entries& workload : by_workload(cases)) {
-    const DimsText dims(workload);
-    chart.groups.push_back(bar_group(workload_name(workload.front()), workload, [&](const Entry& e) {
-      const CaseRecord& r = *e.record;
-      return bar_of(rate_point(r, 0.0, ""),
-                    fmt::format("{} {}", dims.varying().empty() ? "" : dims.of(r), series_name(e)), rate_text(r),
-                    r.c.label.empty() ? r.key() : r.c.label, published_limit(r));
-    }));
-  }
-  figures.push_back({slug("few sizes " + unit), std::move(chart),
-                     rates_table(cases, DimsText(cases), {{{"workload"}, workload_name}})});
-}
-
 std::vector<Entries> shapes_in_batches(std::span<const Side> sides) {
   std::vector<Entries> shapes;
   for (const Entries& workload : workloads_of_one_rank(sides)) {
@@ -190,63 +165,50 @@ void draw_batch_curve(std::span<const Entry> shape, std::vector<Figure>& figures
   choose_scale(plot);
   plot.description = fmt::format("{} of {} against its batch size, {}.", unit_of(shape), plot.title,
                                  counted(plot.series.size(), "precision"));
-  figures.push_back({slug(workload + " " + rest), std::move(plot), rates_table(shape, DimsText(shape))});
+  figures.push_back({slug("batch " + workload + " " + rest), std::move(plot), rates_table(shape, DimsText(shape))});
 }
 
-std::vector<Entries> bests_by_unit(std::span<const Side> sides) {
+std::vector<Entries> bests_by_suite(std::span<const Side> sides) {
+  const Entries entries = entries_of(sides, [](const CaseRecord& r) {
+    return reliable(r) && r.c.ranks == 1 && r.c.cache != CacheMode::warm && !r.derived.collective;
+  });
   std::vector<Entries> charts;
-  for (const char* unit : {"FLOP/s", "B/s"}) {
-    const Entries entries = entries_of(sides, [&](const CaseRecord& r) {
-      return reliable(r) && r.c.ranks == 1 && r.c.cache != CacheMode::warm && r.derived.headline_unit == unit;
-    });
-    Entries chart;
-    for (const Entries& suite : split(entries, [](const Entry& e) { return e.record->c.suite; })) {
-      Entries bests;
-      for (const Entries& of_precision : split(suite, recipe_name))
-        bests.push_back(*std::max_element(of_precision.begin(), of_precision.end(), [](const Entry& a, const Entry& b) {
-          return a.record->derived.headline < b.record->derived.headline;
-        }));
-      // A bar is compared with another one of its suite, or with a peak.
-      if (bests.size() < 2 && peak_of(bests.front()) == nullptr) continue;
-      chart.insert(chart.end(), bests.begin(), bests.end());
+  for (const Entries& of_unit : split(entries, [](const Entry& e) {
+         return e.record->c.suite + " " + unit_of({&e, 1});
+       })) {
+    Entries& bests = charts.emplace_back();
+    for (const Entries& workload : split(of_unit, workload_name)) {
+      for (const Entries& of_precision : split(workload, recipe_name))
+        bests.push_back(
+            *std::ranges::max_element(of_precision, {}, [](const Entry& e) { return e.record->derived.headline; }));
     }
-    if (!chart.empty()) charts.push_back(std::move(chart));
   }
   return charts;
 }
 
 void draw_bests(std::span<const Entry> bests, std::vector<Figure>& figures) {
   const std::string& unit = unit_of(bests);
-  const auto suite_of = [](const Entry& e) { return e.record->c.suite; };
-  const auto rate = [](const Entry& e) { return format_quantity(e.record->derived.headline, unit_of({&e, 1})); };
-  const auto share = [](const Entry& e) {
-    const KnownCeiling* peak = peak_of(e);
-    return percent_text(peak != nullptr ? std::optional(e.record->derived.headline / peak->value) : std::nullopt);
+  const std::string title = fmt::format("{}, {}", bests.front().record->c.suite, unit);
+  const auto peak = [](const Entry& e) {
+    const KnownCeiling* known = peak_of(e);
+    return known != nullptr ? std::optional(known->value) : std::nullopt;
   };
-  chart::BarChart chart{unit == "B/s" ? "Best bandwidth by precision" : "Best arithmetic rate by precision",
-                        fmt::format("The fastest case of each suite in each precision, {}.", unit),
+  const auto share = [&](const Entry& e) {
+    return percent_text(peak(e) ? std::optional(e.record->derived.headline / *peak(e)) : std::nullopt);
+  };
+  chart::BarChart chart{title,
+                        fmt::format("The fastest case of each workload in each precision, {}.", unit),
                         rate_axis(unit, chart::Scale::linear),
                         {}};
-  for (const Entries& suite : split(bests, suite_of)) {
-    chart.groups.push_back(bar_group(suite_of(suite.front()), suite, [&](const Entry& e) {
-      const KnownCeiling* peak = peak_of(e);
-      return bar_of(bare_point(0.0, e.record->derived.headline), recipe_name(e),
-                    peak != nullptr ? fmt::format("{}, {} of peak", rate(e), share(e)) : rate(e), e.record->key(),
-                    peak != nullptr ? std::optional(peak->value) : std::nullopt);
+  for (const Entries& workload : split(bests, workload_name)) {
+    chart.groups.push_back(bar_group(workload.front().record->c.workload, workload, [&](const Entry& e) {
+      const std::string rate = format_quantity(e.record->derived.headline, unit);
+      return bar_of(rate_point(*e.record, 0.0, ""), recipe_name(e),
+                    peak(e) ? fmt::format("{}, {} of peak", rate, share(e)) : rate, e.record->key(), peak(e));
     }));
   }
-  DataTable table = table_of(bests, std::vector<Column>{{{"suite"}, suite_of},
-                                                        {{"precision"}, recipe_name},
-                                                        {{"best rate", true, unit}, rate},
-                                                        {{"peak", true, unit},
-                                                         [&](const Entry& e) {
-                                                           const KnownCeiling* peak = peak_of(e);
-                                                           return peak ? format_quantity(peak->value, unit) : "-";
-                                                         }},
-                                                        {{"of peak", true}, share},
-                                                        case_column()});
-  table.title = counted(bests.size(), "bar");
-  figures.push_back({slug("best " + unit), std::move(chart), std::move(table)});
+  const std::vector<Column> workload{{{"workload"}, [](const Entry& e) { return e.record->c.workload; }}};
+  figures.push_back({slug("best " + title), std::move(chart), rates_table(bests, DimsText(bests), workload)});
 }
 
 }  // namespace gpubench::page

@@ -74,7 +74,7 @@ void add_fact(Html& html, std::string_view title, std::string_view value, std::s
   html.raw("<div>").element("dt", title).raw("<dd>").element("b", value).raw(" ").id(more).raw("</dd></div>\n");
 }
 
-void add_coverage(Html& html, const Report& report, const Totals& totals) {
+void add_facts(Html& html, const Report& report, const Totals& totals) {
   const Coverage all = coverage_of(report);
   html.raw("<dl class=\"facts\">\n");
   if (all.elements > 0) {
@@ -129,6 +129,16 @@ void add_warnings(Html& html, const Report& report, const Totals& totals) {
                      report.run.injected));
 }
 
+Entries failures_of(std::span<const Side> sides) {
+  Entries failures;
+  for (const Side& side : sides) {
+    for (const CaseRecord& record : side.report->cases) {
+      if (went_wrong(record.verdict)) failures.push_back({&side, &record});
+    }
+  }
+  return failures;
+}
+
 std::string headline(const Totals& totals) {
   return fmt::format("{} of {} passed", format_count(totals.count(Verdict::pass)),
                      counted(static_cast<std::size_t>(totals.cases), "case"));
@@ -157,25 +167,17 @@ void add_verdict(Html& html, std::span<const Side> sides) {
   }
 }
 
-void add_facts(Html& html, std::span<const Side> sides) {
-  for (const Side& side : sides) {
+void add_coverage(Html& html, const Material& material) {
+  for (const Side& side : material.sides) {
     if (!side.letter.empty()) html.element("h3", side.name);
-    add_coverage(html, *side.report, totals_of(side.report->cases));
+    add_facts(html, *side.report, totals_of(side.report->cases));
     add_calls(html, *side.report);
   }
 }
 
-Entries failures_of(std::span<const Side> sides) {
-  Entries failures;
-  for (const Side& side : sides) {
-    for (const CaseRecord& record : side.report->cases) {
-      if (went_wrong(record.verdict)) failures.push_back({&side, &record});
-    }
-  }
-  return failures;
-}
-
-void add_first_failures(Html& html, std::span<const Entry> failures) {
+void add_first_failures(Html& html, std::span<const Side> sides) {
+  const Entries all = failures_of(sides);
+  const std::span<const Entry> failures(all);
   html.raw("<h2>Failed cases</h2>\n");
   if (failures.empty()) {
     html.raw("<p>Nothing failed.</p>\n");
@@ -190,7 +192,7 @@ void add_first_failures(Html& html, std::span<const Entry> failures) {
   }
   html.raw("</ul>\n");
   if (failures.size() > most_failures_named)
-    html.raw(fmt::format("<p><a href=\"#failures\">and {} more</a></p>\n", failures.size() - most_failures_named));
+    html.raw(fmt::format("<p><a href=\"#checks\">and {} more</a></p>\n", failures.size() - most_failures_named));
 }
 
 namespace {
@@ -233,10 +235,12 @@ void add_places(Html& html, const Parity& parity) {
 
 }  // namespace
 
-void add_failures(Html& html, std::span<const Entry> failures) {
+void add_failures(Html& html, const Material& material) {
+  const Entries all = failures_of(material.sides);
+  const std::span<const Entry> failures(all);
   for (const auto& [side, record] : failures.first(std::min(failures.size(), most_failures_in_full))) {
-    html.raw("<article class=\"failure\">\n<h3>").element("b", spaced(verdict_word(record->verdict)), "class=\"tag\"");
-    html.raw(" <code>").id(record->key()).raw("</code></h3>\n<dl>\n");
+    html.raw("<article class=\"failure\">\n<h4>").element("b", spaced(verdict_word(record->verdict)), "class=\"tag\"");
+    html.raw(" <code>").id(record->key()).raw("</code></h4>\n<dl>\n");
     if (!side->letter.empty()) html.element("dt", "report").element("dd", side->name);
     for (const auto& [title, text] : failure_facts(*record)) {
       html.element("dt", title).raw("<dd>");

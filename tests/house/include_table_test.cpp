@@ -66,7 +66,7 @@ const std::vector<Rule>& table() {
       {"harness/shapes/",
        {"harness/core/", "harness/core/text/", "reference/ops/", "harness/plan/", "harness/report/"},
        {"fmt/"}},
-      {"harness/chart/", {"harness/core/text/"}, {"fmt/"}},
+      {"harness/page/chart/", {"harness/core/text/"}, {"fmt/"}},
       {"harness/compare/",
        {"harness/core/", "harness/core/text/", "harness/measure/statistics.h", "harness/report/"},
        {"fmt/", "nlohmann/"}},
@@ -77,7 +77,7 @@ const std::vector<Rule>& table() {
        {"fmt/"}},
       {"harness/page/",
        {"harness/core/", "harness/core/text/", "harness/measure/links.h", "harness/measure/statistics.h",
-        "harness/report/", "harness/chart/", "harness/compare/"},
+        "harness/report/", "harness/page/chart/", "harness/compare/"},
        {"fmt/"}},
   };
   return rules;

@@ -94,7 +94,7 @@ def faults(chromium, page):
 
 def page_of(body):
     """A page with the golden charts, as a report has them."""
-    drawings = [path.read_text() for path in sorted((root / "tests/harness/chart/golden").glob("*.svg"))]
+    drawings = [path.read_text() for path in sorted((root / "tests/harness/page/chart/golden").glob("*.svg"))]
     style = re.search(r"<style>(.*?)</style>", drawings[0], re.DOTALL).group(0)
     charts_text = "".join(
         re.sub(r'^<svg [^>]*? viewBox', '<svg class="c-chart" viewBox', drawing.replace(style, "")) for drawing in drawings)

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "harness/chart/chart.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"
@@ -14,6 +13,7 @@
 #include "harness/core/error.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/page/chart/chart.h"
 #include "harness/predict/prediction.h"
 #include "harness/predict/transformer_model.h"
 

@@ -20,7 +20,7 @@
 #include "harness/core/file/atomic_file.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 

@@ -85,7 +85,7 @@ TEST(LearnCharts, EachIsDrawnAsInItsFile) {
 
 // (4 + 4.25 + 4.5 + 4.75 - (0 + 1 + 2 + 3) / 8) / 4
 TEST(LearnCharts, APointOfALossIsTheMeanOfATurn) {
-  const chart::PlotChart loss = charts_of(sample(), 0).front().plot;
+  const chart::PlotChart loss = charts_of(sample()).front().plot;
   ASSERT_EQ(loss.series.size(), 3U);
   EXPECT_EQ(loss.series.back().name, "fp64");
   EXPECT_EQ(loss.series.back().points.size(), 9U);

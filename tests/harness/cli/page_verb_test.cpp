@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "harness/cli/report_outputs.h"
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "tests/harness/cli/captured.h"

@@ -49,23 +49,24 @@ TEST(KnownCeilings, TheMemoryIsWhatAReliableCopyOrTriadReached) {
 TEST(Roofline, WhatIsAboveTheRoofIsToldWithItsReason) {
   CaseRecord product = arithmetic_bound(600, {}, {});
   product.derived.bytes = 1e4;  // right of the ridge
-  const Section section = section_of(made_report({product, memory_bound({}, {}), streaming("triad", 3e6)}), "roofline");
-  ASSERT_EQ(figures_of(section).size(), 1U);
-  EXPECT_THAT(section.lead, ::testing::HasSubstr("1 case is above it"));
-  const Figure figure = figures_of(section).front();
+  SectionPart part = part_of(made_report({product, memory_bound({}, {}), streaming("triad", 3e6)}), "roofline");
+  ASSERT_EQ(part.figures.size(), 1U);
+  EXPECT_THAT(part.tables.take(), ::testing::HasSubstr("1 case is above it"));
+  const Figure figure = part.figures.front();
   EXPECT_THAT(column_of(figure.table, "why above"),
               ElementsAre("", "its data stay in a cache, or are updated in place"));
   EXPECT_THAT(column_of(figure.table, "of the measured roof"), ElementsAre("100.0%", "133.3%"));
   EXPECT_THAT(plot(figure).series[1].points[0].note, ::testing::HasSubstr("above the measured roof: its data stay"));
-  EXPECT_THAT(section_of(made_report({product, memory_bound({}, {}), streaming("triad", 3.7e6)}), "roofline").lead,
-              ::testing::Not(::testing::HasSubstr("above it")));  // 4 GB/s +-10% reach down to 3.7
+  EXPECT_THAT(
+      part_of(made_report({product, memory_bound({}, {}), streaming("triad", 3.7e6)}), "roofline").tables.take(),
+      ::testing::IsEmpty());  // 4 GB/s +-10% reach down to 3.7
 }
 
 TEST(Roofline, AnUnreliableTimingIsHollowAndHasNoShare) {
-  const Figure figure = figures_of(section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}),
-                                                           unreliable(arithmetic_bound(60, 1e12, {}))}),
-                                              "roofline"))
-                            .front();
+  const Figure figure = part_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}),
+                                             unreliable(arithmetic_bound(60, 1e12, {}))}),
+                                "roofline")
+                            .figures.front();
   EXPECT_TRUE(plot(figure).series[0].points[0].doubtful);  // by intensity: n = 60 comes first
   EXPECT_FALSE(plot(figure).series[0].points[1].doubtful);
   EXPECT_EQ(column_of(figure.table, "of the published roof")[2], "-");
@@ -94,10 +95,9 @@ TEST(KnownCeilings, AFailedCaseTellsNoCeiling) {
 
 // Peak 1e12 FLOP/s over 1e11 B/s: the ridge stands at 10 FLOP per byte. The points lie at 600 / 6 = 100 and at 1 / 4.
 TEST(Roofline, TheRoofBendsWhereArithmeticMeetsMemory) {
-  const Section section =
-      section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {})}), "roofline");
-  ASSERT_EQ(figures_of(section).size(), 1U);
-  const Figure figure = figures_of(section).front();
+  const SectionPart part = part_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {})}), "roofline");
+  ASSERT_EQ(part.figures.size(), 1U);
+  const Figure figure = part.figures.front();
   ASSERT_EQ(plot(figure).guides.size(), 1U);
   const std::vector<chart::Point>& roof = plot(figure).guides[0].points;
   ASSERT_EQ(roof.size(), 3U);
@@ -114,8 +114,7 @@ TEST(Roofline, TheRoofBendsWhereArithmeticMeetsMemory) {
 
 TEST(Roofline, EachSuiteIsASeriesAtItsIntensity) {
   const Figure figure =
-      figures_of(section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {})}), "roofline"))
-          .front();
+      part_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {})}), "roofline").figures.front();
   ASSERT_EQ(plot(figure).series.size(), 2U);
   EXPECT_EQ(plot(figure).series[0].name, "gemm");
   EXPECT_DOUBLE_EQ(plot(figure).series[0].points[0].x, 100.0);
@@ -125,17 +124,17 @@ TEST(Roofline, EachSuiteIsASeriesAtItsIntensity) {
 
 TEST(Roofline, PublishedAndMeasuredRoofsAreBothDrawn) {
   const Figure figure =
-      figures_of(
-          section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}), streaming("copy", 8e6)}),
-                     "roofline"))
-          .front();
+
+      part_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}), streaming("copy", 8e6)}),
+              "roofline")
+          .figures.front();
   ASSERT_EQ(plot(figure).guides.size(), 2U);
   EXPECT_EQ(plot(figure).guides[1].label, "measured: 432 GFLOP/s, 8.00 GB/s");
 }
 
 TEST(Roofline, WithoutBothCeilingsThereIsNone) {
-  EXPECT_TRUE(section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound({}, {})}), "roofline").empty());
-  EXPECT_TRUE(section_of(made_report({made_gemm(600), made_gemm(1200)}), "roofline").empty());
+  EXPECT_TRUE(part_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound({}, {})}), "roofline").empty());
+  EXPECT_TRUE(part_of(made_report({made_gemm(600), made_gemm(1200)}), "roofline").empty());
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ const chart::ForestChart& forest(const Figure& figure) { return std::get<chart::
 TEST(ComparisonForest, TheSecondReportIsHeldAgainstTheFirst) {
   const std::vector<Report> reports{made_report({taking(100, 1e6), taking(200, 1e6)}),
                                     made_report({taking(100, 0.25e6), taking(200, 2e6)})};
-  const Section section = section_of(reports, "comparison");
-  ASSERT_EQ(figures_of(section).size(), 1U);
-  const Figure figure = figures_of(section).front();
+  const SectionPart part = part_of(reports, "comparison");
+  ASSERT_EQ(part.figures.size(), 1U);
+  const Figure figure = part.figures.front();
   const std::vector<chart::ForestRow>& rows = forest(figure).rows;
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_TRUE(rows[0].summary);
@@ -41,7 +41,7 @@ TEST(ComparisonForest, TheSecondReportIsHeldAgainstTheFirst) {
   EXPECT_EQ(rows[2].word, "SLOWER");
   EXPECT_THAT(column_of(figure.table, "B/A"), ElementsAre("4.000x", "0.500x"));
   EXPECT_THAT(column_of(figure.table, "verdict"), ElementsAre("FASTER", "SLOWER"));
-  EXPECT_THAT(section.lead, HasSubstr("noise from run to run is assumed"));
+  EXPECT_THAT(part.lead, HasSubstr("noise from run to run is assumed"));
 }
 
 TEST(ComparisonForest, OfManyCasesTheMostDifferentAreDrawnAndAllAreInTheTable) {
@@ -50,7 +50,7 @@ TEST(ComparisonForest, OfManyCasesTheMostDifferentAreDrawnAndAllAreInTheTable) {
     a.push_back(taking(i, 1e6));
     b.push_back(taking(i, 1e6 * (1.0 + 0.01 * static_cast<double>(i))));
   }
-  const Figure figure = figures_of(section_of({made_report(a), made_report(b)}, "comparison")).front();
+  const Figure figure = part_of({made_report(a), made_report(b)}, "comparison").figures.front();
   EXPECT_EQ(forest(figure).rows.size(), 17U);  // 16 and their mean
   EXPECT_EQ(figure.table.rows.size(), 60U);
   EXPECT_EQ(forest(figure).rows[1].label, "matmul/m=60,n=60,k=60/f32");
@@ -60,20 +60,20 @@ TEST(ComparisonForest, CasesThatFailedOnOneSideAreNotCompared) {
   const std::vector<Report> reports{
       made_report({taking(100, 1e6), taking(200, 1e6)}),
       made_report({taking(100, 0.5e6), with_verdict(taking(200, 2e6), Verdict::fail, "wrong")})};
-  EXPECT_EQ(figures_of(section_of(reports, "comparison")).front().table.rows.size(), 1U);
+  EXPECT_EQ(part_of(reports, "comparison").figures.front().table.rows.size(), 1U);
 }
 
 TEST(ComparisonForest, NothingInCommonIsSaid) {
-  const Section section = section_of({made_report({taking(100, 1e6)}), made_report({taking(200, 1e6)})}, "comparison");
-  EXPECT_TRUE(figures_of(section).empty());
-  EXPECT_THAT(section.notice, HasSubstr("No case passed in both"));
+  const SectionPart part = part_of({made_report({taking(100, 1e6)}), made_report({taking(200, 1e6)})}, "comparison");
+  EXPECT_TRUE(part.figures.empty());
+  EXPECT_THAT(part.notice, HasSubstr("No case passed in both"));
 }
 
 TEST(ComparisonForest, AReportThatCannotBeComparedSaysWhy) {
   CaseRecord without_samples = taking(100, 1e6);
   without_samples.rounds.clear();
-  const Section section = section_of({made_report({taking(100, 1e6)}), made_report({without_samples})}, "comparison");
-  EXPECT_THAT(section.notice, HasSubstr("cannot be compared: report B:gpubench.cases[0].rounds: hold no sample"));
+  const SectionPart part = part_of({made_report({taking(100, 1e6)}), made_report({without_samples})}, "comparison");
+  EXPECT_THAT(part.notice, HasSubstr("cannot be compared: report B:gpubench.cases[0].rounds: hold no sample"));
 }
 
 // gemm as above; a conv that only A has; and a case of gemm that fails in B.
@@ -110,7 +110,7 @@ TEST(Ratios, OfManyChangesTheLargestAreTold) {
 }
 
 TEST(ComparisonForest, OneReportHasNothingToBeHeldAgainst) {
-  EXPECT_TRUE(section_of(made_report({taking(100, 1e6)}), "comparison").empty());
+  EXPECT_TRUE(part_of(made_report({taking(100, 1e6)}), "comparison").empty());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench::page {
@@ -93,23 +93,27 @@ inline Report made_report(std::vector<CaseRecord> cases, const std::string& kind
   return report;
 }
 
-/// The section of that key; an empty one where the report has none.
-inline Section section_of(const std::vector<Report>& reports, const std::string& key, const PageOptions& options = {}) {
-  for (Section& section : report_sections(reports, options)) {
-    if (section.key == key) return section;
+/// The sections of the page.
+inline std::vector<Section> drawn_sections(const std::vector<Report>& reports, const PageOptions& options = {}) {
+  std::vector<Section> sections = report_sections(reports, options);
+  draw(sections, chart::Placement::page);
+  return sections;
+}
+
+/// The part of that section with figures or a notice, or of that title; an empty one where the page has none.
+inline SectionPart part_of(const std::vector<Report>& reports, const std::string& key, const std::string& title = "",
+                           const PageOptions& options = {}) {
+  for (Section& section : drawn_sections(reports, options)) {
+    for (SectionPart& part : section.parts) {
+      const bool tells = !part.figures.empty() || !part.notice.empty();
+      if (section.key == key && (title.empty() ? tells : part.title == title)) return part;
+    }
   }
   return {};
 }
-inline Section section_of(const Report& report, const std::string& key, const PageOptions& options = {}) {
-  return section_of(std::vector<Report>{report}, key, options);
-}
-
-/// All figures of a section, one after another.
-inline std::vector<Figure> figures_of(const Section& section) {
-  std::vector<Figure> figures;
-  for (const FigureGroup& group : section.groups)
-    figures.insert(figures.end(), group.figures.begin(), group.figures.end());
-  return figures;
+inline SectionPart part_of(const Report& report, const std::string& key, const std::string& title = "",
+                           const PageOptions& options = {}) {
+  return part_of(std::vector<Report>{report}, key, title, options);
 }
 
 inline const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }

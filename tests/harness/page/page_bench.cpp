@@ -2,7 +2,7 @@
 // and on a GPU.
 #include <benchmark/benchmark.h>
 
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "tests/harness/page/large_report.h"

@@ -24,9 +24,9 @@ CaseRecord step(int ranks, double tokens, std::optional<double> efficiency = {})
 
 // 100, 190 and 360 tokens: 1.9 and 3.6 times as many; ideal with 4, 8 and 16 units: 2 and 4.
 TEST(ScalingCurves, SpeedUpStandsBesideItsIdeal) {
-  const Section section = section_of(made_report({step(4, 360, 0.9), step(1, 100), step(2, 190, 0.95)}), "scaling");
-  ASSERT_EQ(figures_of(section).size(), 2U);
-  const Figure figure = figures_of(section)[0];
+  const SectionPart part = part_of(made_report({step(4, 360, 0.9), step(1, 100), step(2, 190, 0.95)}), "scaling");
+  ASSERT_EQ(part.figures.size(), 2U);
+  const Figure figure = part.figures[0];
   ASSERT_EQ(plot(figure).series.size(), 1U);
   const std::vector<chart::Point>& points = plot(figure).series[0].points;
   ASSERT_EQ(points.size(), 3U);
@@ -41,7 +41,7 @@ TEST(ScalingCurves, SpeedUpStandsBesideItsIdeal) {
   EXPECT_THAT(column_of(figure.table, "speed-up"), ElementsAre("1.000", "1.900", "3.600"));
   EXPECT_THAT(column_of(figure.table, "units"), ElementsAre("4", "8", "16"));
   EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "12.5%", "12.5%"));
-  const chart::PlotChart efficiency = plot(figures_of(section)[1]);
+  const chart::PlotChart efficiency = plot(part.figures[1]);
   ASSERT_EQ(efficiency.series[0].points.size(), 3U);
   EXPECT_DOUBLE_EQ(efficiency.series[0].points[0].y, 1.0);
   EXPECT_DOUBLE_EQ(efficiency.series[0].points[2].y, 0.9);
@@ -51,9 +51,9 @@ TEST(ScalingCurves, SpeedUpStandsBesideItsIdeal) {
 TEST(ScalingCurves, RanksThatShareTheProcessorsAreNotExpectedToBeFaster) {
   CaseRecord two = step(2, 100, 1.0);
   two.derived.ranks->units = 4;
-  const Section section = section_of(made_report({step(1, 100), two}, "cpu"), "scaling");
-  ASSERT_EQ(figures_of(section).size(), 1U);
-  EXPECT_DOUBLE_EQ(plot(figures_of(section)[0]).guides[0].points[1].y, 1.0);
+  const SectionPart part = part_of(made_report({step(1, 100), two}, "cpu"), "scaling");
+  ASSERT_EQ(part.figures.size(), 1U);
+  EXPECT_DOUBLE_EQ(plot(part.figures[0]).guides[0].points[1].y, 1.0);
 }
 
 // Four ranks in three rounds of pairs; the link between 0 and 3 takes 2 ms, the others 1 ms for 4 MB.
@@ -80,9 +80,9 @@ std::vector<CaseRecord> exchanges() {
 }
 
 TEST(Links, AreAMapOfRanksInWhichTheLateOneIsMarked) {
-  const Section section = section_of(made_report(exchanges()), "links");
-  ASSERT_EQ(figures_of(section).size(), 1U);
-  const Figure figure = figures_of(section)[0];
+  const SectionPart part = part_of(made_report(exchanges()), "scaling", "Links between ranks");
+  ASSERT_EQ(part.figures.size(), 1U);
+  const Figure figure = part.figures[0];
   const auto& map = std::get<chart::HeatMap>(figure.chart);
   EXPECT_THAT(map.columns, ElementsAre("0", "1", "2", "3"));
   ASSERT_EQ(map.cells.size(), 4U);
@@ -103,7 +103,7 @@ TEST(Links, TellWhereTheirRanksAreAndWhichTimingsAreUnsure) {
   records[0].summary.ci95_high_ns = 4.0 * records[0].summary.median_ns;
   Report report = made_report(std::move(records));
   report.run.devices.front().properties.emplace_back("rank_places", "a:0,a:1,b:0,b:1");
-  const Figure figure = figures_of(section_of(report, "links"))[0];
+  const Figure figure = part_of(report, "scaling", "Links between ranks").figures[0];
   const auto& map = std::get<chart::HeatMap>(figure.chart);
   EXPECT_THAT(map.rows,
               ElementsAre("rank 0 (a, GPU 0)", "rank 1 (a, GPU 1)", "rank 2 (b, GPU 0)", "rank 3 (b, GPU 1)"));
@@ -118,11 +118,11 @@ TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
   impossible.derived.ranks->exposed_communication = -0.71;
   CaseRecord possible = step(4, 420, 1.05);  // 105% of +-20% may be 100%
   possible.derived.ranks->exposed_communication = -0.1;
-  const Section section = section_of(made_report({step(1, 100), impossible, possible}), "scaling");
-  const Figure figure = figures_of(section)[0];
+  const SectionPart part = part_of(made_report({step(1, 100), impossible, possible}), "scaling");
+  const Figure figure = part.figures[0];
   EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "unknown", "105.0%"));
   EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown", "-10.0%"));
-  const chart::PlotChart efficiency = plot(figures_of(section)[1]);
+  const chart::PlotChart efficiency = plot(part.figures[1]);
   ASSERT_EQ(efficiency.series[0].points.size(), 2U);  // one rank and four
   EXPECT_DOUBLE_EQ(efficiency.series[0].points[1].y, 1.05);
 }
@@ -130,14 +130,14 @@ TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
 TEST(ScalingCurves, AnUnreliableTimingIsHollowAndInNoEfficiency) {
   CaseRecord unsure = step(2, 190, 0.95);
   unsure.summary.ci95_high_ns = 2e6;
-  const Section section = section_of(made_report({step(1, 100), unsure, step(4, 360, 0.9)}), "scaling");
-  const Figure figure = figures_of(section)[0];
+  const SectionPart part = part_of(made_report({step(1, 100), unsure, step(4, 360, 0.9)}), "scaling");
+  const Figure figure = part.figures[0];
   EXPECT_THAT(column_of(figure.table, "speed-up"), ElementsAre("1.000", "unknown", "3.600"));
   EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "unknown", "90.0%"));
   EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown", "12.5%"));
   EXPECT_FALSE(plot(figure).series[0].points[0].doubtful);
   EXPECT_TRUE(plot(figure).series[0].points[1].doubtful);
-  EXPECT_EQ(plot(figures_of(section)[1]).series[0].points.size(), 2U);
+  EXPECT_EQ(plot(part.figures[1]).series[0].points.size(), 2U);
 }
 
 // As on the console: 87.5% of a step of +-22% may be off by 0.875 x 22% x sqrt(2) = 27 points, more than 25.
@@ -145,22 +145,22 @@ TEST(ScalingCurves, ExposedCommunicationIsUnknownFromWhereItIsOnTheConsole) {
   CaseRecord two = step(2, 190, 0.95);
   two.summary.ci95_low_ns = 0.78e6;
   two.summary.ci95_high_ns = 1.22e6;
-  const Figure figure = figures_of(section_of(made_report({step(1, 100), two}), "scaling"))[0];
+  const Figure figure = part_of(made_report({step(1, 100), two}), "scaling").figures[0];
   EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "95.0%"));
   EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown"));
 }
 
 TEST(ScalingCurves, ASingleRankCountIsNoCurve) {
-  EXPECT_TRUE(section_of(made_report({step(2, 190)}), "scaling").empty());
-  EXPECT_TRUE(section_of(made_report({step(1, 100)}), "scaling").empty());
+  EXPECT_TRUE(part_of(made_report({step(2, 190)}), "scaling").empty());
+  EXPECT_TRUE(part_of(made_report({step(1, 100)}), "scaling").empty());
   EXPECT_TRUE(
-      section_of(made_report({step(1, 100), with_verdict(step(2, 190), Verdict::fail, "wrong")}), "scaling").empty());
+      part_of(made_report({step(1, 100), with_verdict(step(2, 190), Verdict::fail, "wrong")}), "scaling").empty());
 }
 
 TEST(ScalingCurves, VirtualRanksAreNeverDrawn) {
   CaseRecord two = step(2, 190);
   two.c.modes = {"virtual"};
-  EXPECT_TRUE(section_of(made_report({step(1, 100), two}), "scaling").empty());
+  EXPECT_TRUE(part_of(made_report({step(1, 100), two}), "scaling").empty());
 }
 
 // A message of `bytes` over 2 ranks in 1 ms: algbw is a thousand times as much, and so is busbw, 2 (n - 1) / n = 1.
@@ -177,11 +177,11 @@ CaseRecord all_reduce(std::int64_t bytes, int ranks = 2, const std::vector<std::
 }
 
 TEST(BusBandwidth, EachMessageSizeIsAPointAtItsBusBandwidth) {
-  const Section section = section_of(made_report({all_reduce(1 << 20, 4), all_reduce(1024, 4), all_reduce(32768, 4),
-                                                  all_reduce(1024), all_reduce(2048)}),
-                                     "bus-bandwidth");
-  ASSERT_EQ(figures_of(section).size(), 1U);
-  const Figure figure = figures_of(section).front();
+  const SectionPart part = part_of(made_report({all_reduce(1 << 20, 4), all_reduce(1024, 4), all_reduce(32768, 4),
+                                                all_reduce(1024), all_reduce(2048)}),
+                                   "scaling", "Bus bandwidth");
+  ASSERT_EQ(part.figures.size(), 1U);
+  const Figure figure = part.figures.front();
   ASSERT_EQ(plot(figure).series.size(), 2U);
   EXPECT_EQ(plot(figure).series[0].name, "f32, 4 ranks");
   ASSERT_EQ(plot(figure).series[0].points.size(), 3U);
@@ -199,25 +199,27 @@ TEST(BusBandwidth, TheLinkIsAGuideWhereItIsKnown) {
   CaseRecord linked = all_reduce(1024);
   linked.derived.peak =
       PeakShare{"link", 1.024e6, 4.5e11, "a sheet, one direction", 1.024e6 / 4.5e11, {}, {}, {}, "", ""};
-  const Section section = section_of(made_report({linked, all_reduce(2048), all_reduce(4096)}), "bus-bandwidth");
-  ASSERT_EQ(plot(figures_of(section).front()).guides.size(), 1U);
-  EXPECT_EQ(plot(figures_of(section).front()).guides[0].label, "link");
-  EXPECT_DOUBLE_EQ(plot(figures_of(section).front()).guides[0].points[0].y, 4.5e11);
+  const SectionPart part =
+      part_of(made_report({linked, all_reduce(2048), all_reduce(4096)}), "scaling", "Bus bandwidth");
+  ASSERT_EQ(plot(part.figures.front()).guides.size(), 1U);
+  EXPECT_EQ(plot(part.figures.front()).guides[0].label, "link");
+  EXPECT_DOUBLE_EQ(plot(part.figures.front()).guides[0].points[0].y, 4.5e11);
 }
 
 TEST(BusBandwidth, AModeAtOneSizeIsABarOfItsOwn) {
-  const Section section =
-      section_of(made_report({all_reduce(1024), all_reduce(2048), all_reduce(4096), all_reduce(1024, 2, {"in_place"})}),
-                 "bus-bandwidth");
-  ASSERT_EQ(figures_of(section).size(), 2U);
-  const auto bars = std::get<chart::BarChart>(figures_of(section)[1].chart);
+  const SectionPart part =
+      part_of(made_report({all_reduce(1024), all_reduce(2048), all_reduce(4096), all_reduce(1024, 2, {"in_place"})}),
+              "scaling", "Bus bandwidth");
+  ASSERT_EQ(part.figures.size(), 2U);
+  const auto bars = std::get<chart::BarChart>(part.figures[1].chart);
   ASSERT_EQ(bars.groups.size(), 1U);
   EXPECT_EQ(bars.groups[0].title, "collectives/all_reduce in_place");
   EXPECT_EQ(bars.groups[0].bars[0].label, "1 KiB f32, 2 ranks");
 }
 
 TEST(BusBandwidth, OpsThatMoveNothingHaveNone) {
-  EXPECT_TRUE(section_of(made_report({made_gemm(100), made_gemm(200), made_gemm(400)}), "bus-bandwidth").empty());
+  EXPECT_TRUE(
+      part_of(made_report({made_gemm(100), made_gemm(200), made_gemm(400)}), "scaling", "Bus bandwidth").empty());
 }
 
 }  // namespace

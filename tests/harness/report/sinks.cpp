@@ -4,7 +4,7 @@
 #include <map>
 
 #include "harness/core/text/visible_text.h"
-#include "harness/page/page.h"
+#include "harness/page/report_page.h"
 #include "harness/report/console.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"

@@ -1,0 +1,48 @@
+// The text of each sample drawing, word for word. Where a change is meant: GPUBENCH_UPDATE_GOLDEN=1 ctest -R Golden
+// writes the files anew; look at the pictures (rsvg-convert -o x.png golden/x.svg, and a browser) before committing
+// them.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/harness/page/chart/sample_charts.h"
+#include "tests/paths.h"
+
+namespace gpubench::chart {
+namespace {
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(Golden, EverySampleIsDrawnAsInItsFile) {
+  const bool update = std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr;
+  for (const NamedDrawing& drawing : sample_drawings(Placement::file)) {
+    const std::string path = std::string(paths::chart_golden) + "/" + drawing.name + ".svg";
+    if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
+    EXPECT_EQ(content(path), drawing.svg) << path;
+  }
+  if (update) GTEST_SKIP() << "the golden files were written anew, not compared";
+}
+
+TEST(Golden, ADrawingIsTheSameInAFileAndInAPage) {
+  const std::vector<NamedDrawing> files = sample_drawings(Placement::file);
+  const std::vector<NamedDrawing> pages = sample_drawings(Placement::page);
+  const std::string style = "<style>\n" + chart_style() + "</style>\n";
+  const auto without_opening_tag = [](const std::string& svg) { return svg.substr(svg.find('>')); };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::string file = files[i].svg;
+    const std::size_t at = file.find(style);
+    ASSERT_NE(at, std::string::npos) << files[i].name;
+    EXPECT_EQ(pages[i].svg.find("<style"), std::string::npos) << "a page holds the style once, itself";
+    EXPECT_EQ(without_opening_tag(file.erase(at, style.size())), without_opening_tag(pages[i].svg));
+  }
+}
+
+}  // namespace
+}  // namespace gpubench::chart
