@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "reference/cpu/cpu_backend.h"
 
@@ -50,6 +51,7 @@ Tensor ProgramRun::tensor_of(ValueId id) const {
 }
 
 void ProgramRun::set(ValueId id, std::span<const double> values) {
+  owners_.insert(id);
   const Tensor tensor = tensor_of(id);
   std::vector<std::byte> bytes = bytes_of(id);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -89,6 +91,7 @@ void ProgramRun::bind() {
   for (const OpCall& call : program_.ops()) {
     std::vector<ValueId> ids(call.inputs);
     ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+    owners_.insert(ids.begin(), ids.end());
     const Plan plan = backend_.plan(call, specs_of(program_, ids), options_);
     std::vector<Tensor> tensors;
     for (const ValueId id : ids) tensors.push_back(tensor_of(id));
@@ -121,7 +124,8 @@ bool ProgramRun::canaries_intact() const {
   }
   std::vector<std::vector<bool>> owned;
   for (const Buffer& storage : storages_) owned.emplace_back(storage.bytes(), false);
-  for (const Value& value : program_.values()) {
+  for (const ValueId id : owners_) {
+    const Value& value = program_.value(id);
     if (value.spec.layout.blocks.empty()) {
       for (std::int64_t i = 0; i < value.spec.shape.elements(); ++i) {
         const DType type = value.spec.dtype;
@@ -143,6 +147,15 @@ bool ProgramRun::canaries_intact() const {
     }
   }
   return true;
+}
+
+std::string refusal(Backend& backend, const Program& program) {
+  try {
+    ProgramRun(backend, program).bind();
+  } catch (const Unsupported& e) {
+    return e.what();
+  }
+  return {};
 }
 
 std::int64_t first_beyond(std::span<const double> got, std::span<const double> want, std::span<const double> bound) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -57,6 +58,7 @@ class ProgramRun {
 
   Backend& backend_;
   Program program_;
+  std::set<ValueId> owners_;  // of bytes: what was set, and operands of ops that are bound
   std::vector<Buffer> storages_;
   std::vector<Buffer> workspaces_;
   PlanOptions options_;
@@ -69,6 +71,9 @@ class ProgramRun {
 
 /// The backend that the tests of a program share: all threads that this process may use.
 [[nodiscard]] Backend& shared_backend();
+
+/// What the backend says of the first op that it cannot plan; "" where it plans all.
+[[nodiscard]] std::string refusal(Backend& backend, const Program& program);
 
 /// Index of the first element with !(|got - want| <= bound), or -1; NaN counts.
 [[nodiscard]] std::int64_t first_beyond(std::span<const double> got, std::span<const double> want,
