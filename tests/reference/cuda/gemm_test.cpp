@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
-#include "reference/ops/gemm.h"
 #include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_cublaslt.h"
 #include "tests/reference/cuda/emulated_judge.h"
+#include "tests/reference/gemm_contract.h"
 
 namespace gpubench {
 namespace gemm_test {
@@ -20,57 +20,34 @@ using testing::ProgramRun;
 using testing::run_in_every_order;
 using testing::WithTrouble;
 
-/// A product of a [19, 11] and a [11, 24] as the attributes say, judged for every candidate.
-void expect_right(DType type, const Gemm& attributes) {
-  constexpr std::int64_t m = 19, n = 24, k = 11;
-  Program program;
-  Math math;
-  if (type == DType::f64) math.accumulate = DType::f64;
-  const auto add = [&program, type](const char* name, std::int64_t rows, std::int64_t columns, bool transposed) {
-    return program.add(tensor(name, type, transposed ? Shape{columns, rows} : Shape{rows, columns}, Role::activation));
+/// Every candidate is judged; at least two there are.
+testing::BackendContract every_candidate() {
+  const testing::BackendContract& emulated = testing::emulated_contract();
+  const auto judges = [](const Program& program, const testing::Fill& fill, std::int64_t) -> std::string {
+    if (std::string fault = run_in_every_order(program, fill); !fault.empty()) return fault;
+    const std::vector<std::string> candidates = last_candidates();
+    for (const std::string& candidate : candidates) {
+      const std::string fault = run_in_every_order(program, fill, {.pinned = candidate});
+      if (!fault.empty()) return candidate + ": " + fault;
+    }
+    return candidates.size() < 2 ? "fewer than two candidates" : "";
   };
-  const ValueId a = add("a", m, k, attributes.transpose_a);
-  const ValueId b = add("b", k, n, attributes.transpose_b);
-  GemmOperands operands;
-  if (attributes.beta != 0.0) operands.c_in = add("c_in", m, n, false);
-  if (attributes.bias) operands.bias = program.add(tensor("bias", type, Shape{n}, Role::parameter));
-  if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) operands.pre = add("pre", m, n, false);
-  (void)gemm(program, attributes, math, "op", a, b, operands);
-  const auto fill = [&](ProgramRun& run) {
-    std::uint64_t seed = 1;
-    for (const ValueId input : run.program().op(0).inputs) run.set_random(input, seed++);
-  };
-
-  const std::string what = std::string(name(type)) + ", " + describe(attributes);
-  EXPECT_EQ(run_in_every_order(program, fill), "") << what;
-  const std::vector<std::string> candidates = last_candidates();
-  EXPECT_GE(candidates.size(), 2U) << what;
-  for (const std::string& candidate : candidates)
-    EXPECT_EQ(run_in_every_order(program, fill, {.pinned = candidate}), "") << what << " by " << candidate;
+  return {emulated.backend, emulated.types, judges};
 }
 
 TEST(CudaGemm, EveryTransposeAndFactorIsTheProductThatWasAskedFor) {
-  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    for (const bool transpose_a : {false, true}) {
-      for (const bool transpose_b : {false, true}) {
-        expect_right(type, {.transpose_a = transpose_a, .transpose_b = transpose_b, .alpha = -0.5, .bias = true});
-        expect_right(type, {.transpose_a = transpose_a, .transpose_b = transpose_b, .beta = 2.0});
-      }
-    }
+  for (const Gemm& factors : {Gemm{.alpha = -0.5, .bias = true}, Gemm{.beta = 2.0}}) {
+    testing::expect_bounds_of_products(every_candidate(), {{DType::f64}, {DType::f32}, {DType::f16}, {DType::bf16}},
+                                       {{0, 19, 24, 11}}, testing::with_every_transpose(factors));
   }
 }
 
 TEST(CudaGemm, GeluAndItsSlopeAreWithinOrBehindTheProduct) {
-  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-    expect_right(type, {.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu});
-    expect_right(type, {.epilogue = Gemm::Epilogue::gelu_gradient});
-  }
-  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {  // of which the library knows none
-    expect_right(type, {.bias = true, .epilogue = Gemm::Epilogue::gelu, .gelu_form = GeluForm::erf});
-    expect_right(type, {.alpha = 0.5, .epilogue = Gemm::Epilogue::gelu, .gelu_form = GeluForm::erf});
-    expect_right(type, {.epilogue = Gemm::Epilogue::gelu_gradient, .gelu_form = GeluForm::erf});
-  }
+  testing::expect_bounds_of_products(every_candidate(), {{DType::f32}, {DType::f16}, {DType::bf16}}, {{0, 19, 24, 11}},
+                                     testing::products_with_gelu);
 }
+
+TEST(CudaGemm, ReadsAndWritesPartsOfPackedTensors) { testing::expect_bounds_of_packed_operands(every_candidate()); }
 
 /// A layer with GELU: [16, 24] of sums over 8.
 struct Layer {
