@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "harness/core/error.h"
@@ -56,23 +57,18 @@ std::vector<TensorSpec> specs_of(const Program& program) {
 
 /// The names of all ways, as a refusal lists them.
 std::set<std::string> ways_of(const Program& program) {
-  PlanOptions options;
-  options.pinned = "none";
-  try {
-    (void)shared_backend().plan(program.op(0), specs_of(program), options);
-  } catch (const Unsupported& refusal) {
-    const std::string text = refusal.what(), before = "expected one of ", between = ", ";
-    std::set<std::string> names;
-    std::size_t begin = text.find(before);
-    if (begin == std::string::npos) throw;
-    for (begin += before.size(); begin < text.size();) {
-      const std::size_t end = std::min(text.find(between, begin), text.size());
-      names.insert(text.substr(begin, end - begin));
-      begin = end + between.size();
-    }
-    return names;
+  const std::string text = testing::refusal(shared_backend(), program, "none"), before = "expected one of ",
+                    between = ", ";
+  std::set<std::string> names;
+  if (text.empty()) return names;
+  std::size_t begin = text.find(before);
+  if (begin == std::string::npos) throw std::runtime_error(text);
+  for (begin += before.size(); begin < text.size();) {
+    const std::size_t end = std::min(text.find(between, begin), text.size());
+    names.insert(text.substr(begin, end - begin));
+    begin = end + between.size();
   }
-  return {};
+  return names;
 }
 
 /// Below AVX-512 oneDNN 2 has one way of an f32 product.

@@ -149,21 +149,15 @@ bool ProgramRun::canaries_intact() const {
   return true;
 }
 
-std::string refusal(Backend& backend, const Program& program) {
+std::string refusal(Backend& backend, const Program& program, std::string pinned) {
+  ProgramRun run(backend, program);
+  run.pin(std::move(pinned));
   try {
-    ProgramRun(backend, program).bind();
+    run.bind();
   } catch (const Unsupported& e) {
     return e.what();
   }
   return {};
-}
-
-std::int64_t first_beyond(std::span<const double> got, std::span<const double> want, std::span<const double> bound) {
-  if (got.size() != want.size() || want.size() != bound.size()) return 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (!(std::abs(got[i] - want[i]) <= bound[i])) return static_cast<std::int64_t>(i);
-  }
-  return -1;
 }
 
 }  // namespace gpubench::testing

@@ -72,11 +72,7 @@ class ProgramRun {
 /// The backend that the tests of a program share: all threads that this process may use.
 [[nodiscard]] Backend& shared_backend();
 
-/// What the backend says of the first op that it cannot plan; "" where it plans all.
-[[nodiscard]] std::string refusal(Backend& backend, const Program& program);
-
-/// Index of the first element with !(|got - want| <= bound), or -1; NaN counts.
-[[nodiscard]] std::int64_t first_beyond(std::span<const double> got, std::span<const double> want,
-                                        std::span<const double> bound);
+/// What the backend says of the first op that it cannot plan, with this implementation; "" where it plans all.
+[[nodiscard]] std::string refusal(Backend& backend, const Program& program, std::string pinned = {});
 
 }  // namespace gpubench::testing

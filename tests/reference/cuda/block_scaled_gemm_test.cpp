@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/core/error.h"
 #include "reference/cuda/kernels/tile_scales.h"
 #include "tests/reference/block_scaled_programs.h"
+#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_judge.h"
 
@@ -24,9 +24,9 @@ using testing::run_in_every_order;
 
 constexpr int first_with_blocks = 100;
 
-std::string judged(const BlockScaledProgram& p, const std::string& pinned = {}, int capability = first_with_blocks) {
+std::string judged(const BlockScaledProgram& p, const std::string& pinned = {}) {
   return run_in_every_order(p.program, [&p](ProgramRun& run) { p.fill(run); },
-                            {.pinned = pinned, .compute_capability = capability});
+                            {.pinned = pinned, .compute_capability = first_with_blocks});
 }
 
 // Rows of more than a tile, and of 3, 6, 16 and 32 scales: loads of bytes and of 16 bytes.
@@ -54,12 +54,9 @@ TEST(CudaBlockScaledGemm, FactorsBiasAndOldValuesAreTheLibrarys) {
 }
 
 TEST(CudaBlockScaledGemm, BeforeSm100AndOfFormatsThatTheLibraryLacksItIsUnsupported) {
-  const auto refusal = [](const BlockScaledTypes& types, int capability) -> std::string {
-    try {
-      return "ran: " + judged(BlockScaledProgram(types, {.m = 16, .n = 16, .k = 64}), {}, capability);
-    } catch (const Unsupported& e) {
-      return e.what();
-    }
+  const auto refusal = [](const BlockScaledTypes& types, int capability) {
+    return testing::refusal(*testing::open_emulated_backend({.compute_capability = capability}),
+                            BlockScaledProgram(types, {.m = 16, .n = 16, .k = 64}).program);
   };
   EXPECT_THAT(refusal(testing::nvfp4, 90),
               HasSubstr("products of block-scaled numbers need compute capability 10.0, this device has 9.0"));
