@@ -8,6 +8,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace question_test {
@@ -56,12 +57,8 @@ TEST(Question, AStopEndsItsChild) {
 }
 
 TEST(Question, AProgramThatIsNotThereIsSaid) {
-  try {
-    (void)ask({"/nonexistent/gpubench"}, 1.0, never);
-    FAIL();
-  } catch (const CannotMeasure& e) {
-    EXPECT_THAT(e.what(), HasSubstr("could not start '/nonexistent/gpubench': No such file"));
-  }
+  EXPECT_THAT(thrown_text<CannotMeasure>([&] { (void)ask({"/nonexistent/gpubench"}, 1.0, never); }),
+              HasSubstr("could not start '/nonexistent/gpubench': No such file"));
 }
 
 // The stop flag is up before the run begins, so that the signal is the first thing that it meets.

@@ -11,6 +11,7 @@
 #include "harness/core/text/text_table.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/report/shell.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -133,12 +134,9 @@ TEST(Flags, ChoicesAreWhatTheParserTakes) {
       if (flag.words.empty() || later) continue;
       std::vector<std::string> words{std::string(verb.name), flag.long_name, "nosuchword"};
       if (verb.name == "compare" || verb.name == "export") words.insert(words.end(), {"a", "b"});
-      try {
-        (void)parse_options(words);
-        ADD_FAILURE() << joined(words, " ");
-      } catch (const UsageError& e) {
-        EXPECT_THAT(e.what(), HasSubstr("'nosuchword' is not one of " + joined(flag.words))) << joined(words, " ");
-      }
+      EXPECT_THAT(thrown_text<UsageError>([&] { (void)parse_options(words); }),
+                  HasSubstr("'nosuchword' is not one of " + joined(flag.words)))
+          << joined(words, " ");
       ++choices;
     }
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "harness/core/error.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -22,12 +23,7 @@ LauncherPlace place_of(const Variables& set) {
 }
 
 std::string complaint_about(const Variables& set) {
-  try {
-    (void)place_of(set);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "";
+  return thrown_text<UsageError>([&] { (void)place_of(set); });
 }
 
 TEST(Launcher, EachNamesItsPlaceAndTheLibraryThatJoins) {

@@ -11,6 +11,7 @@
 #include "harness/core/error.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/cli/scratch_folder.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -24,12 +25,7 @@ using ::testing::Not;
 const std::vector<std::string> real_suites{"gemm", "conv", "norm"};
 
 std::string mistake(const std::vector<std::string>& words) {
-  try {
-    (void)parse_options(words, {}, real_suites);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return thrown_text<UsageError>([&] { (void)parse_options(words, {}, real_suites); }, "accepted");
 }
 
 class Mistakes : public ScratchFolder {};

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "harness/core/error.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -22,12 +23,7 @@ using Words = std::vector<std::string>;
 Options parsed(const Words& words) { return parse_options(words); }
 
 std::string refusal(const Words& words) {
-  try {
-    (void)parse_options(words);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return thrown_text<UsageError>([&] { (void)parse_options(words); }, "accepted");
 }
 
 TEST(ParseOptions, WithoutAVerbMeansRun) {
@@ -228,12 +224,7 @@ Options with_variables(const Words& words, const std::map<std::string, std::stri
 }
 
 std::string refusal_of_variable(const std::string& name, const std::string& value) {
-  try {
-    (void)with_variables({}, {{name, value}});
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return thrown_text<UsageError>([&] { (void)with_variables({}, {{name, value}}); }, "accepted");
 }
 
 TEST(Variables, StandInForEveryFlagThatIsNotGiven) {

@@ -10,6 +10,7 @@
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -70,12 +71,8 @@ TEST(Noise, FilesThatMakeNoSenseAreRefused) {
   for (const auto& [said, make] : mistakes) {
     Json json = to_json(noise_of(side_of({1000, 1010}), "now"));
     make(json);
-    try {
-      (void)noise_from_json(Node(json, "n.json"), "n.json");
-      ADD_FAILURE() << said << " was accepted";
-    } catch (const ReadError& e) {
-      EXPECT_THAT(e.what(), AllOf(HasSubstr("n.json"), HasSubstr(said)));
-    }
+    EXPECT_THAT(thrown_text<ReadError>([&] { (void)noise_from_json(Node(json, "n.json"), "n.json"); }),
+                AllOf(HasSubstr("n.json"), HasSubstr(said)));
   }
 }
 
@@ -182,12 +179,8 @@ TEST(Baseline, PoolsRunsOfOneSetupAndSurvivesItsFile) {
 
 TEST(Baseline, RefusesOtherSetupsInjectedSlowdownsAndPartialRuns) {
   const auto refusal = [](std::vector<Invocation> runs, std::optional<Noise> noise = {}) -> std::string {
-    try {
-      (void)make_baseline("main", "now", std::move(runs), std::move(noise));
-    } catch (const UsageError& e) {
-      return e.what();
-    }
-    return "accepted";
+    return thrown_text<UsageError>([&] { (void)make_baseline("main", "now", std::move(runs), std::move(noise)); },
+                                   "accepted");
   };
   EXPECT_THAT(refusal({}), HasSubstr("at least one report"));
   std::vector<Invocation> other = side_of({1000, 1010});

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/harness/compare/made_reports.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -76,12 +77,7 @@ TEST(Contenders, AReportOfSeveralIsReadByName) {
   EXPECT_NEAR(std::exp(parse_invocation(text, "r.json", "own").cases.at(0).run->log_median), 500.0, 1e-6);
   EXPECT_NEAR(std::exp(parse_invocation(text, "r.json", "reference").cases.at(0).run->log_median), 1000.0, 1e-6);
   const auto message = [&](const std::optional<std::string>& name) {
-    try {
-      (void)parse_invocation(text, "r.json", name);
-    } catch (const ReadError& e) {
-      return std::string(e.what());
-    }
-    return std::string("read");
+    return thrown_text<ReadError>([&] { (void)parse_invocation(text, "r.json", name); }, "read");
   };
   EXPECT_THAT(message({}), HasSubstr("several implementations, own, reference; name one: r.json#NAME"));
   EXPECT_THAT(message("owl"), HasSubstr("no implementation 'owl'; it has own, reference"));

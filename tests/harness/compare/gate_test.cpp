@@ -6,6 +6,7 @@
 
 #include "harness/core/error.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -45,12 +46,7 @@ CaseRecord failed_record(const std::string& workload, Verdict verdict) {
 
 std::string refusal(std::vector<Invocation> baseline, std::vector<Invocation> candidate,
                     const GateOptions& options = {}) {
-  try {
-    (void)run_gate(baseline, candidate, options);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return thrown_text<UsageError>([&] { (void)run_gate(baseline, candidate, options); }, "accepted");
 }
 
 TEST(Gate, EqualSidesPass) {

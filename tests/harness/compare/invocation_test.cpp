@@ -11,6 +11,7 @@
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -26,12 +27,7 @@ Report three_cases() {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    (void)parse_invocation(text, "r.json");
-  } catch (const ReadError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return thrown_text<ReadError>([&] { (void)parse_invocation(text, "r.json"); }, "accepted");
 }
 
 // Of ten rounds four were at 0.1, two at 0.4 and four at 0.9: the middle is 0.4.
@@ -92,12 +88,7 @@ TEST(Invocation, OfAReportInMemoryIsWhatItsFileHolds) {
 
 TEST(Invocation, OfAReportInMemoryRefusesSamplesThatAreNoTimesNamingTheCase) {
   const auto refused = [](const Report& report) {
-    try {
-      (void)invocation_of(report, "report A");
-    } catch (const ReadError& e) {
-      return std::string(e.what());
-    }
-    return std::string("accepted");
+    return thrown_text<ReadError>([&] { (void)invocation_of(report, "report A"); }, "accepted");
   };
   Report report = timed_report({timed_record("a", 1000)});
   report.cases[0].rounds[3].times.device_ns[2] = 0.0;

@@ -11,6 +11,7 @@
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -88,12 +89,7 @@ TEST_F(Sides, RefuseABaselineThatWasChangedOrLostItsDigest) {
 TEST_F(Sides, RefuseTheFirstFileThatIsNoReportAndNameItsSide) {
   const std::vector<std::string> good{report("a", 1000)}, bad{file("b", "[]"), "nowhere.json"};
   const SidePaths named[] = {{"--baseline", good}, {"--candidate", bad}};
-  try {
-    (void)read_sides(named);
-    FAIL() << "accepted";
-  } catch (const ReadError& e) {
-    EXPECT_THAT(std::string(e.what()), StartsWith("--candidate: " + bad[0] + ":"));
-  }
+  EXPECT_THAT(thrown_text<ReadError>([&] { (void)read_sides(named); }), StartsWith("--candidate: " + bad[0] + ":"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/program.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -109,12 +110,7 @@ TEST(Attributes, GiveBackTheStructAndRefuseAnotherType) {
 constexpr OpKind with_attributes{"product", "a b", "c", defaults_of<Everything>};
 
 std::string refusal(const OpKind& kind, const NamedValue& value) {
-  try {
-    (void)make_attributes(kind, {{value}});
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return thrown_text<UsageError>([&] { (void)make_attributes(kind, {{value}}); }, "accepted");
 }
 
 TEST(Attributes, AreSetByName) {
@@ -218,13 +214,9 @@ OpCall call_of(Program& p, int inputs, const Everything& attributes) {
 TEST(Operands, AWrongNumberIsAnErrorThatNamesTheRightOnes) {
   for (const int inputs : {0, 3, 5}) {
     Program p;
-    try {
-      p.append(call_of(p, inputs, {}));
-      FAIL() << inputs << " inputs were accepted";
-    } catch (const ProgramError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("product: " + std::to_string(inputs) +
-                                          " inputs for op 'p'; expected a, b, g of each, m of each"));
-    }
+    EXPECT_THAT(
+        thrown_text<ProgramError>([&] { p.append(call_of(p, inputs, {})); }),
+        HasSubstr("product: " + std::to_string(inputs) + " inputs for op 'p'; expected a, b, g of each, m of each"));
   }
   for (const int inputs : {4, 8}) {
     Program p;

@@ -5,6 +5,7 @@
 
 #include "harness/core/error.h"
 #include "tests/fakes/nvml/scripted_nvml.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace nvml_test {
@@ -17,12 +18,7 @@ constexpr int not_supported = 3;
 constexpr int gpu_is_lost = 15;
 
 std::string failure_of(const std::string& library) {
-  try {
-    const Nvml nvml(library);
-  } catch (const BackendError& e) {
-    return e.what();
-  }
-  return "loaded";
+  return thrown_text<BackendError>([&] { const Nvml nvml(library); }, "loaded");
 }
 
 TEST(Nvml, TellsWhatADeviceIs) {

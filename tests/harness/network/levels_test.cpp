@@ -1,5 +1,6 @@
 // Networks in levels, how groups lie in them, and what crosses each, by hand.
 #include "harness/network/levels.h"
+#include "tests/thrown_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,12 +18,7 @@ Network beyond(const NetworkLevel& node, const std::vector<std::string>& words) 
 constexpr NetworkLevel h100{8, 450e9}, nvl72{72, 900e9};
 
 std::string refusal(const std::vector<std::string>& words) {
-  try {
-    (void)beyond(h100, words);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
+  return thrown_text<std::invalid_argument>([&] { (void)beyond(h100, words); });
 }
 
 TEST(Network, IsReadLevelByLevel) {

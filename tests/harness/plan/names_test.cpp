@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 
@@ -15,12 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string refusal_of(const std::string& text) {
-  try {
-    (void)Pattern("filter", text);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "";
+  return thrown_text<UsageError>([&] { (void)Pattern("filter", text); });
 }
 
 bool found(const std::string& text, const std::string& id) { return Pattern("filter", text).found_in(id); }

@@ -8,6 +8,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -79,12 +80,7 @@ std::vector<std::string> ids(const Selection& selection) {
 
 // The message with which a selection is refused.
 std::string refusal(const Selection& selection) {
-  try {
-    (void)ids(selection);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "(accepted)";
+  return thrown_text<UsageError>([&] { (void)ids(selection); }, "(accepted)");
 }
 
 Selection selecting(Tier tier) {
@@ -410,21 +406,15 @@ TEST(PlanRanks, WhatNoSelectedWorkloadCanShareIsRefusedWithThoseThatCan) {
   const std::vector<Suite> others{{"steps", "", {std::make_shared<Shareable>()}},
                                   {"moves", "", {std::make_shared<Together>()}}};
   selection.suites = {"moves"};
-  try {
-    (void)declared_cases(others, selection);
-    FAIL();
-  } catch (const UsageError& e) {
-    EXPECT_STREQ(e.what(), "--parallel tp=2: no selected workload can; those that can: steps/shareable");
-  }
+  EXPECT_EQ(thrown_text<UsageError>([&] { (void)declared_cases(others, selection); }),
+            "--parallel tp=2: no selected workload can; those that can: steps/shareable");
 }
 
 TEST(PlanRanks, ANumberThatNothingRunsOnIsRefused) {
-  try {
-    (void)ids_on({1, 8});
-    FAIL();
-  } catch (const UsageError& e) {
-    EXPECT_STREQ(e.what(), "--ranks 8: the selected suites run on 1 to 4 ranks");
-  }
+  EXPECT_EQ(thrown_text<UsageError>([&] {
+              (void)ids_on({1, 8});
+            }),
+            "--ranks 8: the selected suites run on 1 to 4 ranks");
 }
 
 TEST(Plan, ExtentsThatCannotBeCountedAreAUsageErrorWithTheirValues) {

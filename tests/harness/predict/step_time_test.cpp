@@ -1,5 +1,6 @@
 // A step's time by arithmetic, and what is found of it in measured steps.
 #include "harness/predict/step_time.h"
+#include "tests/thrown_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,12 +17,7 @@ using ::testing::HasSubstr;
 const TransformerModel tiny{"tiny", 80, 1024, 8, 8, 128, 4096, false, 1, 1, 1000, true, 0, ""};
 
 std::string refusal(const auto& work) {
-  try {
-    (void)work();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
+  return thrown_text<std::invalid_argument>([&] { (void)work(); });
 }
 
 TEST(ParallelLayout, IsReadAxisByAxis) {

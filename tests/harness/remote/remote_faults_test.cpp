@@ -17,6 +17,7 @@
 #include "suites/suites.h"
 #include "tests/harness/remote/memory_processes.h"
 #include "tests/harness/run/run_fixture.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace remote_faults_test {
@@ -133,12 +134,7 @@ TEST(RemoteFaults, AnOpThatHangsIsNamedWithinTheLimitAndEndsTheRun) {
 
 std::string refusal(const testing::MakeSetup& make, double limit_s = 15.0) {
   MemoryProcesses processes(3, limit_s, make);
-  try {
-    (void)processes.ranks();
-  } catch (const BackendError& e) {
-    return e.what();
-  }
-  return "";
+  return thrown_text<BackendError>([&] { (void)processes.ranks(); });
 }
 
 TEST(RemoteFaults, AProcessOfAnotherBuildIsRefusedWithBoth) {
@@ -203,25 +199,16 @@ TEST(RemoteFaults, AProcessThatHangsInTheOpeningOfItsDeviceIsNamedAndNoneOfItsPe
     }
     return setup;
   });
-  try {
-    (void)processes->ranks();
-    FAIL();
-  } catch (const DeviceLost& e) {
-    EXPECT_EQ(std::string(e.what()), "process 0 (pid 100 on host0) has come no further for 1 s, last in 'describe'");
-  }
+  EXPECT_EQ(thrown_text<DeviceLost>([&] { (void)processes->ranks(); }),
+            "process 0 (pid 100 on host0) has come no further for 1 s, last in 'describe'");
   never.set_value();
 }
 
 TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
   ChannelPair silent = local_channel();
-  try {
-    const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3);
-    FAIL();
-  } catch (const DeviceLost& e) {
-    EXPECT_EQ(std::string(e.what()),
-              "process 0 has sent nothing for 0.3 s, at its start: it has exited, is stopped, or its host is "
-              "unreachable");
-  }
+  EXPECT_EQ(thrown_text<DeviceLost>([&] { const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3); }),
+            "process 0 has sent nothing for 0.3 s, at its start: it has exited, is stopped, or its host is "
+            "unreachable");
 }
 
 TEST(RemoteFaults, SilentProcessesAreAllNamedWithTheirHosts) {
@@ -246,12 +233,7 @@ TEST(RemoteFaults, AnotherSettingIsAUsageErrorWithBothValues) {
       if (rank == 1) setup.hello.settings = there;
       return setup;
     });
-    try {
-      (void)processes.ranks();
-    } catch (const UsageError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return thrown_text<UsageError>([&] { (void)processes.ranks(); });
   };
   EXPECT_EQ(error({}), "");
   EXPECT_EQ(error({{"--seed", "7"}}),
@@ -264,12 +246,8 @@ TEST(RemoteFaults, AnAnswerThatIsNoneLosesTheProcess) {
   ChannelPair pair = local_channel();
   const std::byte nonsense[] = {std::byte{200}, std::byte{1}};
   pair.second->send(nonsense);
-  try {
-    const RemoteRanks ranks({pair.first.get()}, usual_setup(0).hello, 15.0);
-    FAIL();
-  } catch (const DeviceLost& e) {
-    EXPECT_EQ(std::string(e.what()), "process 0: a message has a value that its kind does not have");
-  }
+  EXPECT_EQ(thrown_text<DeviceLost>([&] { const RemoteRanks ranks({pair.first.get()}, usual_setup(0).hello, 15.0); }),
+            "process 0: a message has a value that its kind does not have");
 }
 
 // Requests as nobody sends them: a server answers each with an error and goes on.

@@ -15,6 +15,7 @@
 #include "harness/core/hash.h"
 #include "tests/fakes/io_faults/io_faults.h"
 #include "tests/harness/report/sample_records.h"
+#include "tests/thrown_text.h"
 #include "tests/trials.h"
 
 namespace gpubench {
@@ -50,20 +51,10 @@ class JournalFile : public ::testing::Test {
   }
   void put(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
   std::string refusal() const {
-    try {
-      (void)read_journal(path_);
-    } catch (const ReadError& e) {
-      return e.what();
-    }
-    return "accepted";
+    return thrown_text<ReadError>([&] { (void)read_journal(path_); }, "accepted");
   }
   std::string refusal_to_start() const {
-    try {
-      const JournalWriter anew(path_, start(), {});
-    } catch (const WriteError& e) {
-      return e.what();
-    }
-    return "started";
+    return thrown_text<WriteError>([&] { const JournalWriter anew(path_, start(), {}); }, "started");
   }
   static std::string line(const std::string& entry) {
     return fmt::format("{{\"crc32\":\"{:08x}\",\"entry\":{}}}\n", crc32(entry), entry);

@@ -9,17 +9,13 @@
 #include <vector>
 
 #include "harness/report/json.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
 
 std::string refusal(std::string_view text, const ReadLimits& limits = {}, const HeldParts& held = {}) {
-  try {
-    (void)parse_json(text, "file", held, limits);
-  } catch (const ReadError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return thrown_text<ReadError>([&] { (void)parse_json(text, "file", held, limits); }, "accepted");
 }
 
 TEST(ParseJson, TakesStrictJson) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "harness/report/json.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -13,12 +14,7 @@ namespace {
 class Accessors : public ::testing::Test {
  protected:
   std::string refusal_of(const std::function<void(const Node&)>& access) const {
-    try {
-      access({json_, "report.json"});
-    } catch (const ReadError& e) {
-      return e.what();
-    }
-    return "accepted";
+    return thrown_text<ReadError>([&] { access({json_, "report.json"}); }, "accepted");
   }
   Json json_ =
       parse_json(R"({"n": 3.9, "whole": 3.0, "minus": -1, "big": 18446744073709551615, "beyond": 18446744073709551616,
@@ -74,12 +70,7 @@ TEST(ReadJsonFile, SaysWhichFileCannotBeRead) {
 }
 
 std::string read_refusal(const std::string& path) {
-  try {
-    (void)read_json_file(path);
-  } catch (const ReadError& e) {
-    return e.what();
-  }
-  return "read";
+  return thrown_text<ReadError>([&] { (void)read_json_file(path); }, "read");
 }
 
 // /proc/kmsg says that it is a file and waits for the kernel's next line; a device may do something when it is opened.

@@ -10,6 +10,7 @@
 
 #include "harness/report/json.h"
 #include "tests/harness/report/sample_records.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -190,12 +191,7 @@ TEST(RecordJson, WordsAndNumbersThatMakeNoSenseAreRefusedWithTheirPlace) {
   const auto error_of = [](const char* pointer, Json value) {
     Json json = to_json(sample_record());
     json[Json::json_pointer(pointer)] = std::move(value);
-    try {
-      (void)record_from_json({json, "worker"});
-    } catch (const ReadError& e) {
-      return std::string(e.what());
-    }
-    return std::string("accepted");
+    return thrown_text<ReadError>([&] { (void)record_from_json({json, "worker"}); }, "accepted");
   };
   EXPECT_EQ(error_of("/status", "ok"),
             "worker:status: is not one of pass, fail, downgraded, not_proven, unverified, unsupported, "

@@ -12,6 +12,7 @@
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace {
@@ -198,13 +199,8 @@ TEST(ReportReader, ReadsAFileAndThrowsTheFirstProblemOfOneThatDoesNotHold) {
   broken["gpubench"]["totals"]["pass"] = 2;
   broken["gpubench"]["totals"]["skipped"] = 0;
   std::ofstream(path) << dump(broken);
-  try {
-    (void)read_report(path);
-    FAIL() << "accepted";
-  } catch (const ReadError& e) {
-    EXPECT_EQ(e.what(),
-              path + ":gpubench.totals.pass: is 2, but the cases make 1 (and 1 more; gpubench validate lists them)");
-  }
+  EXPECT_EQ(thrown_text<ReadError>([&] { (void)read_report(path); }),
+            path + ":gpubench.totals.pass: is 2, but the cases make 1 (and 1 more; gpubench validate lists them)");
   std::filesystem::remove(path);
   EXPECT_THAT(problems_of_report(path).kept(),
               ElementsAre(path + ":(root): cannot be opened for reading: No such file or directory"));

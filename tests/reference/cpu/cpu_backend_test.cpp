@@ -14,6 +14,7 @@
 #include "reference/ops/move.h"
 #include "tests/reference/cpu/program_run.h"
 #include "tests/reference/examined_memory.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace cpu_backend_test {
@@ -82,12 +83,8 @@ TEST(CpuBackend, FillsAndCopiesEveryByteAndNoOther) {
 
 TEST(CpuBackend, RefusesMemoryThatCannotBeWithTheByteCount) {
   for (const std::size_t bytes : {std::size_t{1} << 60, SIZE_MAX}) {
-    try {
-      (void)shared_backend().allocate(bytes);
-      FAIL() << "expected BackendError";
-    } catch (const BackendError& error) {
-      EXPECT_NE(std::string(error.what()).find(std::to_string(bytes)), std::string::npos) << error.what();
-    }
+    const std::string thrown = thrown_text<BackendError>([&] { (void)shared_backend().allocate(bytes); });
+    EXPECT_NE(thrown.find(std::to_string(bytes)), std::string::npos) << thrown;
   }
 }
 
@@ -103,12 +100,8 @@ TEST(CpuBackend, RefusesTypesNarrowerThanAByteByName) {
 
 TEST(CpuBackend, NamesTheOpThatItLacks) {
   OpCall call{OpKind{"no_such_op"}, {}, {}, {}, {}, "x", Phase::timed};
-  try {
-    (void)shared_backend().plan(call, {});
-    FAIL() << "expected Unsupported";
-  } catch (const Unsupported& refused) {
-    EXPECT_STREQ(refused.what(), "the cpu backend has no op 'no_such_op'");
-  }
+  EXPECT_EQ(thrown_text<Unsupported>([&] { (void)shared_backend().plan(call, {}); }),
+            "the cpu backend has no op 'no_such_op'");
 }
 
 TEST(CpuBackend, PlansEachOpInOneFile) {

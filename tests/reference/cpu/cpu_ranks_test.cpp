@@ -5,6 +5,7 @@
 
 #include "harness/core/error.h"
 #include "tests/reference/collective_contract.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace testing {
@@ -33,12 +34,7 @@ TEST(CpuRankSet, MoreRanksThanProcessorsAreFlagged) {
 
 TEST(CpuRankSet, NoRanksAndTooManyAreRefusedWithTheNumber) {
   EXPECT_THROW((void)open_cpu_ranks(0), BackendError);
-  try {
-    (void)open_cpu_ranks(65);
-    FAIL();
-  } catch (const BackendError& e) {
-    EXPECT_STREQ(e.what(), "cpu: 65 ranks; expected 1 to 64");
-  }
+  EXPECT_EQ(thrown_text<BackendError>([&] { (void)open_cpu_ranks(65); }), "cpu: 65 ranks; expected 1 to 64");
 }
 
 TEST(CpuRankSet, ReductionsOfATypeThatItLacksAreUnsupportedByName) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"
-#include "tests/reference/dropout_programs.h"
+#include "tests/reference/pointwise_contract.h"
 
 namespace gpubench {
 namespace dropout_test {

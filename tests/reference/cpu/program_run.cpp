@@ -6,6 +6,7 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "reference/cpu/cpu_backend.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 namespace {
@@ -152,12 +153,7 @@ bool ProgramRun::canaries_intact() const {
 std::string refusal(Backend& backend, const Program& program, std::string pinned) {
   ProgramRun run(backend, program);
   run.pin(std::move(pinned));
-  try {
-    run.bind();
-  } catch (const Unsupported& e) {
-    return e.what();
-  }
-  return {};
+  return thrown_text<Unsupported>([&] { run.bind(); });
 }
 
 }  // namespace gpubench::testing

@@ -5,7 +5,6 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/bias_gradient.h"
-#include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {

@@ -9,7 +9,6 @@
 #include "reference/cuda/kernels/tile_scales.h"
 #include "tests/reference/block_scaled_programs.h"
 #include "tests/reference/cuda/emulated_backend.h"
-#include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {

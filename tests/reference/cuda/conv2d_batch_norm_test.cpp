@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {

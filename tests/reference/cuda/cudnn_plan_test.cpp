@@ -13,6 +13,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d_batch_norm.h"
 #include "tests/reference/cuda/described_chip.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::cuda {
 namespace cudnn_plan_test {
@@ -216,13 +217,11 @@ TEST_F(CudnnPlans, ScratchTensorsOfAttentionsGradientArePartOfTheWorkspace) {
 
 TEST_F(CudnnPlans, APlanThatNeedsMoreThanMayBeHadIsUnsupportedWithBothNumbers) {
   const Called made = attention_gradient(128);
-  try {
-    (void)cudnn_plans(h200_, shared(attention_backward_graph(made.call(), made.tensors, false)),
-                      {.workspace_limit = 1000});
-    FAIL() << "a plan was found";
-  } catch (const Unsupported& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("bytes of workspace"), HasSubstr("1000 may be had")));
-  }
+  EXPECT_THAT(thrown_text<Unsupported>([&] {
+                (void)cudnn_plans(h200_, shared(attention_backward_graph(made.call(), made.tensors, false)),
+                                  {.workspace_limit = 1000});
+              }),
+              AllOf(HasSubstr("bytes of workspace"), HasSubstr("1000 may be had")));
 }
 
 TEST_F(CudnnPlans, AMisalignedTensorIsNamedWhenItIsBound) {
@@ -232,12 +231,8 @@ TEST_F(CudnnPlans, AMisalignedTensorIsNamedWhenItIsBound) {
   const std::array<std::byte*, 3> odd{memory.data(), memory.data() + 2, memory.data()};
 
   EXPECT_NO_THROW((void)plan.bind(aligned, memory.data()));
-  try {
-    (void)plan.bind(odd, memory.data());
-    FAIL() << "it was bound";
-  } catch (const BackendError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("tensor 1"), HasSubstr("multiple of 16")));
-  }
+  EXPECT_THAT(thrown_text<BackendError>([&] { (void)plan.bind(odd, memory.data()); }),
+              AllOf(HasSubstr("tensor 1"), HasSubstr("multiple of 16")));
 }
 
 TEST_F(CudnnPlans, APlanForADescribedChipDoesNotRun) {
@@ -250,12 +245,8 @@ TEST_F(CudnnPlans, APlanForADescribedChipDoesNotRun) {
 }
 
 TEST_F(CudnnPlans, ADescriptionThatLacksAFieldIsRefusedInCudnnsWords) {
-  try {
-    (void)Cudnn::for_chip("{}");
-    FAIL() << "it was taken";
-  } catch (const std::runtime_error& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("reading the description of a chip"), HasSubstr("CUDNN_STATUS_")));
-  }
+  EXPECT_THAT(thrown_text<std::runtime_error>([&] { (void)Cudnn::for_chip("{}"); }),
+              AllOf(HasSubstr("reading the description of a chip"), HasSubstr("CUDNN_STATUS_")));
 }
 
 TEST_F(CudnnPlans, AChipsDescriptionCanBeReadBackAndUsedAgain) {
@@ -269,12 +260,8 @@ TEST_F(CudnnPlans, ExtentsThatDoNotFitTogetherAreAnErrorSayingWhatWasAttempted) 
   const GraphTensor a = graph.argument(0, dense(CUDNN_DATA_HALF, {1, 8, 16}));
   const GraphTensor b = graph.argument(1, dense(CUDNN_DATA_HALF, {1, 24, 8}));
   const GraphTensor c = graph.argument(2, dense(CUDNN_DATA_HALF, {1, 8, 8}));
-  try {
-    graph.matmul(a, b, c);
-    FAIL() << "it was taken";
-  } catch (const std::runtime_error& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("adding a product"), HasSubstr("CUDNN_STATUS_")));
-  }
+  EXPECT_THAT(thrown_text<std::runtime_error>([&] { graph.matmul(a, b, c); }),
+              AllOf(HasSubstr("adding a product"), HasSubstr("CUDNN_STATUS_")));
 }
 
 // What the backend's own search for the call costs, on a chip that has `store`.

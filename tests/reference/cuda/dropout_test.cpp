@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"
-#include "tests/reference/dropout_programs.h"
+#include "tests/reference/pointwise_contract.h"
 
 namespace gpubench {
 namespace cuda_dropout_test {

@@ -1,8 +1,8 @@
-#include "tests/reference/cuda/emulated_choice.h"
-
+// Choosing among candidates where there is no clock.
 #include <algorithm>
 
 #include "reference/cuda/autotune.h"
+#include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench::testing {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tests/reference/cpu/program_run.h"
 
@@ -25,6 +26,10 @@ struct EmulatedRun {
 /// run_and_judge() does.
 [[nodiscard]] std::string run_in_every_order(const Program& program, const std::function<void(ProgramRun&)>& fill,
                                              const EmulatedRun& how = {});
+
+/// The implementations that the last choice was among, where there is no clock (emulated_choice.cpp). It fell on the
+/// one that the plan is pinned to, else on the first.
+[[nodiscard]] const std::vector<std::string>& last_candidates();
 
 /// The emulated backend, judged by run_in_every_order().
 [[nodiscard]] const BackendContract& emulated_contract();

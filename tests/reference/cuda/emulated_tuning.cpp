@@ -1,5 +1,5 @@
-#include "tests/reference/cuda/emulated_tuning.h"
-
+// What the tuner asks of a device besides kernels and events: memory, data to tune on, and a spin, whose lengths are
+// kept.
 #include <cuda_runtime_api.h>
 
 #include <cmath>
@@ -8,6 +8,7 @@
 #include "harness/core/dtype.h"
 #include "harness/core/hash.h"
 #include "reference/cuda/kernels/timing.h"
+#include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::testing {

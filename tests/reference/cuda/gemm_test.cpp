@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
-#include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_cublaslt.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/gemm_contract.h"

@@ -20,6 +20,7 @@
 #include "suites/suites.h"
 #include "tests/reference/cuda/suite_runs.h"
 #include "tests/reference/examined_memory.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace gpu_test {
@@ -224,12 +225,8 @@ TEST_F(Gpu, ExaminesItsMemoryAsTheTrustedWayDoes) {
 
 TEST_F(Gpu, MemoryThatDoesNotFitIsRefusedWithTheNumbersAndTheDeviceGoesOn) {
   const auto more = static_cast<std::size_t>(backend_->device().memory_bytes) * 2;
-  try {
-    (void)backend_->allocate(more);
-    FAIL() << "twice the device's memory was allocated";
-  } catch (const BackendError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr(std::to_string(more)), HasSubstr("are free")));
-  }
+  EXPECT_THAT(thrown_text<BackendError>([&] { (void)backend_->allocate(more); }),
+              AllOf(HasSubstr(std::to_string(more)), HasSubstr("are free")));
   const Counter counter(*backend_);
   backend_->run(counter.launch);
   EXPECT_EQ(counter.runs(*backend_), 1.0);

@@ -15,6 +15,7 @@
 #include "tests/reference/cuda/emulation/streams.h"
 #include "tests/reference/cuda/fake_nccl.h"
 #include "tests/reference/cuda/nccl_processes.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 
@@ -286,24 +287,20 @@ TEST(NcclRanks, APeerThatNeverTellsItsTokensKeepsNoRankForGood) {
 
 TEST(NcclRanks, ThatAreNotSetUpInTimeEndTheProcess) {
   const int alive_before = fake_nccl_alive();
-  try {
-    cuda::NcclRanks ranks = on_gpus(2);
-    ranks.deadline_s = 0.05;
-    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::never_set_up}), ranks);
-    FAIL();
-  } catch (const DeviceLost& e) {
-    EXPECT_STREQ(e.what(), "cuda: NCCL has not set up 2 ranks within 0.05 s");
-  }
+  EXPECT_EQ(thrown_text<DeviceLost>([&] {
+              cuda::NcclRanks ranks = on_gpus(2);
+              ranks.deadline_s = 0.05;
+              (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::never_set_up}), ranks);
+            }),
+            "cuda: NCCL has not set up 2 ranks within 0.05 s");
   EXPECT_EQ(fake_nccl_alive(), alive_before);
 }
 
 TEST(NcclRanks, ARankThatCannotBeSetUpTellsNcclsWordsAndItsPeersHang) {
-  try {
-    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::init_error}), on_gpus(2));
-    FAIL();
-  } catch (const DeviceLost& e) {
-    EXPECT_THAT(e.what(), HasSubstr("setting up a communicator failed: remote error (6)"));
-  }
+  EXPECT_THAT(thrown_text<DeviceLost>([&] {
+                (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::init_error}), on_gpus(2));
+              }),
+              HasSubstr("setting up a communicator failed: remote error (6)"));
 }
 
 // Collectives that take the host longer to enqueue than the device to run: without a gate the device would begin with

@@ -18,7 +18,7 @@
 #include "reference/ops/pointwise.h"
 #include "tests/reference/block_scaled_programs.h"
 #include "tests/reference/cuda/emulated_cublaslt.h"
-#include "tests/reference/cuda/emulated_tuning.h"
+#include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::cuda {

@@ -15,6 +15,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench {
 namespace builders_test {
@@ -50,12 +51,7 @@ const OpCall& make_again(Program& program, Call call) {
 
 std::string refusal(const Call& call) {
   Program program;
-  try {
-    make_again(program, call);
-  } catch (const ProgramError& e) {
-    return e.what();
-  }
-  return "";
+  return thrown_text<ProgramError>([&] { make_again(program, call); });
 }
 
 /// A layer norm of f32 [3, 8].

@@ -13,6 +13,7 @@
 
 #include "harness/core/program.h"
 #include "reference/ops/definition.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 
@@ -248,12 +249,7 @@ inline void expect_derivative_agrees(Program& program, ValueId output,
 /// The text of the ProgramError that `build` throws; empty when it throws none.
 template <class Build>
 std::string program_error(Build build) {
-  try {
-    build();
-  } catch (const ProgramError& error) {
-    return error.what();
-  }
-  return {};
+  return thrown_text<ProgramError>([&] { build(); });
 }
 
 /// What differentiating op 0 says where a gradient flows into this output; empty where it may.

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "tests/fakes/io_faults/io_faults.h"
+#include "tests/thrown_text.h"
 #include "tests/trials.h"
 
 namespace gpubench {
@@ -44,12 +45,8 @@ TEST_F(AtomicFile, ReplacesTheOldFileAndLeavesNothingElse) {
 
 TEST_F(AtomicFile, AFailureKeepsTheOldFileAndSaysWhy) {
   const std::filesystem::path path = folder_ / "missing" / "report.json";
-  try {
-    write_atomically(path.string(), "x");
-    FAIL() << "was written";
-  } catch (const WriteError& e) {
-    EXPECT_EQ(std::string(e.what()), path.string() + ": cannot create a file next to it: No such file or directory");
-  }
+  EXPECT_EQ(thrown_text<WriteError>([&] { write_atomically(path.string(), "x"); }),
+            path.string() + ": cannot create a file next to it: No such file or directory");
   EXPECT_EQ(files(), 0U);
 }
 
@@ -83,12 +80,7 @@ TEST_F(AtomicFile, AFileThatIsThereIsKeptUnlessItMayBeReplaced) {
   write_atomically(path, "hours of measuring");
   for (const auto& attempt : {+[](const std::string& at) { write_atomically(at, "x"); },
                               +[](const std::string& at) { require_writable(at); }}) {
-    try {
-      attempt(path);
-      FAIL() << "was replaced";
-    } catch (const WriteError& e) {
-      EXPECT_EQ(std::string(e.what()), path + ": is there already; --force replaces it");
-    }
+    EXPECT_EQ(thrown_text<WriteError>([&] { attempt(path); }), path + ": is there already; --force replaces it");
   }
   require_writable(path, replacing);
   EXPECT_EQ(content(path), "hours of measuring");
@@ -151,12 +143,9 @@ TEST_F(AtomicFile, ADescriptorOfAnotherProcessAndAnotherUsersLinkAreRefused) {
   const auto refused = [this](const char* name, const char* why) {
     const std::string path = (folder_ / name).string();
     for (const bool tried : {true, false}) {
-      try {
-        tried ? require_writable(path, replacing) : write_atomically(path, "x", replacing);
-        ADD_FAILURE() << path << " was taken";
-      } catch (const WriteError& e) {
-        EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
-      }
+      const std::string thrown = thrown_text<WriteError>(
+          [&] { tried ? require_writable(path, replacing) : write_atomically(path, "x", replacing); });
+      EXPECT_NE(thrown.find(why), std::string::npos) << thrown;
     }
   };
   refused("report.html", "leads to a file of the kernel, or of another process");

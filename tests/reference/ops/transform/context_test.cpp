@@ -7,6 +7,7 @@
 #include "harness/core/error.h"
 #include "reference/ops/attention.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 namespace context_test {
@@ -77,12 +78,8 @@ TEST(ContextParallel, ARingPassesKeysAndValuesOnAndGathersNothing) {
 }
 
 std::string refusal_of(const Program& program, std::int64_t tokens) {
-  try {
-    (void)context_parallel(program, {.ranks = 2, .tokens = tokens}, {});
-  } catch (const ProgramError& error) {
-    return error.what();
-  }
-  return "none";
+  return thrown_text<ProgramError>([&] { (void)context_parallel(program, {.ranks = 2, .tokens = tokens}, {}); },
+                                   "none");
 }
 
 TEST(ContextParallel, RefusesABatchThatIsNoWholeNumberOfSequences) {

@@ -12,6 +12,7 @@
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/partition.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 namespace dropout_streams_test {
@@ -91,15 +92,10 @@ TEST(DropoutStreams, AreOneForRanksThatShareTensors) {
 TEST(DropoutStreams, AnOffsetThatAllWouldShareIsRefusedByEveryTransform) {
   const Step one = step_with(false);
   const auto refused = [&](const char* transform, const auto& build) {
-    try {
-      build();
-      ADD_FAILURE() << transform;
-    } catch (const ProgramError& error) {
-      EXPECT_EQ(std::string(error.what()),
-                std::string(transform) +
-                    ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
-                    "expected a source that is part of the batch, and no constant");
-    }
+    EXPECT_EQ(thrown_text<ProgramError>([&] { build(); }),
+              std::string(transform) +
+                  ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
+                  "expected a source that is part of the batch, and no constant");
   };
   refused("accumulate", [&] { (void)accumulate(one.program, {.micro_batches = 2}, one.gradients); });
   refused("partition", [&] { (void)fully_sharded(one.program, {.ranks = 2}, cuts, one.gradients); });

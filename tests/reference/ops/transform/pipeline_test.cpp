@@ -8,6 +8,7 @@
 #include "harness/core/error.h"
 #include "reference/ops/gemm.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 namespace pipeline_test {
@@ -96,12 +97,7 @@ TEST(PipelineParallel, SendsWhatTheNextStageReadsAndNothingElse) {
 
 TEST(PipelineParallel, RefusesMorePartsThanThereAreBlocks) {
   const auto refusal = [](const PipelineParallel& options) -> std::string {
-    try {
-      (void)pipeline_parallel(two_products(), options, {});
-    } catch (const ProgramError& error) {
-      return error.what();
-    }
-    return "none";
+    return thrown_text<ProgramError>([&] { (void)pipeline_parallel(two_products(), options, {}); }, "none");
   };
   EXPECT_EQ(refusal({.stages = 3}), "pipeline: the step has 2 blocks; expected at least one for each of 3 parts");
   EXPECT_EQ(refusal({.stages = 2, .parts = 2}),

@@ -1,0 +1,19 @@
+// The words of an error that a test expects.
+#pragma once
+
+#include <string>
+
+namespace gpubench {
+
+/// The text of the Error that work() throws; `otherwise` where it throws none.
+template <class Error>
+std::string thrown_text(const auto& work, const char* otherwise = "") {
+  try {
+    (void)work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return otherwise;
+}
+
+}  // namespace gpubench
