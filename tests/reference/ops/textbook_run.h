@@ -246,6 +246,22 @@ inline void expect_derivative_agrees(Program& program, ValueId output,
   }
 }
 
+/// Of the ops.
+using Labels = std::vector<std::string>;
+inline Labels labels_of(const Program& program) {
+  Labels labels;
+  for (const OpCall& op : program.ops()) labels.push_back(op.label);
+  return labels;
+}
+
+/// The first value of this name; a value that is none where there is none.
+inline ValueId named(const Program& program, const std::string& name) {
+  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
+    if (program.spec({i}).name == name) return {i};
+  }
+  return {};
+}
+
 /// The text of the ProgramError that `build` throws; empty when it throws none.
 template <class Build>
 std::string program_error(Build build) {

@@ -26,13 +26,6 @@ struct Step {
   std::vector<ValueId> gradients;
 };
 
-ValueId named(const Program& program, const std::string& name) {
-  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
-    if (program.spec({i}).name == name) return {i};
-  }
-  throw ProgramError("no value '" + name + "'");
-}
-
 ValueId batch(Program& p, const std::string& name, DType dtype, Shape shape, Role role = Role::input) {
   TensorSpec spec = tensor(name, dtype, std::move(shape), role);
   spec.placement = Placement::shard(0);
@@ -78,12 +71,6 @@ void fill(TextbookRun& run, const Program& program) {
   }
 }
 
-std::vector<std::string> labels(const Program& program) {
-  std::vector<std::string> found;
-  for (const OpCall& op : program.ops()) found.push_back(op.label);
-  return found;
-}
-
 // The mean over twelve rows is the average of the means over four: gradients, norm and new weights agree in fp64.
 TEST(Accumulate, ThreeMicroBatchesAreOneBatchOfThreeTimesTheRows) {
   const Step whole = classifier(12, DType::f64);
@@ -105,7 +92,7 @@ TEST(Accumulate, ThreeMicroBatchesAreOneBatchOfThreeTimesTheRows) {
 TEST(Accumulate, TheOptimizerRunsOnceAfterAllMicroBatches) {
   const Step step = classifier(4, DType::f32);
   const Accumulated two = accumulate(step.program, {.micro_batches = 2}, step.gradients);
-  EXPECT_THAT(labels(two.program),
+  EXPECT_THAT(labels_of(two.program),
               ElementsAre("up.micro0", "relu.micro0", "down.micro0", "loss.micro0", "loss.backward.micro0",
                           "down.da.micro0", "down.db.micro0", "down.db.sum", "relu.backward.micro0", "up.db.micro0",
                           "up.db.sum", "up.micro1", "relu.micro1", "down.micro1", "loss.micro1", "loss.backward.micro1",
@@ -171,7 +158,7 @@ TEST(Accumulate, RanksReduceTheSumsAndShardTheWholeBatch) {
   const Accumulated two = accumulate(step.program, {.micro_batches = 2}, step.gradients);
   const Program ranks = data_parallel(two.program, {.ranks = 2, .bucket_bytes = 1}, two.gradients);
   EXPECT_EQ(ranks.spec(named(ranks, "x@1")).placement, Placement::shard(0, 1, 2));
-  std::vector<std::string> order = labels(ranks);
+  std::vector<std::string> order = labels_of(ranks);
   const auto place = [&](const char* label) { return std::ranges::find(order, label) - order.begin(); };
   EXPECT_EQ(place("gradients.bucket0"), place("down.db.sum.micro1@1") + 1);
 }

@@ -24,23 +24,10 @@ using ::testing::IsEmpty;
 
 bool every_op(const OpCall&) { return true; }
 
-std::vector<std::string> labels(const Program& program) {
-  std::vector<std::string> found;
-  for (const OpCall& op : program.ops()) found.push_back(op.label);
-  return found;
-}
-
 std::vector<std::string> labels_again(const Program& program) {
-  std::vector<std::string> found = labels(program);
+  std::vector<std::string> found = labels_of(program);
   std::erase_if(found, [](const std::string& label) { return !label.ends_with(".again"); });
   return found;
-}
-
-ValueId named(const Program& program, const std::string& name) {
-  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
-    if (program.spec({i}).name == name) return {i};
-  }
-  throw ProgramError("no value '" + name + "'");
 }
 
 // Every source has values of its own, the same in every program that has it.
@@ -122,7 +109,7 @@ TEST(Checkpoint, ABlockRunsAgainBeforeItsBackwardFromWhatTheBlockBeforeLeft) {
   EXPECT_THAT(labels_again(again),
               ElementsAre("block1.ln.again", "block1.qkv.again", "block1.attention.again", "block1.up.again",
                           "block0.ln.again", "block0.qkv.again", "block0.attention.again", "block0.up.again"));
-  const std::vector<std::string> order = labels(again);
+  const std::vector<std::string> order = labels_of(again);
   const auto place = [&](const std::string& label) { return std::ranges::find(order, label) - order.begin(); };
   EXPECT_EQ(place("block1.up.dz") - place("block1.ln.again"), 4);
   EXPECT_LT(place("block1.ln.backward"), place("block0.ln.again"));

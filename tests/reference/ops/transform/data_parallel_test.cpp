@@ -35,16 +35,10 @@ Step two_gradients() {
   return step;
 }
 
-std::vector<std::string> labels(const Program& program) {
-  std::vector<std::string> found;
-  for (const OpCall& op : program.ops()) found.push_back(op.label);
-  return found;
-}
-
 TEST(DataParallel, ReducesEachBucketRightAfterTheOpThatCompletesIt) {
   const Step step = two_gradients();
   const Program each = data_parallel(step.program, {.ranks = 2, .bucket_bytes = 1}, step.gradients);
-  EXPECT_EQ(labels(each),
+  EXPECT_EQ(labels_of(each),
             (std::vector<std::string>{"second@0", "second@1", "gradients.bucket0", "back@0", "back@1", "first@0",
                                       "first@1", "gradients.bucket1", "both@0", "both@1", "update@0", "update@1"}));
   const Program together = data_parallel(step.program, {.ranks = 2}, step.gradients);
@@ -61,7 +55,7 @@ TEST(DataParallel, OpsBetweenABucketAndItsReadersNeedNotWaitForIt) {
   for (const int op : {3, 4, 5, 6}) {  // back and first, on both ranks
     EXPECT_EQ(
         std::count(waits[static_cast<std::size_t>(op)].begin(), waits[static_cast<std::size_t>(op)].end(), bucket), 0)
-        << labels(program)[static_cast<std::size_t>(op)];
+        << labels_of(program)[static_cast<std::size_t>(op)];
   }
   EXPECT_EQ(std::count(waits[8].begin(), waits[8].end(), bucket), 1);  // both@0
 }

@@ -12,7 +12,6 @@
 namespace gpubench::testing {
 namespace fuse_bias_gradient_test {
 
-using Labels = std::vector<std::string>;
 using Operand = GemmWeightBiasGradient::Operand;
 
 constexpr FusionClaim gelu_claim{gemm_gelu_bias_gradient_kind, true};
@@ -20,19 +19,6 @@ constexpr FusionClaim weight_claim{gemm_weight_bias_gradient_kind, true};
 constexpr std::array both{weight_claim, gelu_claim};
 constexpr std::array only_gelu{gelu_claim};
 constexpr std::array only_weight{weight_claim};
-
-Labels labels_of(const Program& program) {
-  Labels labels;
-  for (const OpCall& op : program.ops()) labels.push_back(op.label);
-  return labels;
-}
-
-ValueId named(const Program& program, const std::string& name) {
-  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
-    if (program.spec({i}).name == name) return {i};
-  }
-  return {};
-}
 
 // y = gelu(x w1^T + b1) w2^T + b2 with 4 tokens, and its backward as differentiate() writes it.
 struct Mlp {

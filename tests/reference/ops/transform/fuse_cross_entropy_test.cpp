@@ -13,14 +13,6 @@
 namespace gpubench::testing {
 namespace fuse_cross_entropy_test {
 
-std::vector<std::string> labels_of(const Program& program) {
-  std::vector<std::string> labels;
-  for (const OpCall& op : program.ops()) labels.push_back(op.label);
-  return labels;
-}
-
-using Labels = std::vector<std::string>;
-
 constexpr std::array cross_entropy_claim{FusionClaim{cross_entropy_forward_backward_kind, true}};
 
 // x w -> logits -> loss, lse; logits, lse -> dlogits. As in a training step.

@@ -16,24 +16,8 @@
 namespace gpubench::testing {
 namespace fuse_gradient_sum_test {
 
-using Labels = std::vector<std::string>;
-
 constexpr std::array claims{FusionClaim{residual_norm_backward_kind, true},
                             FusionClaim{embedding_backward_add_kind, true}};
-
-Labels labels_of(const Program& program) {
-  Labels labels;
-  for (const OpCall& op : program.ops()) labels.push_back(op.label);
-  return labels;
-}
-
-ValueId named(const Program& program, const std::string& name) {
-  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
-    if (program.spec({i}).name == name) return {i};
-  }
-  ADD_FAILURE() << "no value is called " << name;
-  return {0};
-}
 
 // y = (x + norm(x) w) table^T with x = table[tokens], and its backward as differentiate() writes it.
 struct TiedModel {

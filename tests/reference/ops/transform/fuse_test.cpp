@@ -18,14 +18,6 @@ namespace fuse_test {
 
 constexpr std::array residual_norm_claim{FusionClaim{residual_norm_forward_kind, true}};
 
-std::vector<std::string> labels_of(const Program& program) {
-  std::vector<std::string> labels;
-  for (const OpCall& op : program.ops()) labels.push_back(op.label);
-  return labels;
-}
-
-using Labels = std::vector<std::string>;
-
 TEST(Fuse, WithoutClaimsTheProgramIsUnchanged) {
   Program p;
   scale(p, {2.0}, f32_math, "y", source(p, "x", DType::f32, {4}));
