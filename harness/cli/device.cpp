@@ -6,7 +6,6 @@
 #include <charconv>
 #include <new>
 
-#include "harness/cli/children.h"
 #include "harness/cli/options.h"
 #include "harness/core/error.h"
 #include "harness/core/text/text_table.h"

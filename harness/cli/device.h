@@ -1,23 +1,17 @@
 // Which device a run takes, and why. This process neither opens it nor calls its driver: children do.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 
-#include "harness/cli/children.h"
 #include "harness/cli/environment.h"
+#include "harness/core/error.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/report/json_parser.h"
+#include "harness/verify/working_children.h"
 
 namespace gpubench {
 
 class Node;
-
-/// Nothing can be measured here; the program ends with exit code 3 and this text.
-class CannotMeasure : public std::runtime_error {
- public:
-  explicit CannotMeasure(const std::string& what) : std::runtime_error(what) {}
-};
 
 struct DeviceChoice {
   const BackendEntry* backend = nullptr;

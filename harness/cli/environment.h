@@ -99,8 +99,8 @@ struct Environment {
   std::function<GpuSurvey(double deadline_s)> survey_gpus = {};  ///< the same
   int out_columns = 100;                                         ///< of the terminal behind `out`
   std::function<HostInfo()> host = [] { return read_host(); };   ///< the machine, as it is now
-  /// From here on SIGINT, SIGTERM and SIGHUP raise `stop`, and a second wish (children.h) ends the process; before, the
-  /// first ends it.
+  /// From here on SIGINT, SIGTERM and SIGHUP raise `stop`, and a second one (is_second_request()) ends the process;
+  /// before, the first ends it.
   std::function<void()> catch_signals = [] {};
   /// What the libraries of a backend are, asked in a child. Throws what `libraries` does, and CannotMeasure.
   std::function<std::vector<ModuleReport>(const BackendEntry& entry, double deadline_s)> libraries_of =

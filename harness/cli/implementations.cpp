@@ -15,7 +15,6 @@
 #include <sstream>
 #include <system_error>
 
-#include "harness/cli/children.h"
 #include "harness/cli/device.h"
 #include "harness/cli/recorder.h"
 #include "harness/cli/verb_output.h"
@@ -27,6 +26,7 @@
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
+#include "harness/run/child_process.h"
 
 namespace gpubench {
 namespace {

@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "harness/cli/children.h"
 #include "harness/core/case.h"
 #include "harness/core/file/atomic_file.h"
 #include "harness/plan/plan.h"
 #include "harness/report/brief.h"
 #include "harness/run/run.h"
+#include "harness/verify/working_children.h"
 
 namespace gpubench {
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -19,7 +20,6 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/cli/children.h"
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
 #include "harness/cli/environment.h"
@@ -34,6 +34,7 @@
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/verify/working_children.h"
 
 namespace gpubench {
 namespace {
@@ -42,7 +43,7 @@ StopFlag stop_flag{0};
 static_assert(StopFlag::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
 extern "C" void on_signal(int signal, siginfo_t* info, void*) {
-  if (is_another_wish(signal, *info)) ::_exit(128 + signal);
+  if (is_second_request(signal, *info)) ::_exit(128 + signal);
   stop_flag = signal;
 }
 
@@ -120,6 +121,27 @@ std::string low_limit() {
 }
 
 }  // namespace
+
+bool is_second_request(int signal, const siginfo_t& info) {
+  constexpr std::int64_t ns = 1'000'000'000, again_ns = ns, together_ns = ns / 4;
+  static struct {
+    int signal = 0;
+    pid_t sender = 0;
+    std::int64_t at_ns = 0;
+  } first;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);  // as all here it may be called in a signal handler
+  const std::int64_t now_ns = now.tv_sec * ns + now.tv_nsec;
+  const bool of_process = info.si_code == SI_USER;
+  if (first.signal == 0) {
+    first = {signal, of_process ? info.si_pid : -1, now_ns};
+    return false;
+  }
+  const pid_t parent = ::getppid();
+  const bool again = of_process && (info.si_pid == first.sender || info.si_pid == parent || first.sender == parent);
+  if (signal != first.signal) return now_ns - first.at_ns > together_ns;
+  return !again || now_ns - first.at_ns > again_ns;
+}
 
 void end_cleanly_without_memory() { terminate_otherwise = std::set_terminate(on_terminate); }
 

@@ -2,6 +2,8 @@
 // itself, from the command line to a verb and from whatever goes wrong to an exit code.
 #pragma once
 
+#include <signal.h>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +23,13 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
 /// caught yet.
 [[nodiscard]] Environment process_environment(int argc, char** argv, std::span<const Suite> suites,
                                               std::vector<BackendEntry> backends, std::string_view revision = {});
+
+/// Whether this signal ends at once what an earlier one has asked to stop: not the first, nor the same signal again
+/// within a second where both come from one process (timeout(1) signals a process and then its group) or one comes from
+/// the parent (a service manager signals every process, and calibrate passes its own signal on), nor any other within a
+/// quarter of a second: a script that ends everything sends several. Remembers the first.
+/// For signal handlers, or where signals are blocked; one thread at a time.
+[[nodiscard]] bool is_second_request(int signal, const siginfo_t& info);
 
 /// The path of this program itself, whatever argv[0] was and wherever the working directory is by now.
 [[nodiscard]] std::string own_path(const char* argv0);

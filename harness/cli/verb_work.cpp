@@ -103,7 +103,8 @@ std::string do_work(const Options& options, std::span<const std::string> words, 
                                        if (std::string now = children.now(0); now != doing) status.show(doing = now);
                                      },
                                      {}})
-          .front();
+          .front()
+          .text();
   if (environment.stop != 0) return "";
   if (error.empty()) return trouble;
   return fmt::format("stopped{}: {}", doing.empty() ? "" : " in " + visible(doing), error);

@@ -13,10 +13,10 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
 #include "harness/cli/verb_output.h"
-#include "harness/cli/working_children.h"
 #include "harness/plan/plan.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
+#include "harness/verify/working_children.h"
 
 namespace gpubench {
 

@@ -1,7 +1,7 @@
 // Exceptions that end a case or the program. Verdicts about results are values (record.h), never exceptions.
 //
-// What each one means to the caller: UsageError -> exit 2 before anything ran; Unsupported -> the case is
-// `unsupported` with this text as its reason; BackendError -> the case is `error`.
+// What each one means to the caller: UsageError -> exit 2 before anything ran; CannotMeasure -> exit 3; Unsupported ->
+// the case is `unsupported` with this text as its reason; BackendError -> the case is `error`.
 #pragma once
 
 #include <stdexcept>
@@ -32,6 +32,12 @@ class BackendError : public std::runtime_error {
 class DeviceLost : public BackendError {
  public:
   explicit DeviceLost(const std::string& what) : BackendError(what) {}
+};
+
+/// Nothing can be measured here; the program ends with exit code 3 and this text.
+class CannotMeasure : public std::runtime_error {
+ public:
+  explicit CannotMeasure(const std::string& what) : std::runtime_error(what) {}
 };
 
 /// A program was put together wrongly (a shape that does not fit, a value produced twice): a defect in a workload.

@@ -22,8 +22,6 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/core/file/descriptor.h"
-#include "harness/run/timing.h"
 
 namespace gpubench {
 namespace {
@@ -77,6 +75,12 @@ std::vector<char*> environment_of(const ChildSetup& setup) {
 
 }  // namespace
 
+std::pair<Descriptor, Descriptor> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw BackendError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
 pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup) {
   std::vector<std::string> held = argv;
   std::vector<char*> words;
@@ -84,18 +88,15 @@ pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup)
   words.push_back(nullptr);
   const std::vector<char*> variables = environment_of(setup);
   std::vector<std::pair<int, int>> given(setup.descriptors.begin(), setup.descriptors.end());
-  int ends[2];  // the child writes its error there; closed by a successful exec
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw BackendError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  const Descriptor reading(ends[0]);
-  Descriptor writing(ends[1]);
-  Descriptor complaints(::fcntl(writing.get(), F_DUPFD_CLOEXEC, above_all_given));
+  std::pair<Descriptor, Descriptor> ends = make_pipe();  // the child writes its error there; exec closes it
+  Descriptor complaints(::fcntl(ends.second.get(), F_DUPFD_CLOEXEC, above_all_given));
   const pid_t parent = ::getpid();
   const pid_t pid = complaints.get() < 0 ? -1 : ::fork();
   if (pid == 0) become(words.data(), variables.data(), setup, given, parent, complaints.get());
   int error = pid < 0 ? errno : 0;
-  writing = Descriptor();
+  ends.second = Descriptor();
   complaints = Descriptor();
-  if (pid > 0) (void)retried([&] { return ::read(reading.get(), &error, sizeof error); });
+  if (pid > 0) (void)retried([&] { return ::read(ends.first.get(), &error, sizeof error); });
   if (error == 0) return pid;
   if (pid > 0) ::waitpid(pid, nullptr, 0);
   throw BackendError(fmt::format("could not start '{}': {}", argv.front(), std::strerror(error)));
@@ -114,6 +115,19 @@ bool ChildEnd::within(double seconds) {
 }
 
 namespace {
+
+// Seconds for which the process's most starved thread has been ready to run and had no processor, since that thread
+// began, as the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
+double waited_for_processor_s(pid_t process) {
+  double longest_ns = 0.0;
+  for (const pid_t thread : threads_of(process)) {
+    double ran_ns = 0.0;
+    double waited_ns = 0.0;
+    if (std::ifstream(fmt::format("/proc/{}/task/{}/schedstat", process, thread)) >> ran_ns >> waited_ns)
+      longest_ns = std::max(longest_ns, waited_ns);
+  }
+  return longest_ns * 1e-9;
+}
 
 std::vector<pid_t> children() {
   std::vector<pid_t> all;
@@ -179,15 +193,11 @@ std::vector<pid_t> threads_of(pid_t process) {
   return threads;
 }
 
-double waited_for_processor_s(pid_t process) {
-  double longest_ns = 0.0;
-  for (const pid_t thread : threads_of(process)) {
-    double ran_ns = 0.0;
-    double waited_ns = 0.0;
-    if (std::ifstream(fmt::format("/proc/{}/task/{}/schedstat", process, thread)) >> ran_ns >> waited_ns)
-      longest_ns = std::max(longest_ns, waited_ns);
-  }
-  return longest_ns * 1e-9;
+bool Silence::exceeds(double limit_s, pid_t process) {
+  if (seconds() <= limit_s / 2.0) return false;
+  const double waited_s = waited_for_processor_s(process);
+  if (!waited_before_s_) waited_before_s_ = waited_s;
+  return seconds() - (waited_s - *waited_before_s_) > limit_s;
 }
 
 namespace {

@@ -12,8 +12,12 @@
 
 #include "harness/core/file/descriptor.h"
 #include "harness/run/run.h"
+#include "harness/run/timing.h"
 
 namespace gpubench {
+
+/// The ends to read from and to write to, closed in children. Throws BackendError.
+[[nodiscard]] std::pair<Descriptor, Descriptor> make_pipe();
 
 struct ChildSetup {
   std::map<int, int> descriptors;  ///< the child's number -> ours; others are inherited
@@ -75,9 +79,19 @@ class Orphans {
 /// The threads of a process, as the kernel numbers them; none of one that has ended.
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
 
-/// Seconds for which the process's most starved thread has been ready to run and had no processor, since that thread
-/// began, as the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
-[[nodiscard]] double waited_for_processor_s(pid_t process);
+/// How long a process has been silent. On a busy machine, time in which it wanted a processor and had none does not
+/// count.
+class Silence {
+ public:
+  [[nodiscard]] double seconds() const { return watch_.seconds(); }
+  /// Whether it has lasted longer than `limit_s`. Time without a processor counts from half of that on, so that nothing
+  /// is read while the process answers.
+  [[nodiscard]] bool exceeds(double limit_s, pid_t process);
+
+ private:
+  Stopwatch watch_;
+  std::optional<double> waited_before_s_;  ///< for a processor, at half of the limit
+};
 
 /// A worker process. It leads a process group of its own; its stdout goes to our stderr, to keep our stdout clean, and
 /// it has no stdin. The destructor ends its whole group, and what has left it.
@@ -95,8 +109,6 @@ class WorkerProcess {
   [[nodiscard]] int input() const { return to_worker_.get(); }
 
   [[nodiscard]] pid_t pid() const { return end_.pid(); }
-  /// gpubench::waited_for_processor_s() of it.
-  [[nodiscard]] double waited_for_processor_s() const { return gpubench::waited_for_processor_s(pid()); }
   /// For a worker whose pipe was closed: waits up to 2 s for the process to end, then ends it. Returns what happened:
   /// "ended by signal 9 (Killed)", "exited with status 0".
   std::string reap();

@@ -332,19 +332,14 @@ class Supervisor {
     return longest;
   }
 
-  // On a busy machine, time that the worker wanted a processor and had none doesn't count. It is looked at from half of
-  // the deadline on, so that nothing is read while messages come; and a worker has no more than the cap in any case.
+  // A worker has no more than the cap, however busy the machine is.
   bool silent_too_long() {
-    const double silent = since_message_.seconds();
-    if (silent <= deadline_s_ / 2.0) return false;
-    const double waited = worker_->waited_for_processor_s();
-    if (!waited_before_) waited_before_ = waited;
-    return silent - (waited - *waited_before_) > deadline_s_ || silent > std::max(options_.deadline_cap_s, deadline_s_);
+    return silence_.exceeds(deadline_s_, worker_->pid()) ||
+           silence_.seconds() > std::max(options_.deadline_cap_s, deadline_s_);
   }
 
   void restart_deadline() {
-    since_message_ = Stopwatch();
-    waited_before_.reset();
+    silence_ = Silence();
     const bool plans = running_ && phase_ == preparing;
     const double floor = plans ? std::max(options_.deadline_floor_s, options_.plan_limit_s) : options_.deadline_floor_s;
     const double cap = std::max(options_.deadline_cap_s, floor);
@@ -396,9 +391,8 @@ class Supervisor {
   WorkerClock clock_;                    ///< of the current worker
   double silent_at_s_ = 0.0;             ///< when nothing had come from it yet
   std::optional<std::string> tampered_;  ///< why it cannot be trusted any more
-  Stopwatch since_message_;
+  Silence silence_;
   double deadline_s_ = 0.0;
-  std::optional<double> waited_before_;  ///< for a processor, by half of the deadline
 };
 
 }  // namespace

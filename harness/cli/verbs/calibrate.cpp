@@ -4,10 +4,10 @@
 #include <ctime>
 #include <filesystem>
 
-#include "harness/cli/children.h"
 #include "harness/cli/compared_reports.h"
 #include "harness/cli/device.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/repeated_runs.h"
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"

@@ -7,11 +7,11 @@
 #include <map>
 #include <optional>
 
-#include "harness/cli/children.h"
 #include "harness/cli/device.h"
 #include "harness/cli/finding_records.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/processors.h"
+#include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/saved_bits.h"
 #include "harness/cli/selection.h"

@@ -7,6 +7,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/processors.h"
+#include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/shared_flags.h"
@@ -76,8 +77,8 @@ void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const O
                                              if (json.contains("cases")) start_others();
                                            },
                                            [&] { run.show(children.now(0)); },
-                                           [&](std::size_t child, const std::string& trouble) {
-                                             run.ended(child, trouble);
+                                           [&](std::size_t child, const ChildTrouble& trouble) {
+                                             run.ended(child, trouble.text());
                                              start_others();
                                            }});
 }

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "harness/cli/children.h"
 #include "harness/cli/device.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/repeated_runs.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/shared_flags.h"
 #include "harness/cli/terminal.h"

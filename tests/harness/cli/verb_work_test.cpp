@@ -4,10 +4,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <array>
-#include <csignal>
-
-#include "harness/cli/working_children.h"
 #include "harness/report/line_journal.h"
 #include "harness/report/reader.h"
 #include "tests/harness/cli/child.h"
@@ -19,59 +15,8 @@ namespace verb_work_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-TEST(WorkPage, SaysTheSameOnBothSides) {
-  WorkPage parent;
-  EXPECT_EQ(parent.said(), "");
-  WorkPage child(parent.fd());
-  child.say("the check of X");
-  EXPECT_EQ(parent.said(), "the check of X");
-  const std::uint64_t beats = parent.beats();
-  child.beat();
-  EXPECT_NE(parent.beats(), beats);
-  child.say(std::string(10'000, 'x'));
-  EXPECT_EQ(parent.said(), std::string(500, 'x'));
-}
-
-// The shell gets the words that start() adds as $0, $1, ...
-std::vector<std::string> troubles_of(const std::vector<std::string>& scripts, std::vector<std::string>& found,
-                                     double silence_s = 60.0, const StopFlag& stop = StopFlag{0}) {
-  WorkingChildren children(silence_s);
-  for (const std::string& script : scripts) children.start({"/bin/sh", "-c", script});
-  return children.listen(
-      stop, {[&](std::size_t child, const std::string& line) { found.push_back(std::to_string(child) + ":" + line); },
-             {},
-             {}});
-}
-
-TEST(WorkingChildren, AreHeardEachForItself) {
-  std::vector<std::string> found;
-  EXPECT_THAT(
-      troubles_of({"printf 'Aone\\nAtwo\\nAhalf a line' >&3", "exit 4", "printf 'Athree\\n' >&3; kill -ABRT $$"},
-                  found),
-      ElementsAre("", "exited with status 4", "ended by signal 6 (Aborted)"));
-  EXPECT_THAT(found, ::testing::UnorderedElementsAre("0:one", "0:two", "2:three"));
-}
-
-TEST(WorkingChildren, OneThatSaysNothingIsEndedAndTheOthersGoOn) {
-  std::vector<std::string> found;
-  EXPECT_THAT(troubles_of({"printf 'Athere\\n' >&3; exec sleep 1000", "printf 'Ahere\\n' >&3"}, found, 0.05),
-              ElementsAre("said nothing for 0.05 s", ""));
-  EXPECT_THAT(found, ::testing::UnorderedElementsAre("0:there", "1:here"));
-}
-
-TEST(WorkingChildren, AStopIsPassedOnAndWhatTheyTellThenIsHeard) {
-  std::vector<std::string> found;
-  const StopFlag stopped{SIGTERM};
-  EXPECT_THAT(
-      troubles_of({"trap 'printf \"Alast\\n\" >&3; exit 0' TERM; while :; do sleep 0.01; done"}, found, 60.0, stopped)
-          .size(),
-      1U);  // a shell that had not set its trap yet is ended by the signal
-  EXPECT_THAT(found, ::testing::AnyOf(::testing::IsEmpty(), ElementsAre("0:last")));
-}
 
 class VerbWork : public ScratchFolder {
  protected:

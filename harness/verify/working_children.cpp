@@ -1,9 +1,10 @@
-#include "harness/cli/working_children.h"
+#include "harness/verify/working_children.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <utility>
 
-#include "harness/cli/device.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/run/child_process.h"
@@ -31,7 +32,28 @@ constexpr double end_s = 2.0;           // for the end of a child that was kille
 constexpr double asked_end_s = 10.0;    // of one that was asked to stop: it tells what it has
 constexpr std::size_t longest_line = std::size_t{64} << 20U;
 
+std::string after(std::string_view word, const std::string& doing) {
+  return doing.empty() ? std::string() : fmt::format(" {} {}", word, doing);
+}
+
 }  // namespace
+
+void end_with_parent(int output_fd) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A parent that ended before that sends no signal, but its end of the pipe is closed.
+  pollfd listened{output_fd, POLLOUT, 0};
+  if (::poll(&listened, 1, 0) > 0 && (listened.revents & (POLLERR | POLLHUP)) != 0) ::_exit(1);
+}
+
+void Teller::send(char kind, std::string_view line) const {
+  const std::string text = kind + std::string(line) + '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = retried([&] { return ::write(fd_, rest.data(), rest.size()); });
+    if (written < 0) throw CannotMeasure(fmt::format("cannot write to descriptor {}: {}", fd_, std::strerror(errno)));
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
 
 // Two places for the text, so that whoever reads finds one that is whole.
 struct WorkPage::Content {
@@ -76,22 +98,27 @@ std::string WorkPage::said() const {
   return {text.data(), ::strnlen(text.data(), most_said)};
 }
 
+std::string ChildTrouble::text() const {
+  if (kind == Kind::none) return "";
+  const std::string what = kind == Kind::silent  ? fmt::format("said nothing for {:.3g} s", silent_s)
+                           : kind == Kind::stays ? "did not end"
+                                                 : end;
+  return what + after("in", doing);
+}
+
 struct WorkingChildren::Child {
-  WorkPage page;
+  std::optional<WorkPage> page;
+  std::string call;  ///< that it has announced
   Descriptor output;
-  std::unique_ptr<ChildEnd> end;
+  std::optional<ChildEnd> end;
   std::string pending;
-  std::string trouble;  ///< once it has been ended, or has ended
+  ChildTrouble trouble;  ///< once it has been ended, or has ended
   bool listened_to = true;
   bool has_told = false;
   std::uint64_t beats = 0;
-  Stopwatch silence;
-  std::optional<double> waited_before_s;  ///< for a processor, when half of the silence that it may have was over
+  Silence silence;
 
-  void heard() {
-    silence = Stopwatch();
-    waited_before_s.reset();
-  }
+  [[nodiscard]] std::string doing() const { return page ? page->said() : call; }
   void signal_group(int signal) const { ::kill(-end->pid(), signal); }
   void kill() {
     signal_group(SIGKILL);
@@ -107,27 +134,29 @@ WorkingChildren::~WorkingChildren() {
   }
 }
 
-void WorkingChildren::start(std::vector<std::string> argv) {
+void WorkingChildren::start(std::vector<std::string> argv, bool has_page, Printing printing) {
   auto child = std::make_unique<Child>();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw CannotMeasure(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  child->output = Descriptor(ends[0]);
-  const Descriptor writing(ends[1]);
-  argv.insert(argv.end(),
-              {"--worker-output", std::to_string(given_output), "--worker-page", std::to_string(given_page)});
+  // A group of its own: Ctrl-C at the terminal reaches this process alone, which passes it on once.
+  ChildSetup setup{.descriptors = {}, .leads_group = true, .yields = true};
+  const Descriptor nowhere(printing == Printing::shown ? -1 : ::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (printing == Printing::dropped) setup.descriptors[STDERR_FILENO] = nowhere.get();
+  argv.insert(argv.end(), {"--worker-output", std::to_string(given_output)});
+  if (has_page) {
+    setup.descriptors[given_page] = child->page.emplace().fd();
+    argv.insert(argv.end(), {"--worker-page", std::to_string(given_page)});
+  }
   try {
-    // A group of its own: Ctrl-C at the terminal reaches this process alone, which passes it on once.
-    child->end = std::make_unique<ChildEnd>(
-        start_child(argv, {.descriptors = {{given_output, writing.get()}, {given_page, child->page.fd()}},
-                           .leads_group = true,
-                           .yields = true}));
+    auto [reading, writing] = make_pipe();
+    setup.descriptors[given_output] = writing.get();
+    child->output = std::move(reading);
+    child->end.emplace(start_child(argv, setup));
   } catch (const BackendError& e) {
     throw CannotMeasure(e.what());
   }
   children_.push_back(std::move(child));
 }
 
-std::string WorkingChildren::now(std::size_t child) const { return children_.at(child)->page.said(); }
+std::string WorkingChildren::now(std::size_t child) const { return children_.at(child)->doing(); }
 
 // False at the end of what it tells.
 bool WorkingChildren::hear(Child& child, std::size_t number, const Told& told) const {
@@ -135,51 +164,46 @@ bool WorkingChildren::hear(Child& child, std::size_t number, const Told& told) c
   const ssize_t count = ::read(child.output.get(), block, sizeof block);
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (count <= 0 || child.pending.size() > longest_line) return false;
-  child.heard();
+  child.silence = Silence();
   child.has_told = true;
   child.pending.append(block, static_cast<std::size_t>(count));
   std::size_t begin = 0;
   for (std::size_t end = child.pending.find('\n'); end != std::string::npos; end = child.pending.find('\n', begin)) {
-    if (end > begin && child.pending[begin] == 'A')
-      told.found(number, child.pending.substr(begin + 1, end - begin - 1));
+    const std::string line = child.pending.substr(begin, end - begin);
+    if (line.starts_with('A')) told.found(number, line.substr(1));
+    if (line.starts_with('C')) child.call = line.substr(1);
     begin = end + 1;
   }
   child.pending.erase(0, begin);
   return true;
 }
 
-void WorkingChildren::look_for_silence(Child& child) const {
-  if (const std::uint64_t beats = child.page.beats(); beats != child.beats) {
-    child.beats = beats;
-    child.heard();
-    return;
+bool WorkingChildren::is_silent(Child& child) const {
+  if (child.page && child.page->beats() != child.beats) {
+    child.beats = child.page->beats();
+    child.silence = Silence();
   }
-  const double silent_s = child.silence.seconds();
   const double limit_s = child.has_told ? silence_s_ : std::max(silence_s_, least_start_s);
-  if (silence_s_ <= 0.0 || silent_s <= limit_s / 2.0) return;
-  // On a busy machine, time in which it wanted a processor and had none does not count, as for the workers of a run.
-  const double waited_s = waited_for_processor_s(child.end->pid());
-  if (!child.waited_before_s) child.waited_before_s = waited_s;
-  if (silent_s - (waited_s - *child.waited_before_s) <= limit_s) return;
-  child.trouble = fmt::format("said nothing for {:.3g} s", limit_s);
-  child.kill();
+  if (silence_s_ <= 0.0 || !child.silence.exceeds(limit_s, child.end->pid())) return false;
+  child.trouble = {.kind = ChildTrouble::Kind::silent, .silent_s = limit_s};
+  return true;
 }
 
 void WorkingChildren::end(Child& child, std::size_t number, const Told& told) const {
+  using Kind = ChildTrouble::Kind;
   child.listened_to = false;
-  if (!child.end->within(end_s)) {
-    child.kill();
-    if (child.trouble.empty()) child.trouble = "did not end";
-  } else if (child.trouble.empty() && child.end->status() != 0) {
-    child.trouble = child.end->description();
+  ChildTrouble& trouble = child.trouble;
+  if (trouble.kind == Kind::none && !child.end->within(end_s)) {
+    trouble.kind = Kind::stays;
+  } else if (trouble.kind == Kind::none && child.end->status() != 0) {
+    trouble = {.kind = Kind::ended, .end = child.end->description()};
   }
-  child.signal_group(SIGKILL);  // what it may have started itself
-  if (const std::string now = child.page.said(); !child.trouble.empty() && !now.empty())
-    child.trouble += " in " + visible(now);
-  if (told.ended) told.ended(number, child.trouble);
+  child.kill();  // and what it may have started itself
+  if (trouble.kind != Kind::none) trouble.doing = visible(child.doing());
+  if (told.ended) told.ended(number, trouble);
 }
 
-std::vector<std::string> WorkingChildren::listen(const StopFlag& stop, const Told& told) {
+std::vector<ChildTrouble> WorkingChildren::listen(const StopFlag& stop, const Told& told) {
   std::optional<Stopwatch> asked;
   while (std::ranges::any_of(children_, [](const auto& child) { return child->listened_to; })) {
     if (const int signal = stop.load(); signal != 0 && !asked) {
@@ -192,21 +216,42 @@ std::vector<std::string> WorkingChildren::listen(const StopFlag& stop, const Tol
     for (const auto& child : children_)
       readable.push_back({child->listened_to ? child->output.get() : -1, POLLIN, 0});  // -1: not looked at
     (void)::poll(readable.data(), readable.size(), look_again_ms);
+    const double asked_s = asked ? asked->seconds() : 0.0;
     for (std::size_t i = 0; i < readable.size(); ++i) {  // more may be started meanwhile
       Child& child = *children_[i];
       if (!child.listened_to) continue;
-      if (asked && asked->seconds() > asked_end_s) child.kill();
-      if (readable[i].revents != 0 && !hear(child, i, told)) {
+      if (asked_s > asked_end_s) child.kill();
+      // One that waits for its device survives that with its output open.
+      if ((readable[i].revents != 0 && !hear(child, i, told)) || asked_s > asked_end_s + end_s || is_silent(child))
         end(child, i, told);
-        continue;
-      }
-      look_for_silence(child);
     }
     if (told.tick) told.tick();
   }
-  std::vector<std::string> troubles;
+  std::vector<ChildTrouble> troubles;
   for (const auto& child : children_) troubles.push_back(child->trouble);
   return troubles;
+}
+
+Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop, Printing printing) {
+  WorkingChildren children(deadline_s);
+  children.start(std::move(argv), false, printing);
+  Heard heard;
+  const auto give_up = [&] {  // at once: nothing that it might still say is wanted
+    if (stop != 0) throw CannotMeasure("interrupted");
+  };
+  const StopFlag not_passed_on{0};
+  const ChildTrouble trouble =
+      children.listen(not_passed_on, {[&](std::size_t, const std::string& line) { heard.answer = line; }, give_up, {}})
+          .front();
+  if (trouble.kind == ChildTrouble::Kind::silent) {
+    heard.trouble = fmt::format("does not answer ({}{:.3g} s)", trouble.doing.empty() ? "" : trouble.doing + ", ",
+                                trouble.silent_s);
+  } else if (trouble.kind == ChildTrouble::Kind::stays) {
+    heard.trouble = "does not end" + after("after", trouble.doing);
+  } else {
+    heard.trouble = trouble.text();
+  }
+  return heard;
 }
 
 }  // namespace gpubench
