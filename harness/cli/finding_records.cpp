@@ -17,6 +17,14 @@ template <>
 inline constexpr bool is_part<CaseBits> = true;
 template <>
 inline constexpr bool is_part<FaultRow> = true;
+template <>
+inline constexpr bool is_part<EndToEndResult> = true;
+template <>
+inline constexpr bool is_part<StepParity> = true;
+template <>
+inline constexpr bool is_part<RecipeLearning> = true;
+template <>
+inline constexpr bool is_part<BrokenLearning> = true;
 
 constexpr Rule may_lack{.optional = true};
 constexpr Rule may_be_empty{.empty_texts = true};
@@ -130,6 +138,71 @@ void visit(Archive& a, SelftestResult& r) {
   a("rows", r.rows);
 }
 
+template <class Archive>
+void visit(Archive& a, EndToEndResult& r) {
+  a("tensor", r.tensor);
+  a("role", r.role);
+  a("norm", r.norm);
+  a("error", r.error);
+  a("allowed", r.allowed);
+}
+
+// What follows from other members is for readers of the document.
+template <class Archive>
+void visit(Archive& a, StepParity& s) {
+  bool passed = s.passed();
+  a("step", s.step);
+  a("passed", passed);
+  a("loss", s.loss, {.sign = Sign::any});
+  a("exact_loss", s.exact_loss, {.sign = Sign::any});
+  a("tensors", s.tensors);
+  a("error_over_allowed", s.worst);
+  a("worst", s.worst_tensor);
+  a("rejected", s.rejected);
+}
+
+template <class Archive>
+void visit(Archive& a, RecipeLearning& r) {
+  std::string run_by = r.lacking.empty() ? "device" : "emulated";
+  a("id", r.id);
+  a("precision", r.recipe);
+  a("run_by", run_by);
+  a("lacking", r.lacking);
+  a("verdict", r.verdict);
+  a("reason", r.reason);
+  a("steps", r.judged);
+  a("losses", r.losses);
+  a("band_low", r.low);
+  a("band_high", r.high);
+}
+
+template <class Archive>
+void visit(Archive& a, BrokenLearning& b) {
+  std::string run_by = "emulated";
+  bool told_apart = b.seen_in_step > 0;
+  a("name", b.name);
+  a("what", b.what);
+  a("precision", b.recipe);
+  a("run_by", run_by);
+  a("told_apart", told_apart);
+  a("first_step", b.seen_in_step);
+  a("by", b.seen_in);
+  a("steps", b.judged);
+  a("losses", b.losses);
+}
+
+template <class Archive>
+void visit(Archive& a, ModelLearning& m) {
+  Verdict verdict = m.verdict();
+  a("model", m.model);
+  a("verdict", verdict);
+  a("exact_losses", m.exact_losses);
+  a("exact_first_turn", m.exact_first, {.sign = Sign::any});
+  a("exact_last_turn", m.exact_last, {.sign = Sign::any});
+  a("recipes", m.recipes);
+  a("broken", m.broken);
+}
+
 }  // namespace record_members
 
 using record_members::Reader;
@@ -140,11 +213,13 @@ Json to_json(const JudgedLaunch& launch) { return Writer::written(launch); }
 Json to_json(const Divergence& divergence) { return Writer::written(divergence); }
 Json to_json(const DeterminismRecord& record) { return Writer::written(record); }
 Json to_json(const SelftestResult& result) { return Writer::written(result); }
+Json to_json(const ModelLearning& model) { return Writer::written(model); }
 
 SoakInterval interval_from_json(const Node& node) { return Reader::read<SoakInterval>(node); }
 JudgedLaunch judged_from_json(const Node& node) { return Reader::read<JudgedLaunch>(node); }
 Divergence divergence_from_json(const Node& node) { return Reader::read<Divergence>(node); }
 DeterminismRecord determinism_from_json(const Node& node) { return Reader::read<DeterminismRecord>(node); }
 SelftestResult selftest_from_json(const Node& node) { return Reader::read<SelftestResult>(node); }
+ModelLearning learning_from_json(const Node& node) { return Reader::read<ModelLearning>(node); }
 
 }  // namespace gpubench

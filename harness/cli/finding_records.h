@@ -1,10 +1,11 @@
-// What selftest, determinism and soak find, as JSON and back: in the pipe of a child, in a soak's journal, in the
-// documents that --json and --save write.
+// What selftest, determinism, soak and learn find, as JSON and back: in the pipe of a child, in a soak's journal, in
+// the documents that --json and --save write.
 #pragma once
 
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/verify/determinism.h"
+#include "harness/verify/learning.h"
 #include "harness/verify/selftest.h"
 #include "harness/verify/soak.h"
 
@@ -15,6 +16,7 @@ namespace gpubench {
 [[nodiscard]] Json to_json(const Divergence& divergence);
 [[nodiscard]] Json to_json(const DeterminismRecord& record);
 [[nodiscard]] Json to_json(const SelftestResult& result);
+[[nodiscard]] Json to_json(const ModelLearning& model);
 
 // Each throws ReadError for what the functions above would not have written.
 
@@ -23,5 +25,6 @@ namespace gpubench {
 [[nodiscard]] Divergence divergence_from_json(const Node& node);
 [[nodiscard]] DeterminismRecord determinism_from_json(const Node& node);
 [[nodiscard]] SelftestResult selftest_from_json(const Node& node);
+[[nodiscard]] ModelLearning learning_from_json(const Node& node);
 
 }  // namespace gpubench

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/cli/finding_records.h"
 #include "harness/cli/learn.h"
 #include "harness/report/console.h"
 
@@ -38,31 +39,6 @@ double apart(std::span<const double> a, std::span<const double> b) {
 
 // Half the width of the band where it is widest.
 double spread_of(const RecipeLearning& recipe) { return apart(recipe.low, recipe.high) / 2.0; }
-
-Json json_of(const EndToEndResult& result) {
-  return {{"tensor", result.tensor},
-          {"role", name(result.role)},
-          {"norm", result.norm},
-          {"error", result.error},
-          {"allowed", result.allowed}};
-}
-
-Json json_of(std::span<const StepParity> steps) {
-  Json all = Json::array();
-  for (const StepParity& step : steps) {
-    Json rejected = Json::array();
-    for (const EndToEndResult& result : step.rejected) rejected.push_back(json_of(result));
-    all.push_back({{"step", step.step},
-                   {"passed", step.passed()},
-                   {"loss", step.loss},
-                   {"exact_loss", step.exact_loss},
-                   {"tensors", step.tensors},
-                   {"error_over_allowed", step.worst},
-                   {"worst", json_of(step.worst_tensor)},
-                   {"rejected", std::move(rejected)}});
-  }
-  return all;
-}
 
 }  // namespace
 
@@ -154,38 +130,11 @@ std::string summary_of(std::span<const ModelLearning> models, const Completion& 
 }
 
 Json json_of(const ModelLearning& model) {
-  Json recipes = Json::array(), broken = Json::array();
-  for (const RecipeLearning& recipe : model.recipes) {
-    recipes.push_back({{"id", recipe.id},
-                       {"precision", recipe.recipe},
-                       {"run_by", run_by(recipe)},
-                       {"lacking", recipe.lacking},
-                       {"verdict", name(recipe.verdict)},
-                       {"reason", recipe.reason},
-                       {"steps", json_of(recipe.judged)},
-                       {"losses", recipe.losses},
-                       {"band_low", recipe.low},
-                       {"band_high", recipe.high}});
+  Json json = to_json(model);
+  for (Json& one : json["broken"]) {
+    if (!one["told_apart"].get<bool>()) one["first_step"] = one["by"] = nullptr;
   }
-  for (const BrokenLearning& one : model.broken) {
-    const bool seen = one.seen_in_step > 0;
-    broken.push_back({{"name", one.name},
-                      {"what", one.what},
-                      {"precision", one.recipe},
-                      {"run_by", "emulated"},
-                      {"told_apart", seen},
-                      {"first_step", seen ? Json(one.seen_in_step) : Json()},
-                      {"by", seen ? json_of(one.seen_in) : Json()},
-                      {"steps", json_of(one.judged)},
-                      {"losses", one.losses}});
-  }
-  return {{"model", model.model},
-          {"verdict", name(model.verdict())},
-          {"exact_losses", model.exact_losses},
-          {"exact_first_turn", model.exact_first},
-          {"exact_last_turn", model.exact_last},
-          {"recipes", std::move(recipes)},
-          {"broken", std::move(broken)}};
+  return json;
 }
 
 }  // namespace gpubench

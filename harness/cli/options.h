@@ -107,7 +107,7 @@ struct Options {
   // Hidden: of child processes.
   int worker_input = -1;  ///< this process is a worker
   int worker_output = -1;
-  int worker_page = -1;  ///< where a child of selftest, determinism or soak writes what it does
+  int worker_page = -1;  ///< where a child that does a verb's work writes what it does
   int worker_share = 0;  ///< which of several devices that share a processor it is
 
   /// The verb's own options. Throws std::bad_any_cast for those of another verb.

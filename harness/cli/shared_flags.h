@@ -39,8 +39,7 @@ namespace gpubench {
     std::string text_of = "all of it as JSON; -: to standard output, and nothing else");
 [[nodiscard]] std::vector<Flag> verbose_flag(std::string text_of);
 
-/// Hidden: of workers and other children that answer by descriptors, and of the children of selftest, determinism and
-/// soak.
+/// Hidden: of workers and other children that answer by descriptors, and of children that do a verb's work.
 [[nodiscard]] std::vector<Flag> worker_flags();
 [[nodiscard]] std::vector<Flag> child_flags();
 

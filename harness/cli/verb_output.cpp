@@ -18,7 +18,8 @@ constexpr const char* erase_line = "\r\x1b[K";
 }  // namespace
 
 std::string Completion::interrupted() const {
-  return fmt::format("interrupted after {:.4g} of {:.4g} {}", done, requested, unit);
+  return fmt::format("{} after {:.4g} of {:.4g} {}{}", trouble.empty() ? "interrupted" : "ended", done, requested, unit,
+                     trouble.empty() ? "" : ": its process " + trouble);
 }
 
 void Completion::add_to(Json& document) const {
@@ -26,6 +27,7 @@ void Completion::add_to(Json& document) const {
   document["done"] = done;
   document["requested"] = requested;
   document["unit"] = unit;
+  if (!trouble.empty()) document["trouble"] = trouble;
 }
 
 Completion completion_of(std::size_t begun, std::size_t requested, std::string_view unit, int signal) {

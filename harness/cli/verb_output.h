@@ -17,9 +17,10 @@ struct Completion {
   double done = 0.0;
   double requested = 0.0;
   std::string_view unit;  ///< "s", "cases", "runs"
-  /// "interrupted after 4 of 120 s".
+  std::string trouble{};  ///< why the process that worked came to a bad end; empty where it did not
+  /// "interrupted after 4 of 120 s", "ended after 1 of 4 models: its process ended by signal 11 ...".
   [[nodiscard]] std::string interrupted() const;
-  /// The members "complete", "done", "requested" and "unit".
+  /// The members "complete", "done", "requested", "unit" and, where there was any, "trouble".
   void add_to(Json& document) const;
 };
 

@@ -1,5 +1,5 @@
-// The work of selftest, determinism and soak, which may crash: it is done in a child (this program with the same words)
-// that tells what it finds, an object of JSON with one member each. Its parent judges and prints.
+// The work of selftest, determinism, soak and learn, which may crash: it is done in a child (this program with the same
+// words) that tells what it finds, an object of JSON with one member each. Its parent judges and prints.
 #pragma once
 
 #include <functional>

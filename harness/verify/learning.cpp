@@ -143,7 +143,8 @@ class Lesson {
   void train(const ReferenceTraining& reference) {
     using Losses = std::vector<double>;
     const auto beside = [&](Trainee& trainee) {
-      return std::async(std::launch::async, free_losses, std::ref(trainee), std::cref(reference), effort_.steps);
+      return std::async(std::launch::async, free_losses, std::ref(trainee), std::cref(reference), effort_.steps,
+                        effort_.alive);
     };
     std::vector<std::unique_ptr<TextbookTrainee>> members;
     std::vector<std::future<Losses>> band, broken;
@@ -152,7 +153,7 @@ class Lesson {
       band.push_back(beside(*members.back()));
     }
     for (const auto& one : broken_) broken.push_back(beside(*one));
-    result_.losses = free_losses(*trainee_, reference, effort_.steps);
+    result_.losses = free_losses(*trainee_, reference, effort_.steps, effort_.alive);
     result_.low = result_.high = band.front().get();
     for (auto member = band.begin() + 1; member != band.end(); ++member) {
       const Losses losses = member->get();
@@ -255,12 +256,13 @@ ModelLearning learn(Backend& backend, std::span<const PlannedCase> cases, const 
   ModelLearning model{model_of(cases)};
   progress(fmt::format("{} in fp64", model.model));
   const ReferenceTraining reference(declared_program(cases.front(), "f32"), options.seed, training_batches,
-                                    effort.steps, effort.judged_steps);
+                                    effort.steps, effort.judged_steps, effort.alive);
   model.exact_losses = reference.losses();
   model.exact_first = first_turn(reference.losses());
   model.exact_last = last_turn(reference.losses());
   for (const PlannedCase& planned : cases) {
     try {
+      progress(fmt::format("{}: preparing", planned.id()));
       Lesson lesson(backend, planned, options, effort);
       for (int step = 0; step < reference.kept() && stop == 0; ++step) {
         progress(fmt::format("{}: step {} of {}", lesson.id(), step + 1, reference.kept()));
@@ -278,6 +280,7 @@ ModelLearning learn(Backend& backend, std::span<const PlannedCase> cases, const 
       model.recipes.push_back(
           {.id = planned.id(), .recipe = planned.c.recipe, .verdict = Verdict::error, .reason = e.what()});
     }
+    effort.learned(model);
   }
   return model;
 }

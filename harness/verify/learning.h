@@ -14,12 +14,6 @@
 
 namespace gpubench {
 
-struct LearningEffort {
-  int steps = 32;         ///< of training by itself
-  int judged_steps = 10;  ///< of these, the first ones are also judged one by one
-  bool broken = true;     ///< whether broken recipes are tried
-};
-
 /// Why a training step takes no part; empty where it does. Too large: more than 4e9 fp64 operations, about a second of
 /// the textbook, which runs each step of each recipe some twenty times. Too few rows: with fewer than eight (images,
 /// tokens) in a batch all gradients come of so few numbers that a single one rounded the other way is outside of what
@@ -60,6 +54,15 @@ struct ModelLearning {
 
   /// The worst of the recipes, emulated ones too; not_proven where a broken recipe was not told apart.
   [[nodiscard]] Verdict verdict() const;
+};
+
+struct LearningEffort {
+  int steps = 32;         ///< of training by itself
+  int judged_steps = 10;  ///< of these, the first ones are also judged one by one
+  bool broken = true;     ///< whether broken recipes are tried
+  /// Called with what there is of the model after each recipe.
+  std::function<void(const ModelLearning&)> learned = [](const ModelLearning&) {};
+  std::function<void()> alive = [] {};  ///< called before each step, by any thread
 };
 
 /// Trains one model in several recipes: `cases` differ in their precision only, and their programs train

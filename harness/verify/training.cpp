@@ -88,7 +88,8 @@ bool shows_training(const Program& program, ValueId id) {
   return !old.producer || program.op(*old.producer).phase == Phase::setup;
 }
 
-ReferenceTraining::ReferenceTraining(const Program& step, std::uint64_t seed, int batches, int steps, int kept)
+ReferenceTraining::ReferenceTraining(const Program& step, std::uint64_t seed, int batches, int steps, int kept,
+                                     const std::function<void()>& alive)
     : step_(step), seed_(seed), batches_(batches) {
   if (!is_training_step(step_)) throw ProgramError("training: the program has no loss, or no optimizer");
   const Program wide = widen(step_);
@@ -118,6 +119,7 @@ ReferenceTraining::ReferenceTraining(const Program& step, std::uint64_t seed, in
   }
   machine.run(Phase::setup, {}, {});
   for (int number = 0; number < steps; ++number) {
+    alive();
     if (number < kept) {
       Contents& now = states_.emplace_back();
       for (const ValueId id : state) now.emplace(step_.spec(id).name, values_of(machine.view(id)));
@@ -265,10 +267,12 @@ std::vector<StepParity> judge_step(const Program& program, const ReferenceTraini
   return parities;
 }
 
-std::vector<double> free_losses(Trainee& trainee, const ReferenceTraining& reference, int steps) {
+std::vector<double> free_losses(Trainee& trainee, const ReferenceTraining& reference, int steps,
+                                const std::function<void()>& alive) {
   std::vector<double> losses;
   trainee.begin(reference.sources(trainee.program(), 0));
   for (int step = 0; step < steps; ++step) {
+    alive();
     if (step > 0) trainee.go_on(reference.data(trainee.program(), step));
     trainee.step();
     losses.push_back(loss_left(trainee));

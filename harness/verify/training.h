@@ -42,8 +42,10 @@ using SourceValues = std::map<ValueId, HostTensor>;
 class ReferenceTraining {
  public:
   /// Runs so many steps; the states before the first `kept` of them stay. `step`: the training step of the model in
-  /// f32. Throws ProgramError where it is none.
-  ReferenceTraining(const Program& step, std::uint64_t seed, int batches, int steps, int kept);
+  /// f32. `alive` is called before each. Throws ProgramError where it is none.
+  ReferenceTraining(
+      const Program& step, std::uint64_t seed, int batches, int steps, int kept,
+      const std::function<void()>& alive = [] {});
 
   [[nodiscard]] int kept() const { return static_cast<int>(states_.size()); }
   /// Before each step's update, on the batch of that step.
@@ -147,7 +149,8 @@ struct Judged {
 [[nodiscard]] std::vector<StepParity> judge_step(const Program& program, const ReferenceTraining& reference, int step,
                                                  std::span<const Judged> several);
 
-/// The losses of training by itself from the reference's beginning, on its data.
-[[nodiscard]] std::vector<double> free_losses(Trainee& trainee, const ReferenceTraining& reference, int steps);
+/// The losses of training by itself from the reference's beginning, on its data. `alive` is called before each step.
+[[nodiscard]] std::vector<double> free_losses(
+    Trainee& trainee, const ReferenceTraining& reference, int steps, const std::function<void()>& alive = [] {});
 
 }  // namespace gpubench

@@ -1,6 +1,6 @@
 // Child processes of this program, each of which may crash, hang or be killed: what it was doing then is known, and
-// what it had found until then is kept. They do the work of selftest, determinism and soak, and ask a driver what may
-// never be answered.
+// what it had found until then is kept. They do the work of selftest, determinism, soak and learn, and ask a driver
+// what may never be answered.
 //
 // A child sends what it finds line by line (Teller). What it does now it sends the same way, or writes into a page of
 // memory that its parent shares and that outlives it: that takes no call into the kernel, so it can be done before each

@@ -137,7 +137,7 @@ std::string summary_of(std::span<const DeterminismRecord> records, bool determin
 }
 
 Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& device, const Options& options,
-                 const Completion& completion, const std::string& trouble, bool passed) {
+                 const Completion& completion, bool passed) {
   Json cases = Json::array();
   for (const DeterminismRecord& record : records) {
     Json repetitions = Json::array();
@@ -160,7 +160,6 @@ Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& d
                {"passed", passed},
                {"cases", std::move(cases)}};
   completion.add_to(json);
-  if (!trouble.empty()) json["trouble"] = trouble;
   return json;
 }
 
@@ -248,7 +247,7 @@ int determinism_command(const Options& options, std::span<const std::string> wor
   const int signal = environment.stop.load();
   const auto requested = static_cast<double>(plan.cases.size() * (1 + passes));
   const Completion completion{signal == 0 && trouble.empty() && measured >= requested, measured, requested,
-                              "measurements of cases"};
+                              "measurements of cases", trouble};
   if (signal != 0) json.prose() << "determinism " << completion.interrupted() << "\n";
   bool ran = false, broken = false;
   for (const DeterminismRecord& record : records) {
@@ -259,7 +258,7 @@ int determinism_command(const Options& options, std::span<const std::string> wor
     }
   }
   saved.write(bits_json(records, info));
-  json.write(document_of(records, info, options, completion, trouble, ran && !broken && completion.complete));
+  json.write(document_of(records, info, options, completion, ran && !broken && completion.complete));
   if (signal != 0) return exit_code({{}, signal, false});
   if (broken) return exit_codes::verdict_failed;
   if (!trouble.empty()) return exit_codes::could_not_measure;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "harness/cli/device.h"
+#include "harness/cli/finding_records.h"
 #include "harness/cli/learn.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
@@ -14,8 +15,10 @@
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_output.h"
+#include "harness/cli/verb_work.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/report/report_json.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -27,6 +30,9 @@ struct LearnOptions {
 };
 
 constexpr int brief_steps = 16;
+/// A step may be judged for so long without a sign of life: some twenty runs of the textbook, of a second each at most
+/// (why_not_judged()), on a machine that is slow or busy.
+constexpr double judging_s = 600.0;
 
 /// A model of the suites, narrower than at tier smoke: the textbook runs each step twenty times in each recipe.
 struct SmallModel {
@@ -129,6 +135,7 @@ std::vector<Model> models_of(const Options& options, const Selection& selection,
   }
   for (Model& model : models)
     std::ranges::sort(model.recipes, {}, [](const PlannedCase& one) { return place_of(one.c.recipe); });
+  if (is_working_child(options)) return models;  // its parent has said it
   for (const auto& [key, why] : left_out) environment.err << fmt::format("note: {} is left out: {}\n", key, why);
   return models;
 }
@@ -153,56 +160,87 @@ void write_drawings(const Options& options, std::span<const ModelLearning> model
   }
 }
 
-// Exit 1 where a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed.
-int learn_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
-  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  Selection selection = selection_for(options, device);
-  selection.tier = options.tier.value_or(Tier::smoke);
-  selection.default_precisions.clear();  // those that the device lacks are emulated
-  std::vector<Model> models = models_of(options, selection, environment);
-  if (models.empty()) return refuse_empty(selection, environment);
+// The training itself, in a child or here.
+void learn_here(const Options& options, const WorkPlan& plan, std::span<const Model> models, LearningEffort effort,
+                const Environment& environment, const WorkFindings& findings) {
+  const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
+  RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
+  run.alive = effort.alive = findings.alive;
+  effort.learned = [&](const ModelLearning& model) { findings.found({{"model", to_json(model)}}); };
+  for (const Model& model : models) {
+    if (environment.stop != 0) break;
+    (void)learn(*backend, model.recipes, run, effort, findings.now, environment.stop);
+    effort.broken = false;  // one model shows it
+  }
+  findings.now("the end");
+}
+
+// Exit 1 where a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed; 3 where the
+// child crashed or hung.
+int learn_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  WorkPlan plan{choose_device(options.device, environment, options.for_driver_s()), {}, {}};
+  plan.selection = selection_for(options, plan.device);
+  plan.selection.tier = options.tier.value_or(Tier::smoke);
+  plan.selection.default_precisions.clear();  // those that the device lacks are emulated
+  std::vector<Model> models = models_of(options, plan.selection, environment);
+  if (models.empty()) return refuse_empty(plan.selection, environment);
   const auto& own = options.of<LearnOptions>();
   if (own.brief) models.resize(1);
-  std::vector<PlannedCase> all;
-  for (const Model& model : models) all.insert(all.end(), model.recipes.begin(), model.recipes.end());
-  announce_injections(options, all, environment);
-  const WriteRules replacing{true, options.writing.mode};
-  const ResultFile json("--json", options.json.value_or(""), replacing, environment);
-  environment.catch_signals();
-  const std::unique_ptr<Backend> backend = open_backend(device);
-  const RunOptions run = run_options(options, selection.tier, environment, device);
-  const ConsoleStyle style = console_style(options, Stream::out, environment);
   LearningEffort effort;
   effort.steps = own.steps.value_or(own.brief ? brief_steps : effort.steps);
   effort.judged_steps = std::min(effort.judged_steps, effort.steps);
+  const auto work = [&](const WorkFindings& findings) {
+    learn_here(options, plan, models, effort, environment, findings);
+  };
+  if (is_working_child(options)) {
+    environment.catch_signals();
+    return work_as_child(options, work);
+  }
+  for (const Model& model : models) plan.cases.insert(plan.cases.end(), model.recipes.begin(), model.recipes.end());
+  announce_injections(options, plan.cases, environment);
+  const WriteRules replacing{true, options.writing.mode};
+  const ResultFile json("--json", options.json.value_or(""), replacing, environment);
+  environment.catch_signals();
+  const ConsoleStyle style = console_style(options, Stream::out, environment);
   StatusLine status(environment);
+  DeviceInfo info;
   std::vector<ModelLearning> found;
-  for (const Model& model : models) {
-    if (environment.stop != 0) break;
-    found.push_back(learn(
-        *backend, model.recipes, run, effort, [&](const std::string& now) { status.show(now); }, environment.stop));
+  const auto is_done = [&](std::size_t i) { return found[i].recipes.size() == models[i].recipes.size(); };
+  const auto show_last = [&] {
     status.erase();
     json.prose() << table_of(found.back(), style) << "\n" << std::flush;
-    effort.broken = false;  // one model shows it
+  };
+  Options patient = options;
+  patient.deadline_s = options.deadline_s.value_or(judging_s);
+  const std::string trouble = do_work(patient, words, plan, environment, status, work, [&](const WorkFinding& finding) {
+    if (finding.kind == "opened") info = device_from_json(finding.content);
+    if (finding.kind != "model") return;
+    if (found.empty() || is_done(found.size() - 1)) found.emplace_back();
+    found.back() = learning_from_json(finding.content);
+    if (is_done(found.size() - 1)) show_last();
+  });
+  status.erase();
+  std::size_t done = found.size();
+  if (done > 0 && !is_done(done - 1)) {
+    show_last();
+    --done;
   }
   const int signal = environment.stop.load();
-  const Completion completion = completion_of(found.size(), models.size(), "models", signal);
+  const Completion completion{signal == 0 && trouble.empty(), static_cast<double>(done),
+                              static_cast<double>(models.size()), "models", trouble};
   json.prose() << summary_of(found, completion, style);
-  Json document = {{"schema", "gpubench-learn"},
-                   {"schema_version", 1},
-                   {"version", version()},
-                   {"device", backend->device().name},
-                   {"seed", run.seed},
-                   {"steps", effort.steps},
-                   {"batches", training_batches},
-                   {"verdict", name(verdict_of(found, completion))},
+  Json document = {{"schema", "gpubench-learn"},  {"schema_version", 1},
+                   {"version", version()},        {"device", info.name},
+                   {"seed", options.run.seed},    {"steps", effort.steps},
+                   {"batches", training_batches}, {"verdict", name(verdict_of(found, completion))},
                    {"models", Json::array()}};
   completion.add_to(document);
   for (const ModelLearning& model : found) document["models"].push_back(json_of(model));
   json.write(document);
-  write_drawings(options, found, completion, backend->device().name, environment);
+  write_drawings(options, found, completion, info.name, environment);
   if (signal != 0) return exit_code({{}, signal, false});
   Totals totals;
+  if (!trouble.empty()) ++totals.by_verdict[Verdict::error];
   for (const ModelLearning& model : found) {
     for (const RecipeLearning& recipe : model.recipes)
       totals.by_verdict[recipe.verdict] += recipe.lacking.empty() ? 1 : 0;
@@ -213,7 +251,8 @@ int learn_command(const Options& options, std::span<const std::string> /*words*/
 
 std::vector<Flag> learn_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), device_flag(), seed_flag(), inject_error_flag(), mode_flag(), color_flag(),
+      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), isolate_flag(),
+      inject_error_flag(), mode_flag(), child_flags(), color_flag(),
       json_flag("steps, curves and verdicts as JSON; -: to standard output, and nothing else"),
       under("output", row("--svg", "DIR", "each chart as a file of its own", text(&Options::svg)),
             row("-o,--output", "FILE", "a page with tables and charts", text(&Options::output))),

@@ -62,7 +62,8 @@ std::string table_of(const SelftestResult& result, const ConsoleStyle& style) {
   return table.text(style);
 }
 
-std::string summary_of(const SelftestResult& result, const Completion& completion, const std::string& trouble) {
+std::string summary_of(const SelftestResult& result, const Completion& completion) {
+  const std::string& trouble = completion.trouble;
   std::int64_t faults = 0, caught = 0, unseen = 0, escaped = 0;
   for (const FaultRow& row : result.rows) {
     faults += row.faults;
@@ -90,8 +91,7 @@ std::string summary_of(const SelftestResult& result, const Completion& completio
   return text + (result.passed() ? "selftest passed\n" : "selftest FAILED\n");
 }
 
-Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64_t seed, const Completion& completion,
-             const std::string& trouble) {
+Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64_t seed, const Completion& completion) {
   Json rows = Json::array();
   for (const FaultRow& row : result.rows) {
     Json one = {{"fault", row.name},    {"in", row.where},        {"rule", row.rule},    {"faults", row.faults},
@@ -118,7 +118,6 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
                {"unmeasured", result.unmeasured},
                {"faults", std::move(rows)}};
   completion.add_to(json);
-  if (!trouble.empty()) json["trouble"] = trouble;
   return json;
 }
 
@@ -174,10 +173,10 @@ int selftest_command(const Options& options, std::span<const std::string> words,
   const Stream stream = json.is_stdout() ? Stream::err : Stream::out;
   const int signal = environment.stop.load();
   const Completion completion{signal == 0 && trouble.empty(), static_cast<double>(result.steps_done),
-                              static_cast<double>(result.steps), "steps"};
+                              static_cast<double>(result.steps), "steps", trouble};
   json.prose() << table_of(result, console_style(options, stream, environment)) << "\n"
-               << summary_of(result, completion, trouble);
-  json.write(json_of(result, info, options.run.seed, completion, trouble));
+               << summary_of(result, completion);
+  json.write(json_of(result, info, options.run.seed, completion));
   if (signal != 0) return exit_code({{}, signal, false});
   if (result.has_failed()) return exit_codes::verdict_failed;
   if (!trouble.empty() || !result.unmeasured.empty()) return exit_codes::could_not_measure;

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "suites/suites.h"
 #include "tests/harness/cli/captured.h"
@@ -30,11 +28,6 @@ const OpExplanation& op(std::string_view name) {
 
 class Explain : public ScratchFolder {
  protected:
-  static std::string content(const std::string& path) {
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
   Captured cli_;
 };
 
@@ -77,7 +70,7 @@ TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {
 
   std::size_t links = 0;
   for (const auto& entry : std::filesystem::directory_iterator("ops")) {
-    const std::string page = content(entry.path());
+    const std::string page = content_of(entry.path());
     EXPECT_THAT(page, AllOf(HasSubstr("default-src 'none'"), Not(HasSubstr("<script")), Not(HasSubstr("src=\""))));
     for (std::size_t at = 0; (at = page.find("href=\"", at)) != std::string::npos; ++links) {
       at += 6;
@@ -85,8 +78,8 @@ TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {
     }
   }
   EXPECT_GE(links, 2 * definitions().size());  // from the index and back
-  EXPECT_THAT(content("ops/relu_backward.html"), HasSubstr("dx = 0 where y &lt;= 0, else dy"));
-  EXPECT_THAT(content("ops/layer_norm_forward.html"), HasSubstr("(divided by n)\ny = gamma"));  // two lines
+  EXPECT_THAT(content_of("ops/relu_backward.html"), HasSubstr("dx = 0 where y &lt;= 0, else dy"));
+  EXPECT_THAT(content_of("ops/layer_norm_forward.html"), HasSubstr("(divided by n)\ny = gamma"));  // two lines
   EXPECT_EQ(cli_.run({"explain", "--html", "ops"}), 2);  // there already: --force
   EXPECT_EQ(cli_.run({"explain", "--html", "ops", "--force"}), 0);
 }

@@ -7,9 +7,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
-#include <sstream>
 
+#include "harness/cli/finding_records.h"
 #include "harness/cli/learn.h"
+#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
 
 namespace gpubench {
@@ -17,13 +18,6 @@ namespace learn_charts_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::vector<double> falling(double by, double off) {
   std::vector<double> losses;
@@ -78,7 +72,7 @@ TEST(LearnCharts, EachIsDrawnAsInItsFile) {
   for (const page::Drawing& drawing : drawings) {
     const std::string path = std::string(paths::cli_golden) + "/" + drawing.name + ".svg";
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
-    EXPECT_EQ(content(path), drawing.svg) << path;
+    EXPECT_EQ(ScratchFolder::content_of(path), drawing.svg) << path;
   }
   if (update) GTEST_SKIP() << "the golden files were written anew, not compared";
 }
@@ -140,6 +134,14 @@ TEST(LearnTable, ALossThatIsNotFiniteIsSaid) {
   ModelLearning model = sample();
   model.recipes[0].losses.back() = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(table_of(model, {}), HasSubstr("nan"));
+}
+
+TEST(LearnFindings, ComeBackFromAChildAsTheyWere) {
+  ModelLearning model = sample();
+  model.recipes[0].judged[0].worst_tensor.error = std::numeric_limits<double>::infinity();
+  const Json json = to_json(model);
+  EXPECT_EQ(to_json(learning_from_json({json, "a finding"})), json);
+  EXPECT_EQ(table_of(learning_from_json({json, "a finding"}), {}), table_of(model, {}));
 }
 
 }  // namespace learn_charts_test

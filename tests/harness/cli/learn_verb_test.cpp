@@ -17,21 +17,22 @@ using ::testing::Not;
 
 class LearnVerb : public ScratchFolder {
  protected:
-  static ChildResult learn(std::vector<std::string> words) {
-    words.insert(words.begin(), {paths::program, "learn", "--device", "cpu"});
-    return run_child(words);
+  /// With a script: on a device that does what slow_program.cpp says.
+  static ChildResult learn(std::vector<std::string> words, const std::string& script = "") {
+    words.insert(words.begin(), {script.empty() ? paths::program : paths::slow_program, "learn", "--device", "cpu"});
+    return run_child(words, {{"GPUBENCH_SLOW", script}});
   }
-  /// On a device that lacks f16.
-  static ChildResult learn_without_f16(std::vector<std::string> words) {
-    words.insert(words.begin(), {paths::slow_program, "learn", "--device", "cpu"});
-    return run_child(words, {{"GPUBENCH_SLOW", "lacks=f16"}});
+  static ChildResult learn_tiny(std::vector<std::string> words, const std::string& script = "") {
+    for (const char* extent : {"s=8", "h=32", "layers=1", "f=32", "vocab=32"})
+      words.insert(words.end(), {"--axis", extent});
+    return learn(words, script);
   }
 };
 
 // 25 s: two recipes trained for 16 steps each, and three broken ones of each beside them.
 TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
   const ChildResult result =
-      learn_without_f16({"--quick", "--precision", "f32,f16", "--json", "l.json", "--svg", "charts", "-o", "l.html"});
+      learn({"--quick", "--precision", "f32,f16", "--json", "l.json", "--svg", "charts", "-o", "l.html"}, "lacks=f16");
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("transformer/gpt2_train_step/"), HasSubstr("no loss scaling"),
                                 HasSubstr("6 of 6 broken recipes told apart by single steps"),
@@ -74,14 +75,24 @@ TEST_F(LearnVerb, AWrongDeviceFailsByStepAndTensor) {
 }
 
 TEST_F(LearnVerb, WritesOneDocumentToStandardOutputAndNothingElse) {
-  const ChildResult named =
-      learn({"llama_train_step", "--axis", "s=8", "--axis", "h=32", "--axis", "layers=1", "--axis", "f=32", "--axis",
-             "vocab=32", "--steps", "8", "--precision", "f32", "--json", "-"});
+  const ChildResult named = learn_tiny({"llama_train_step", "--steps", "8", "--precision", "f32", "--json", "-"});
   const Json json = parse_json(named.out, "stdout");
   EXPECT_EQ(json["models"][0]["model"],
             "transformer/llama_train_step/b=2,s=8,layers=1,h=32,heads=4,kv=2,f=32,vocab=32");
   EXPECT_EQ(json["models"][0]["exact_losses"].size(), 8);
   EXPECT_THAT(named.err, HasSubstr("VERDICT"));
+}
+
+TEST_F(LearnVerb, ACrashIsNamedAndWhatWasFoundBeforeIsKept) {
+  const ChildResult result =
+      learn_tiny({"llama_train_step", "--precision", "f32,bf16", "--steps", "24", "--json", "l.json"},
+                 "kill_in_plan@block0.gate_up#2");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("1 recipes of 1 models on the device, 10 steps judged"),
+                                HasSubstr("learn ended after 0 of 1 models: its process ended by signal 9 (Killed) in "
+                                          "transformer/llama_train_step/"),
+                                HasSubstr("/bf16/x1: preparing\nVERDICT  SKIPPED\n")));
+  EXPECT_THAT(parse_json(content_of("l.json"), "l.json")["trouble"].get<std::string>(), HasSubstr("signal 9"));
 }
 
 // The last two train in f16, which one of the devices lacks: what ran nowhere but in the textbook must not pass.
@@ -96,11 +107,9 @@ TEST_F(LearnVerb, RefusesWhatIsNoWorkloadOrShowsNothing) {
   const ChildResult few = learn({"vit_train_step"});   // two images at tier smoke
   EXPECT_EQ(few.exit_code, 5);
   EXPECT_THAT(few.err, HasSubstr("is left out: a batch of 2 rows is too small, 8 at least: --batch"));
-  const std::vector<std::string> small{
-      "mixtral_train_step", "--axis",  "s=8", "--axis",      "h=32", "--axis", "layers=1", "--axis", "f=16", "--axis",
-      "vocab=32",           "--steps", "24",  "--precision", "f16"};
-  EXPECT_EQ(learn(small).exit_code, 0);
-  const ChildResult emulated = learn_without_f16(small);
+  const std::vector<std::string> small{"mixtral_train_step", "--steps", "24", "--precision", "f16"};
+  EXPECT_EQ(learn_tiny(small).exit_code, 0);
+  const ChildResult emulated = learn_tiny(small, "lacks=f16");
   EXPECT_EQ(emulated.exit_code, 5) << emulated.out;  // all that ran was the textbook
   EXPECT_THAT(emulated.out, AllOf(HasSubstr("(PASS)"), HasSubstr("VERDICT  UNSUPPORTED")));
 }

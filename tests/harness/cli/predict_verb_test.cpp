@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "harness/report/json.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/cli/scratch_folder.h"
@@ -54,13 +52,11 @@ TEST_F(PredictVerb, DaysAndPriceAreOfTheTokens) {
                    "--json", "p.json", "--svg", "p.svg"}),
             0);
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("days"), HasSubstr("price"), HasSubstr("extrapolated: beyond 16384")));
-  std::ifstream file("p.json");
-  const Json document = parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "p.json");
+  const Json document = parse_json(content_of("p.json"), "p.json");
   const Json& size = document["sizes"][0];
   const double seconds = 15e12 / size["tokens_per_s"].get<double>();
   EXPECT_NEAR(size["days"].get<double>() / (seconds / 86400.0), 1.0, 1e-12);
-  std::ifstream picture("p.svg");
-  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(picture), {}),
+  EXPECT_THAT(content_of("p.svg"),
               AllOf(HasSubstr("<svg"), HasSubstr("llama3-405b on more devices"), HasSubstr("16,384 GPUs:")));
   EXPECT_NEAR(size["price"].get<double>() / (seconds / 3600.0 * 16384.0 * 2.0), 1.0, 1e-12);
 }
@@ -68,8 +64,7 @@ TEST_F(PredictVerb, DaysAndPriceAreOfTheTokens) {
 TEST_F(PredictVerb, WhatDoesNotFitIntoMemoryIsTold) {
   EXPECT_EQ(llama({"--gpus", "2048", "--global-batch", "2048", "--memory-size", "100000", "--json", "p.json"}), 0);
   EXPECT_THAT(cli_.out.str(), Not(HasSubstr("run again")));
-  std::ifstream file("p.json");
-  const Json size = parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "p.json")["sizes"][0];
+  const Json size = parse_json(content_of("p.json"), "p.json")["sizes"][0];
   const double total = size["memory_bytes"], least = size["memory_bytes_if_recomputed"];
   EXPECT_GT(total, least);
   const auto said = [&](double bytes) {
@@ -92,9 +87,7 @@ TEST_F(PredictVerb, TellsWhichLevelOfTheNetworkIsSlowest) {
       << cli_.err.str();
   EXPECT_THAT(cli_.out.str(),
               AllOf(HasSubstr("450 GB/s within 8 devices, 50 within 256, 1 beyond"), HasSubstr("to 256")));
-  std::ifstream file("p.json");
-  const Json network =
-      parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "p.json")["sizes"][0]["network"];
+  const Json network = parse_json(content_of("p.json"), "p.json")["sizes"][0]["network"];
   EXPECT_EQ(network["slowest"], "to 256");
   const double bytes = 6.0 * 8.03e9,
                expected[] = {bytes * 7 / 8 / 450e9, bytes / 8 * 31 / 32 / 50e9, bytes / 256 / 2 / 1e9};

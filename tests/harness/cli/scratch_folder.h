@@ -13,6 +13,14 @@ namespace gpubench {
 
 /// Is the current folder while a test runs, and gone after it.
 class ScratchFolder : public ::testing::Test {
+ public:
+  /// "" where there is no such file.
+  static std::string content_of(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
  protected:
   void SetUp() override {
     std::filesystem::create_directories(folder_);
@@ -24,12 +32,6 @@ class ScratchFolder : public ::testing::Test {
   }
   static void write(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
-  }
-  /// "" where there is no such file.
-  static std::string content_of(const std::string& path) {
-    std::stringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
   }
   std::filesystem::path folder_ = ::testing::TempDir() + "gpubench_test." + std::to_string(::getpid());
 };

@@ -1,8 +1,9 @@
 // gpubench-slow: the whole program on the CPU backend, as slow as GPUBENCH_SLOW says where a GPU's is: each plan, and
 // what crosses between host and device ("plan_ms=500;copy_bytes_per_s=100000000", items of
-// tests/fakes/sim/sim_script.h); and without a type where that is asked for ("lacks=f16"). Rehearsals of
-// scripts/validate-gpu run it.
+// tests/fakes/sim/sim_script.h); and, where that is asked for, without a type ("lacks=f16") or killed as it plans an op
+// for the n-th time ("kill_in_plan@ln1#2"). Rehearsals of scripts/validate-gpu run it.
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -42,6 +43,9 @@ class SlowBackend final : public Backend {
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     sim::expect_types_of_device(script_, tensors);
+    for (sim::Fault& fault : script_.faults) {
+      if (fault.label == call.label && --fault.nth == 0) std::raise(SIGKILL);
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
     return inner_->plan(call, tensors, options);
   }

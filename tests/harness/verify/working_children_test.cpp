@@ -59,11 +59,10 @@ TEST(WorkingChildren, OneThatSaysNothingIsEndedAndTheOthersGoOn) {
 
 TEST(WorkingChildren, AStopIsPassedOnAndWhatTheyTellThenIsHeard) {
   std::vector<std::string> found;
-  const StopFlag stopped{15};
-  EXPECT_THAT(
-      troubles_of({"trap 'printf \"Alast\\n\" >&3; exit 0' TERM; while :; do sleep 0.01; done"}, found, 60.0, stopped)
-          .size(),
-      1U);  // a shell that had not set its trap yet is ended by the signal
+  EXPECT_THAT(troubles_of({"trap 'printf \"Alast\\n\" >&3; exit 0' TERM; while :; do sleep 0.01; done"}, found, 60.0,
+                          StopFlag{15})
+                  .size(),
+              1U);  // a shell that had not set its trap yet is ended by the signal
   EXPECT_THAT(found, ::testing::AnyOf(::testing::IsEmpty(), ElementsAre("0:last")));
 }
 
@@ -100,10 +99,7 @@ TEST(Question, NonsenseIsNoAnswer) {
   EXPECT_EQ(told_by("printf '\\n\\n' >&3").answer, "");
 }
 
-TEST(Question, AStopEndsItsChild) {
-  const StopFlag stopped{15};
-  EXPECT_THROW((void)told_by("exec sleep 1000", 0.0, stopped), CannotMeasure);
-}
+TEST(Question, AStopEndsItsChild) { EXPECT_THROW((void)told_by("exec sleep 1000", 0.0, StopFlag{15}), CannotMeasure); }
 
 TEST(Question, AProgramThatIsNotThereIsSaid) {
   EXPECT_THAT(thrown_text<CannotMeasure>([&] { (void)ask({"/nonexistent/gpubench"}, 1.0, never); }),
