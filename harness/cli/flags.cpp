@@ -19,34 +19,12 @@ std::vector<std::string> Flag::names() const {
   return all;
 }
 
-std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
-  std::vector<std::string> own;  // flags, all with a value
-  for (const Flag& flag : flags_of("calibrate")) {
-    if (flag.group != "compare" && flag.long_name != "--mode") continue;
-    for (std::string& name : flag.names()) own.push_back(std::move(name));
-  }
-  std::vector<std::string> kept;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    const std::string flag = word.substr(0, word.find('='));
-    if (i == 0 && word == "calibrate") continue;
-    if (word.starts_with("-o") && word.size() > 2) continue;  // its value is in the same word
-    if (std::find(own.begin(), own.end(), flag) == own.end()) {
-      kept.push_back(word);
-    } else if (flag == word) {
-      ++i;  // its value is the next word
-    }
-  }
-  return kept;
-}
-
-PartedWords parted(std::string_view verb, const std::vector<std::string>& own_words,
-                   std::span<const std::string_view> names) {
+PartedWords parted(std::string_view verb, const std::vector<std::string>& own_words, bool (*taken)(const Flag&)) {
   const std::vector<Flag> flags = flags_of(verb);
   PartedWords all;
   for (std::size_t i = 0; i < own_words.size(); ++i) {
-    std::vector<std::string>& place = std::ranges::find(names, own_words[i]) != names.end() ? all.taken : all.others;
     const auto flag = std::ranges::find(flags, own_words[i], &Flag::long_name);
+    std::vector<std::string>& place = flag != flags.end() && taken(*flag) ? all.taken : all.others;
     place.push_back(own_words[i]);
     if (flag != flags.end() && flag->takes != Takes::nothing && i + 1 < own_words.size())
       place.push_back(own_words[++i]);

@@ -1,5 +1,5 @@
 // Flags of verbs. The parser, help, completion, the manual page and the environment's variables are all made from their
-// rows; shared_flags.h has those that several verbs take. Which flags a rerun line repeats is in options.cpp.
+// rows, and so are the lines that repeat flags (Flag::use); shared_flags.h has those that several verbs take.
 #pragma once
 
 #include <fmt/format.h>
@@ -138,6 +138,17 @@ enum class Takes {
 /// What may stand after a flag, as far as a shell can complete it.
 enum class ValueKind { none, text, file, folder };
 
+/// What repeats a flag, and what its value names: bits of Flag::use.
+namespace use {
+inline constexpr unsigned journal = 1;    ///< --resume takes it from the journal
+inline constexpr unsigned rerun = 2;      ///< the rerun line of a case, whose id names what chooses it
+inline constexpr unsigned processes = 4;  ///< all processes of a run have the same
+inline constexpr unsigned runs = 8;       ///< runs that calibrate starts
+inline constexpr unsigned everywhere = journal | rerun | processes | runs;
+inline constexpr unsigned code = 16;  ///< names code of others, or lets it be loaded
+inline constexpr unsigned file = 32;  ///< names a file that is read
+}  // namespace use
+
 /// A flag of some verbs, or what stands after a verb without one.
 struct Flag {
   /// Puts the word, one of those that were given, where it belongs. Throws UsageError that begins with `flag`: this
@@ -154,30 +165,25 @@ struct Flag {
   std::vector<std::string> others{};  ///< "-q", "--gpus"
   std::string_view group{};           ///< heading in the help; empty: hidden
   std::string_view brief{};           ///< its text where help is short; empty: left out there unless the verb has few
+  /// Absent where it does not say what is run and how; of those that do the same words give the same run. --anonymize
+  /// is one of them: a run must not show half of its names.
+  std::optional<unsigned> use{};
 
   [[nodiscard]] bool stands_alone() const { return !long_name.starts_with("-"); }
   [[nodiscard]] bool is_visible() const { return !group.empty() && !stands_alone(); }
-  /// Whether it says what is run and how: the same words give the same run. --anonymize stays with them: a run must not
-  /// show half of its names.
-  [[nodiscard]] bool describes_run() const {
-    return group == "select" || group == "measure" || group == "check" || long_name == "--anonymize" ||
-           long_name == "--untried";
-  }
+  [[nodiscard]] bool has(unsigned any_of) const { return (use.value_or(0) & any_of) != 0; }
   /// "-q", "--quiet".
   [[nodiscard]] std::vector<std::string> names() const;
 };
-
-/// Of the words of a calibrate call, those that its runs are started with: all but its own flags.
-[[nodiscard]] std::vector<std::string> words_for_runs(const std::vector<std::string>& words);
 
 struct PartedWords {
   std::vector<std::string> taken, others;
 };
 
-/// The flags of these names, with their values, apart from the others. `own_words`: Options::own_words of the verb,
+/// The flags that are `taken`, with their values, apart from the others. `own_words`: Options::own_words of the verb,
 /// each flag by its long name with its value behind it, whatever that looks like: a value "--impl" is no flag.
 [[nodiscard]] PartedWords parted(std::string_view verb, const std::vector<std::string>& own_words,
-                                 std::span<const std::string_view> names);
+                                 bool (*taken)(const Flag&));
 
 // Flags from the environment. It is input like any other: its values are checked as the flags' are, and shown before
 // anything runs.
@@ -197,12 +203,16 @@ struct PartedWords {
 
 // A row: what a flag is called, and where the words after it go.
 
-/// Flags under one heading of the help; an empty one hides them.
+/// Flags under one heading of the help; an empty one hides them. Those that select, measure or check are used
+/// everywhere unless their row says otherwise.
 template <std::same_as<Flag>... Row>
 [[nodiscard]] std::vector<Flag> under(std::string_view group, Row... flags) {
   std::vector<Flag> all;
   (all.push_back(std::move(flags)), ...);
-  for (Flag& flag : all) flag.group = group;
+  for (Flag& flag : all) {
+    flag.group = group;
+    if (!flag.use && (group == "select" || group == "measure" || group == "check")) flag.use = use::everywhere;
+  }
   return all;
 }
 
@@ -299,8 +309,10 @@ inline FlagValue all_of(Takes takes, auto place, std::vector<std::string> words 
           std::move(words)};
 }
 
-inline Flag row(std::string_view names, std::string_view type, std::string text, FlagValue value) {
+inline Flag row(std::string_view names, std::string_view type, std::string text, FlagValue value,
+                std::optional<unsigned> use = {}) {
   Flag flag{"", type, std::move(text), value.takes, std::move(value.set), std::move(value.words)};
+  flag.use = use;
   for (std::string& name : split_at_commas(names)) {
     const bool is_first_long = flag.long_name.empty() && (name.starts_with("--") || !name.starts_with("-"));
     if (is_first_long)

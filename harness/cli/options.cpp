@@ -72,16 +72,14 @@ class CommandLine {
     try {
       app_.parse(std::move(reversed));
       for (std::size_t i = 0; i < flags_.size(); ++i) values_[i] = given(flags_[i], *options_[i]);
-      options.own_words = words_without({"--dry-run", "--tuning-cache", "--turns"});
+      options.own_words = words_in(use::journal);
       // Where choices are kept is left out, that none are is not.
       if (was_given("--tuning-cache", "off"))
         options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
+      options.words_for_runs = words_in(use::runs);
       options.shared_settings = shared_settings();
       options.from_environment = apply(variables);
-      // A case's rerun line names what chooses it.
-      options.rerun_words = words_without({"--untried", "--suite", "--tier", "--filter", "--exclude", "--precision",
-                                           "--ranks", "--parallel", "--seed", "--dry-run", "--turns", "--isolate",
-                                           "--mpi", "--deadline", "--anonymize"});
+      options.rerun_words = words_in(use::rerun);
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }
@@ -186,30 +184,24 @@ class CommandLine {
     return false;
   }
 
-  // The flags that choose cases and say how they are measured, as they were given, but for `others`.
-  [[nodiscard]] std::vector<std::string> words_without(std::initializer_list<std::string_view> others) const {
+  // The flags of this use, as they were given.
+  [[nodiscard]] std::vector<std::string> words_in(unsigned use) const {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < flags_.size(); ++i) {
-      const Flag& flag = flags_[i];
-      if (!flag.describes_run()) continue;
-      if (std::find(others.begin(), others.end(), flag.long_name) != others.end()) continue;
+      if (!flags_[i].has(use)) continue;
       for (const std::string& value : values_[i]) {
-        words.push_back(flag.long_name);
-        if (flag.takes != Takes::nothing) words.push_back(value);
+        words.push_back(flags_[i].long_name);
+        if (flags_[i].takes != Takes::nothing) words.push_back(value);
       }
     }
     return words;
   }
 
-  // Flags that select, measure or check cases, except those that may differ between processes.
   [[nodiscard]] std::map<std::string, std::string> shared_settings() const {
-    constexpr std::string_view others[] = {"--dry-run",  "--turns",   "--tuning-cache", "--mpi",
-                                           "--deadline", "--isolate", "--anonymize"};
     std::map<std::string, std::string> settings;
     for (std::size_t i = 0; i < flags_.size(); ++i) {
       const Flag& flag = flags_[i];
-      if (!flag.describes_run() || values_[i].empty() || std::ranges::find(others, flag.long_name) != std::end(others))
-        continue;
+      if (!flag.has(use::processes) || values_[i].empty()) continue;
       settings[flag.long_name] = flag.takes == Takes::nothing ? ""
                                  : flag.takes == Takes::one   ? values_[i].back()
                                                               : joined(values_[i], ",");

@@ -98,6 +98,8 @@ struct Options {
   std::vector<std::string> own_words{};
   /// Those of them, and of variables, that a case's rerun line repeats.
   std::vector<std::string> rerun_words{};
+  /// Of calibrate: the flags that its runs are started with.
+  std::vector<std::string> words_for_runs{};
   /// Flags that all processes of a run must share, with their values; not those from variables, which a launcher may
   /// pass to its own host alone.
   std::map<std::string, std::string> shared_settings{};

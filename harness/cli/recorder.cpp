@@ -81,13 +81,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::string_view code_flags[]{"--impl", "--python", "--trust-libraries"};
-constexpr std::string_view file_flags[]{"--pin", "--impl", "--python", "--like", "--shapes"};
+bool names_code(const Flag& flag) { return flag.has(use::code); }
 
 // A journal may be anybody's: it starts no code that the caller did not name.
 void require_code_named_again(const Words& needed, const Words& given) {
-  for (const std::string_view flag : code_flags) {
-    if (std::ranges::find(needed, flag) == needed.end() || std::ranges::find(given, flag) != given.end()) continue;
+  for (const Flag& flag : flags_of("run")) {
+    const auto in = [&](const Words& words) { return std::ranges::find(words, flag.long_name) != words.end(); };
+    if (!names_code(flag) || !in(needed) || in(given)) continue;
     throw UsageError(
         fmt::format("it ran code that a journal alone doesn't start; give it again: {}", visible(joined(needed, " "))));
   }
@@ -103,7 +103,7 @@ void require_measuring_words(const Resumption& one, std::span<const std::string>
 
 // Only the verb, flags of code and where choices are kept stand beside --resume: the others are the journal's.
 bool takes_flags_of_journal(const Options& options) {
-  const Words chosen = parted("run", options.own_words, code_flags).others;
+  const Words chosen = parted("run", options.own_words, names_code).others;
   return chosen.empty() || std::ranges::equal(chosen, no_tuning_cache);
 }
 
@@ -147,7 +147,7 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
       one.writer = std::make_unique<JournalWriter>(one.path, one.journal, one.folders.rules(one.path, options.writing));
     }
     require_measuring_words(one, suites);
-    kept = parted("run", one.journal.start.words, code_flags);
+    kept = parted("run", one.journal.start.words, names_code);
     if (takes_flags) require_code_named_again(kept.taken, options.own_words);
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--resume: {}; expected the journal of a run that was interrupted", e.what()));
@@ -240,7 +240,7 @@ KeptFlags kept_flags(std::span<const Suite> suites) {
   for (const Flag& flag : flags_of("run")) {
     keep_words(flag.text);
     for (const std::string& name : flag.names()) keep_words(name);
-    if (!flag.describes_run()) {
+    if (!flag.use) {
       if (flag.value == ValueKind::file || flag.value == ValueKind::folder)
         for (std::string& name : flag.names()) kept.outputs.push_back(std::move(name));
       continue;
@@ -259,11 +259,11 @@ std::vector<std::string> users_of(const Environment& environment) {
 }
 
 std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
-  return parted("run", own_words, file_flags).others;
+  return parted("run", own_words, [](const Flag& flag) { return flag.has(use::file); }).others;
 }
 
 std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words) {
-  return parted("run", own_words, code_flags).taken;
+  return parted("run", own_words, names_code).taken;
 }
 
 }  // namespace gpubench

@@ -15,6 +15,7 @@ constexpr Word<std::string_view> precision_aliases[] = {
     {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
     {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"fp8", "f8_hybrid"}, {"f8", "f8_hybrid"}, {"float8", "f8_hybrid"}};
 constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
+constexpr unsigned chooses_case = use::everywhere & ~use::rerun;
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 
 std::vector<std::string> recipe_names() {
@@ -50,20 +51,21 @@ std::vector<Flag> select_flags(std::span<const std::string> suites) {
       "select",
       common("suites to run (default: all)",
              row("--suite", "NAME,...", "suites to take; all: every suite but variants (default: all)",
-                 all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites)))),
+                 all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites)), chooses_case)),
       common("smoke (seconds), quick (minutes), standard or large",
              row("--tier", "TIER",
                  "smoke, quick, standard or large; each contains the ones before it (default: quick, standard on "
                  "a GPU)",
-                 choice<Tier>(&Options::tier))),
+                 choice<Tier>(&Options::tier), chooses_case)),
       common("only cases whose id matches", row("--filter", "REGEX", "only cases whose id matches; repeat it for more",
-                                                all_of(Takes::each, in_selection(&Selection::filters)))),
-      row("--exclude", "REGEX", "no cases whose id matches", all_of(Takes::each, in_selection(&Selection::excludes))),
+                                                all_of(Takes::each, in_selection(&Selection::filters)), chooses_case)),
+      row("--exclude", "REGEX", "no cases whose id matches", all_of(Takes::each, in_selection(&Selection::excludes)),
+          chooses_case),
       common("f64, f32, tf32, f16, bf16, f8_hybrid, ... (default: all that the device has)",
              row("--precision", "NAME,...",
                  fmt::format("only these recipes: {} (default: those that the device has)",
                              fmt::join(recipe_names(), ", ")),
-                 several(Takes::list, in_selection(&Selection::precisions), precision, recipe_names()))),
+                 several(Takes::list, in_selection(&Selection::precisions), precision, recipe_names()), chooses_case)),
       row("--batch", "N,...", "batch sizes instead of the suites' own",
           several(Takes::list, in_selection(&Selection::batches), whole_from<std::int64_t>(1))),
       row("--launch", "MODE,...",
@@ -78,7 +80,7 @@ std::vector<Flag> select_flags(std::span<const std::string> suites) {
              row("--ranks,--gpus", "N,...",
                  "numbers of ranks for the suites that run on several: one device each, or a share of the "
                  "processors (default: as few as a suite needs; of several processes, as many)",
-                 several(Takes::list, in_selection(&Selection::ranks), whole_from(1)))),
+                 several(Takes::list, in_selection(&Selection::ranks), whole_from(1)), chooses_case)),
       row("--virtual-ranks", "",
           "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
           "them",
@@ -96,7 +98,7 @@ std::vector<Flag> rank_flags() {
           "micro=N micro-batches pass; "
           "dp=N, N such groups, each with a batch of its own (default: dp alone, as many as --ranks says); "
           "repeat it for more",
-          several(Takes::each, in_selection(&Selection::layouts), layout_of)),
+          several(Takes::each, in_selection(&Selection::layouts), layout_of), chooses_case),
       row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
           several(Takes::each, in_selection(&Selection::axes), axis_of)));
 }
@@ -107,7 +109,7 @@ std::vector<Flag> shapes_flag() {
       row("--shapes", "FILE",
           "the shapes of a list instead of the suites' own: gpubench's JSON, benchdnn problems, ONEDNN_VERBOSE, "
           "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
-          text(&Options::shapes)));
+          text(&Options::shapes), use::everywhere | use::file));
 }
 
 std::vector<Flag> device_flag() {
@@ -125,7 +127,7 @@ std::vector<Flag> deadline_flag() {
           "seconds that a case or a driver may say nothing before it is given up (default: auto: three times what "
           "the case should take, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and "
           "sanitizers",
-          converted(&Options::deadline_s, deadline_of, {"auto", "off"})));
+          converted(&Options::deadline_s, deadline_of, {"auto", "off"}), use::journal | use::runs));
 }
 
 std::vector<Flag> trust_libraries_flag() {
@@ -133,7 +135,7 @@ std::vector<Flag> trust_libraries_flag() {
       "measure",
       row("--trust-libraries", "",
           "as root, load NVIDIA's libraries also from folders that others can change (a user's Python packages)",
-          turn_on(&Options::trust_libraries)));
+          turn_on(&Options::trust_libraries), use::everywhere | use::code));
 }
 
 std::vector<Flag> python_flag() {
@@ -141,12 +143,12 @@ std::vector<Flag> python_flag() {
                row("--python", "PROGRAM",
                    "what runs the Python files of --impl, in a worker; the package gpubench must be installed there "
                    "(default: python3, from the PATH)",
-                   text(&Options::python)));
+                   text(&Options::python), use::everywhere | use::code | use::file));
 }
 
 std::vector<Flag> seed_flag() {
   return under("measure", row("--seed", "N", "of inputs, samples and order (default: 42)",
-                              converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))));
+                              converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0)), chooses_case));
 }
 
 std::vector<Flag> deterministic_flag() {
@@ -162,7 +164,7 @@ std::vector<Flag> isolate_flag() {
       row("--isolate", "on|off",
           "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
           "profilers",
-          choice(&Options::isolate, switch_words)));
+          choice(&Options::isolate, switch_words), use::journal | use::runs));
 }
 
 namespace {
@@ -173,7 +175,8 @@ std::vector<Flag> measure_flags() {
   };
   return under(
       "measure",
-      row("--dry-run", "", "show the plan with estimates of time and memory; run nothing", turn_on(&Options::dry_run)),
+      row("--dry-run", "", "show the plan with estimates of time and memory; run nothing", turn_on(&Options::dry_run),
+          use::runs),
       row("--preset", "PRESET",
           "how long each case is measured: minimal, brief (3 to 10 rounds), normal (10 to 20), gate (5 to 10, to "
           "be repeated) or thorough (20 to 40) (default: that of the tier)",
@@ -220,7 +223,8 @@ std::vector<Flag> implementation_flags() {
           "run these implementations of ops, shared libraries with gpubench's C interface or Python files with "
           "@gpubench.implements; the device's own libraries run what they do not offer",
           all_of(
-              Takes::list, [](Options & o) -> auto& { return o.implementations; })),
+              Takes::list, [](Options & o) -> auto& { return o.implementations; }),
+          use::everywhere | use::code | use::file),
       row("--versus", "reference|NAME",
           "with --impl: run the device's own libraries as well, in the same interleaved rounds, and tell how much "
           "faster each is than them (or than the implementation of this name)",
@@ -228,14 +232,14 @@ std::vector<Flag> implementation_flags() {
       row("--pin", "REPORT",
           "take the implementations that this report names, instead of choosing; what is not offered is "
           "unsupported",
-          text(&Options::pin)),
+          text(&Options::pin), use::everywhere | use::file),
       row("--like", "REPORT",
           "take as many runs a sample as the cases of this report, so that both spread fixed costs alike",
-          text(&Options::like)),
+          text(&Options::like), use::everywhere | use::file),
       row("--tuning-cache", "DIR|off",
           "where implementations that were found fastest are remembered for later runs on this device (default: "
           "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew",
-          text(&Options::tuning_cache, {"off"})));
+          text(&Options::tuning_cache, {"off"}), use::rerun | use::runs));
 }
 
 }  // namespace
@@ -294,7 +298,7 @@ std::vector<Flag> anonymize_flags() {
   return under("output",
                row("--anonymize", "",
                    "write nothing that identifies this machine or its user: names are hashed under a key, paths too",
-                   turn_on(&Options::anonymize)),
+                   turn_on(&Options::anonymize), use::journal | use::runs),
                row("--anonymize-key", "FILE",
                    "the key of these hashes, made where there is none; one key gives a machine the same name in all "
                    "reports (default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)",

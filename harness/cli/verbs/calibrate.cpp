@@ -38,7 +38,7 @@ struct Runs {
 };
 
 // Each run is a process of its own: the differences between processes are what is measured.
-Runs repeat(const Options& options, std::span<const std::string> words, const Environment& environment) {
+Runs repeat(const Options& options, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   const ReportFolder folder(o.keep, "calibrate");
   Runs runs;
@@ -48,7 +48,8 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
     environment.err << fmt::format("calibrate: run {} of {}\n", run, o.runs) << std::flush;
     const std::string report = folder.report(run);
     std::vector<std::string> argv{environment.program, "run"};
-    for (const std::string& word : words_for_runs({words.begin(), words.end()})) argv.push_back(word);
+    argv.insert(argv.end(), options.words_for_runs.begin(), options.words_for_runs.end());
+    if (options.anonymize_key) argv.insert(argv.end(), {"--anonymize-key", *options.anonymize_key});
     argv.insert(argv.end(), {"--progress", "none", "--github", "off", "--force", "--json", report});
     const int code = run_child_process(argv, environment.stop, environment.err);
     if (const int signal = environment.stop.load(); signal != 0) {
@@ -99,9 +100,9 @@ std::string summary(const Noise& noise, const std::string& file) {
       100.0 * *std::max_element(spreads.begin(), spreads.end()), fingerprint(noise.setup), visible(file));
 }
 
-// Runs this program several times with the flags of `words`, or reads reports, and writes the noise file. Exits as the
+// Runs this program several times with the flags of the call, or reads reports, and writes the noise file. Exits as the
 // worst of the runs. Exit 4 where no case passed in two runs; where the noise is 0, exit 2 for reports, 3 for runs.
-int calibrate_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int calibrate_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   if (options.anonymize && !o.from.empty())
     throw UsageError(
@@ -110,7 +111,7 @@ int calibrate_command(const Options& options, std::span<const std::string> words
   Runs runs;
   if (o.from.empty()) {
     environment.catch_signals();
-    runs = repeat(options, words, environment);
+    runs = repeat(options, environment);
     if (runs.invocations.size() < 2) {
       environment.err << fmt::format(
           "calibrate: {} of {} runs ended with a report, and noise takes two; nothing was written\n",

@@ -180,13 +180,13 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
                 "auto (default): processes that mpirun or srun has started are ranks of one run, of which the first "
                 "reports; "
                 "off: each is a run of its own",
-                choice(&Options::mpi, mpi_words)),
+                choice(&Options::mpi, mpi_words), use::journal),
             row("--turns", "",
                 "rounds of one case on demand, for races: for each line of standard input, a number of seconds, "
                 "rounds for "
                 "so long and a line of JSON with their median on standard output; the end of input ends them (with "
                 "--isolate off)",
-                turn_on(&Options::turns))),
+                turn_on(&Options::turns), 0U)),
       check_flags(),
       under("output",
             common("folder for the report (default: gpubench-out/<timestamp>)",
@@ -223,7 +223,8 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
                 text(in_run(&RunOptions::save_failures)))),
       anonymize_flags(), worker_flags(),
       under("", row("--claims-of", "NAME", "", text(&Options::claims_of)),
-            row("--untried", "off|list|fail", "", choice<Untried>([](Options & o) -> auto& { return o.untried; }))),
+            row("--untried", "off|list|fail", "", choice<Untried>([](Options & o) -> auto& { return o.untried; }),
+                use::journal | use::processes)),
       color_flag());
 }
 

@@ -50,8 +50,11 @@ class Trials {
   std::optional<CaseRecord> run(const PlannedCase& planned, std::int64_t batch) {
     const std::string report = folder_.report(++runs_);
     std::vector<std::string> argv{environment_.program, "run"};
-    constexpr std::string_view replaced[] = {"--suite", "--tier", "--filter", "--exclude", "--precision", "--batch"};
-    const std::vector<std::string> kept = parted("tune-batch", options_.own_words, replaced).others;
+    const auto is_replaced = [](const Flag& flag) {
+      constexpr std::string_view names[] = {"--suite", "--tier", "--filter", "--exclude", "--precision", "--batch"};
+      return std::ranges::find(names, flag.long_name) != std::end(names);
+    };
+    const std::vector<std::string> kept = parted("tune-batch", options_.own_words, is_replaced).others;
     argv.insert(argv.end(), kept.begin(), kept.end());
     argv.insert(argv.end(),
                 {"--suite", planned.c.suite, "--tier", std::string(name(tier_)), "--filter", id_pattern(planned.id()),

@@ -238,7 +238,7 @@ TEST_F(CompareVerbs, CalibrateKeepsItsOwnFlagsFromTheRunsThatItStarts) {
   const std::vector<std::string> words{"calibrate", "--runs", "3",      "--suite",  "gemm",
                                        "--keep=d",  "-o",     "n.json", "-on.json", "--output",
                                        "x.json",    "--tier", "smoke",  "--runs=4"};
-  EXPECT_THAT(words_for_runs(words), ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
+  EXPECT_THAT(parse_options(words).words_for_runs, ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
 }
 
 TEST_F(CompareVerbs, CompareTellsRatiosAndNeverJudges) {
