@@ -284,6 +284,7 @@ Options parse_options(std::span<const std::string> words, const Variables& varia
   const Verb& verb = has_verb ? verb_named(words, suites) : default_verb();
   Options options = CommandLine(verb).parse(words.subspan(has_verb ? 1 : 0), variables, suites);
   check(options);
+  options.words.assign(words.begin(), words.end());
   options.asks_for_nothing = words.empty() && options.from_environment.empty();
   return options;
 }

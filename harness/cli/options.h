@@ -93,6 +93,7 @@ struct Options {
   bool verbose = false;
 
   // The command line itself.
+  std::vector<std::string> words;  ///< as typed, without the program's name; children are started with the same
   /// The flags of the command line that say what is run and how it is measured, as they were given: without the folder
   /// of --tuning-cache, but with --tuning-cache off (no_tuning_cache).
   std::vector<std::string> own_words{};

@@ -131,11 +131,10 @@ std::string journal_of(const std::string& resume) {
   return resume;
 }
 
-Resumption open_resumption(const Options& options, std::span<const std::string> words, const Environment& environment) {
+Resumption open_resumption(const Options& options, const Environment& environment) {
   Resumption one;
   one.path = journal_of(*options.resume);
   one.options = options;
-  one.words.assign(words.begin(), words.end());
   const std::vector<std::string> suites = suite_names(environment.suites);
   const bool takes_flags = takes_flags_of_journal(options);
   PartedWords kept;
@@ -159,9 +158,8 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
   if (takes_flags) {
     Words all{"run"};
     all.insert(all.end(), kept.others.begin(), kept.others.end());
-    const bool has_verb = !words.empty() && words.front() == "run";
-    all.insert(all.end(), words.begin() + (has_verb ? 1 : 0), words.end());
-    one.words = all;
+    const bool has_verb = !options.words.empty() && options.words.front() == "run";
+    all.insert(all.end(), options.words.begin() + (has_verb ? 1 : 0), options.words.end());
     one.options = parse_options(all, environment.variable, suites);
     // Whatever the journal says: what is loaded is what this command line names.
     if (one.options.implementations != options.implementations || one.options.python != options.python ||

@@ -87,7 +87,6 @@ struct Resumption {
   Journal journal;
   std::unique_ptr<JournalWriter> writer;  ///< null for --dry-run
   Options options;                        ///< with the flags and output files of the journal where none are given
-  std::vector<std::string> words;         ///< the command line of these options
 };
 
 /// The journal's file that --resume DIR or --resume FILE means.
@@ -95,8 +94,7 @@ struct Resumption {
 
 /// Of a command line with --resume. Throws UsageError where there is no journal, or one that does not hold, or that
 /// names code which the command line does not.
-[[nodiscard]] Resumption open_resumption(const Options& options, std::span<const std::string> words,
-                                         const Environment& environment);
+[[nodiscard]] Resumption open_resumption(const Options& options, const Environment& environment);
 
 /// What must be the same on both sides of an interruption: the set-up of the report, its build, seed and check, the
 /// reports that it follows (--pin, --like), and the cases planned. `anonymizer`: null for names as they are.

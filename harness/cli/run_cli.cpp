@@ -227,8 +227,8 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
       return exit_codes::usage;
     }
     if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);  // for child processes as well
-    const auto act_and_say = [&words](const Options& with, const Environment& in) {
-      const int code = with.verb->act(with, words, in);
+    const auto act_and_say = [](const Options& with, const Environment& in) {
+      const int code = with.verb->act(with, in);
       in.out.flush();
       if (in.out.good()) return code;
       in.err << "gpubench: standard output could not be written" << std::endl;

@@ -31,11 +31,10 @@ namespace gpubench {
 namespace {
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
-WorkerCommand worker_command(std::span<const std::string> words, const std::string& program, const std::string& device,
-                             std::span<const NamedImplementation> implementations) {
-  WorkerCommand command{program_for(implementations, program)};
-  command.argv.insert(command.argv.end(), words.begin(), words.end());
-  command.argv.insert(command.argv.end(), {"--device", device});
+WorkerCommand worker_command(const RunPlan& plan) {
+  WorkerCommand command{program_for(plan.run.implementations, plan.environment.program)};
+  command.argv.insert(command.argv.end(), plan.options.words.begin(), plan.options.words.end());
+  command.argv.insert(command.argv.end(), {"--device", plan.device.word()});
   return command;
 }
 
@@ -56,31 +55,20 @@ using Clock = std::chrono::steady_clock;
 // One run from its plan to its report.
 class Run {
  public:
-  explicit Run(RunPlan plan)
-      : options_(plan.options),
-        words_(plan.words),
-        environment_(plan.environment),
-        device_(std::move(plan.device)),
-        plan_(std::move(plan.cases)),
-        tier_(plan.tier),
-        run_options_(std::move(plan.run)),
-        shapes_(std::move(plan.shapes)),
-        claims_(std::move(plan.claims)),
-        resumption_(plan.resumption),
-        key_(std::move(plan.key)) {}
+  explicit Run(RunPlan plan) : plan_(std::move(plan)) {}
 
   void require_same_before_loading() {
-    info_ = describe_device(device_, environment_, options_.for_opening_s());
-    require_same_run(*resumption_, start().settings, settings_told_by_code);
+    info_ = describe_device(plan_.device, environment_, options_.for_opening_s());
+    require_same_run(*plan_.resumption, start().settings, settings_told_by_code);
   }
 
   int execute() {
     environment_.catch_signals();  // from here on there is something to lose
     started_ = environment_.time_of_day();
     clock_ = Clock::now();
-    invocation_ = resumption_ == nullptr ? invocation_id(started_) : resumption_->journal.start.invocation;
-    destination_ =
-        open_destination(options_, started_, resumption_ == nullptr ? HeldFolders() : std::move(resumption_->folders));
+    invocation_ = plan_.resumption == nullptr ? invocation_id(started_) : plan_.resumption->journal.start.invocation;
+    destination_ = open_destination(options_, started_,
+                                    plan_.resumption == nullptr ? HeldFolders() : std::move(plan_.resumption->folders));
     measure();
     seconds_ = std::chrono::duration<double>(Clock::now() - clock_).count();
     return finish();
@@ -90,20 +78,20 @@ class Run {
   void measure() {
     std::unique_ptr<Backend> backend;
     if (options_.isolate) {
-      info_ = describe_device(device_, environment_, options_.for_opening_s());
+      info_ = describe_device(plan_.device, environment_, options_.for_opening_s());
     } else {
-      backend = open_backend(device_);
+      backend = open_backend(plan_.device);
       info_ = backend->device();
       add_gpu_properties(info_);
     }
     open_journal();
     std::vector<PlannedCase> left;
-    for (const PlannedCase& planned : plan_) {
-      if (!run_options_.finished.contains(planned.key())) left.push_back(planned);
+    for (const PlannedCase& planned : plan_.cases) {
+      if (!plan_.run.finished.contains(planned.key())) left.push_back(planned);
     }
-    const auto expected =
-        expected_cases(left, {tier_, options_.run.preset, options_.run.check, device_.backend->plan_s}, info_.units);
-    for (const auto& [key, one] : expected) run_options_.expected_s[key] = one.seconds();
+    const auto expected = expected_cases(
+        left, {plan_.tier, options_.run.preset, options_.run.check, plan_.device.backend->plan_s}, info_.units);
+    for (const auto& [key, one] : expected) plan_.run.expected_s[key] = one.seconds();
     announce(total_s(expected));
     ProgressOptions progress{progress_style(options_, environment_), run_style(options_, Stream::err, environment_),
                              columns_of(Stream::err, environment_), static_cast<int>(left.size())};
@@ -111,28 +99,27 @@ class Run {
     progress.rows = rows();
     const auto view = make_progress(environment_.err, progress);
     Recorder recorder(*view, info_, journal_.get());
-    if (resumption_ != nullptr) recorder.take(resumption_->journal);
+    if (plan_.resumption != nullptr) recorder.take(plan_.resumption->journal);
     std::optional<AnonymousObserver> anonymous;
     if (anonymizer_) anonymous.emplace(*anonymizer_, recorder);
     RunObserver& observer = anonymous ? static_cast<RunObserver&>(*anonymous) : recorder;
     if (backend) {
-      run_in_process(*backend, plan_, run_options_, observer, environment_.stop);
+      run_in_process(*backend, plan_.cases, plan_.run, observer, environment_.stop);
     } else {
-      WorkerCommand command =
-          worker_command(words_, environment_.program, device_.word(), run_options_.implementations);
+      WorkerCommand command = worker_command(plan_);
       const std::unique_ptr<PrintedLog> printed = printed_log(command);
-      run_isolated(plan_, run_options_, command, JsonRecordCodec(), observer, environment_.stop);
+      run_isolated(plan_.cases, plan_.run, command, JsonRecordCodec(), observer, environment_.stop);
       if (printed) printed_ = printed->told();
     }
     signal_ = environment_.stop.load();
-    records_ = recorder.in_order_of(plan_, signal_);
+    records_ = recorder.in_order_of(plan_.cases, signal_);
     add_peak_shares(info_, records_);
     add_efficiency(records_, info_.units);
   }
 
   // What implementations under test print goes to a file beside the report, so that it is not taken for ours.
   [[nodiscard]] std::unique_ptr<PrintedLog> printed_log(WorkerCommand& command) const {
-    if (run_options_.implementations.empty() || destination_.journal_file.empty()) return nullptr;
+    if (plan_.run.implementations.empty() || destination_.journal_file.empty()) return nullptr;
     auto log = std::make_unique<PrintedLog>(printed_beside(destination_.journal_file), journal_rules());
     command.output_fd = log->descriptor();
     return log;
@@ -140,9 +127,9 @@ class Run {
 
   // What the journal begins with, once the device is known.
   JournalStart start() {
-    if (key_) anonymizer_.emplace(*key_, kept_flags(environment_.suites), report(), users_of(environment_));
+    if (plan_.key) anonymizer_.emplace(*plan_.key, kept_flags(environment_.suites), report(), users_of(environment_));
     return {invocation_, anonymizer_ ? without_files(options_.own_words) : options_.own_words,
-            settings_of(report(), plan_, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
+            settings_of(report(), plan_.cases, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
   }
 
   [[nodiscard]] WriteRules journal_rules() const {
@@ -152,13 +139,13 @@ class Run {
   // Before the first case: from here on nothing that was measured is lost.
   void open_journal() {
     const JournalStart start = this->start();
-    if (resumption_ != nullptr) require_same_run(*resumption_, start.settings);
+    if (plan_.resumption != nullptr) require_same_run(*plan_.resumption, start.settings);
     if (destination_.journal_file.empty()) return;
     try {
-      if (resumption_ == nullptr) {
+      if (plan_.resumption == nullptr) {
         journal_ = std::make_unique<JournalWriter>(destination_.journal_file, start, journal_rules());
       } else {
-        journal_ = std::move(resumption_->writer);
+        journal_ = std::move(plan_.resumption->writer);
         journal_->resumed();
       }
     } catch (const WriteError& e) {
@@ -197,7 +184,7 @@ class Run {
   }
   [[nodiscard]] RowLayout layout() const {
     std::vector<Case> cases;
-    for (const PlannedCase& planned : plan_) cases.push_back(planned.c);
+    for (const PlannedCase& planned : plan_.cases) cases.push_back(planned.c);
     return row_layout(info_.kind, cases, out_style());
   }
 
@@ -207,8 +194,9 @@ class Run {
     const std::string device = fmt::format("{}, {}, {} free{}{}", visible(info_.name), units_text(info_),
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                            libraries.empty() ? "" : ", ", libraries);
-    std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
-                                   format_duration(expected_s), name(options_.run.check), options_.run.seed);
+    std::string work =
+        fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.cases.size(), name(plan_.tier),
+                    format_duration(expected_s), name(options_.run.check), options_.run.seed);
     if (options_.run.rechecks > 0) work += ", " + recheck_text(options_.run.rechecks);
     if (options_.run.deterministic) work += ", deterministic";
     if (!options_.run.arithmetic.empty()) work += ", accepting " + joined(options_.run.arithmetic, " and ");
@@ -218,9 +206,9 @@ class Run {
     if (const std::string limited = cpu_isa_text(info_); !limited.empty())
       environment_.err << fitted(visible(limited), width, 0) << "\n";
     environment_.err << fitted(work, width, 0) << "\n";
-    if (resumption_ != nullptr)
+    if (plan_.resumption != nullptr)
       environment_.err << fitted(fmt::format("going on with an interrupted run: {} cases are finished, {} have rounds",
-                                             run_options_.finished.size(), run_options_.in_flight.size()),
+                                             plan_.run.finished.size(), plan_.run.in_flight.size()),
                                  width, 0)
                        << "\n";
     const std::string busy = busy_warning(environment_.host());
@@ -235,11 +223,11 @@ class Run {
     run.invocation = invocation_;
     run.tool_version = version();
     run.build = build_facts(environment_);
-    run.argv.assign(words_.begin(), words_.end());
+    run.argv.assign(options_.words.begin(), options_.words.end());
     run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
     run.seed = options_.run.seed;
-    run.tier = name(tier_);
-    run.preset = name(options_.run.preset.value_or(preset_of(tier_)));
+    run.tier = name(plan_.tier);
+    run.preset = name(options_.run.preset.value_or(preset_of(plan_.tier)));
     run.injected = injected_text(options_);
     run.locked_clock_mhz = options_.run.locked_clock_mhz;
     run.check = name(options_.run.check);
@@ -248,15 +236,15 @@ class Run {
     run.env = telling_variables(environment_);
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
-    run.shapes = shapes_;
-    if (!claims_.empty()) run.implementations.emplace();
-    for (const Claims& one : claims_) {
+    run.shapes = plan_.shapes;
+    if (!plan_.claims.empty()) run.implementations.emplace();
+    for (const Claims& one : plan_.claims) {
       run.implementations->push_back(one.file);
       if (options_.untried != Untried::off) run.implementations->back().untried = untried_of(one);
     }
     run.started_at = started_;
     run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
-    run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
+    run.resumed = plan_.resumption == nullptr ? 0 : plan_.resumption->journal.resumed + 1;
     run.complete = signal_ == 0;
     if (anonymizer_) anonymizer_->context(report);
     report.cases = records_;  // these are anonymous already
@@ -331,17 +319,9 @@ class Run {
     return unverified ? "nothing failed, and nothing was verified (--check off)" : explain_exit_code(code);
   }
 
-  const Options& options_;
-  std::span<const std::string> words_;
-  const Environment& environment_;
-  DeviceChoice device_;
-  std::vector<PlannedCase> plan_;
-  Tier tier_;
-  RunOptions run_options_;
-  std::optional<ShapesContext> shapes_;  ///< of --shapes
-  std::vector<Claims> claims_;           ///< of the files of --impl
-  Resumption* resumption_;               ///< null: a new run
-  std::optional<HashKey> key_;           ///< of --anonymize
+  RunPlan plan_;
+  const Options& options_ = plan_.options;
+  const Environment& environment_ = plan_.environment;
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;

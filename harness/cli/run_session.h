@@ -20,7 +20,6 @@ namespace gpubench {
 /// What a run measures and where, decided before it starts.
 struct RunPlan {
   const Options& options;
-  std::span<const std::string> words;  ///< the command line; a worker is started with the same
   const Environment& environment;
   DeviceChoice device;
   std::vector<PlannedCase> cases;

@@ -24,9 +24,9 @@ struct Verb {
   std::string_view examples{};
   /// What it takes, in the order of the help. `suites`: words that complete --suite.
   std::vector<Flag> (*flags)(std::span<const std::string> suites) = [](auto) { return std::vector<Flag>{}; };
-  /// Returns the exit code. `words`: the command line as typed, without the program's name. Throws UsageError for what
-  /// the user can correct, CannotMeasure where nothing can be measured.
-  int (*act)(const Options& options, std::span<const std::string> words, const Environment& environment) = nullptr;
+  /// Returns the exit code. Throws UsageError for what the user can correct, CannotMeasure where nothing can be
+  /// measured.
+  int (*act)(const Options& options, const Environment& environment) = nullptr;
   std::any options{};                      ///< Options::own without any flag
   void (*check)(Options&) = [](auto&) {};  ///< checks flags against each other. Throws UsageError.
   std::string_view notes{};                ///< ends the full help: lines like those of `examples`, the first empty

@@ -68,16 +68,15 @@ double silence_of(const Options& options, std::span<const PlannedCase> cases, co
   return std::clamp(times_expected * longest, least_s, most_silence_s);
 }
 
-std::vector<std::string> words_of_child(std::span<const std::string> words, const std::string& device,
+std::vector<std::string> words_of_child(const Options& options, const std::string& device,
                                         const Environment& environment) {
   std::vector<std::string> argv{environment.program};
-  argv.insert(argv.end(), words.begin(), words.end());
+  argv.insert(argv.end(), options.words.begin(), options.words.end());
   argv.insert(argv.end(), {"--device", device});  // the last one counts
   return argv;
 }
 
-std::string do_work(const Options& options, std::span<const std::string> words, const WorkPlan& plan,
-                    const Environment& environment, StatusLine& status,
+std::string do_work(const Options& options, const WorkPlan& plan, const Environment& environment, StatusLine& status,
                     const std::function<void(const WorkFindings&)>& work,
                     const std::function<void(const WorkFinding&)>& found) {
   std::string error, doing;
@@ -95,7 +94,7 @@ std::string do_work(const Options& options, std::span<const std::string> words, 
   }
   prepare_for_children(plan.device);
   WorkingChildren children(silence_of(options, plan.cases, plan.device, environment));
-  children.start(words_of_child(words, plan.device.word(), environment));
+  children.start(words_of_child(options, plan.device.word(), environment));
   const std::string trouble =
       children
           .listen(environment.stop, {[&](std::size_t, const std::string& line) { take(parse_json(line, "a child")); },

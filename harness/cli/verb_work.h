@@ -59,15 +59,14 @@ int work_as_child(const Options& options, const std::function<void(const WorkFin
                                 const Environment& environment);
 
 /// The words of a child on `device` (DeviceChoice::word()).
-[[nodiscard]] std::vector<std::string> words_of_child(std::span<const std::string> words, const std::string& device,
+[[nodiscard]] std::vector<std::string> words_of_child(const Options& options, const std::string& device,
                                                       const Environment& environment);
 
 /// Does the work in a child, or here with --isolate off, and hands over what it finds; shows what it does on `status`.
 /// Returns why it came to a bad end, naming what it did: "ended by signal 11 (Segmentation fault) in a launch of X";
 /// empty where it did not. Throws CannotMeasure where there can be no child.
-[[nodiscard]] std::string do_work(const Options& options, std::span<const std::string> words, const WorkPlan& plan,
-                                  const Environment& environment, StatusLine& status,
-                                  const std::function<void(const WorkFindings& findings)>& work,
+[[nodiscard]] std::string do_work(const Options& options, const WorkPlan& plan, const Environment& environment,
+                                  StatusLine& status, const std::function<void(const WorkFindings& findings)>& work,
                                   const std::function<void(const WorkFinding& finding)>& found);
 
 }  // namespace gpubench

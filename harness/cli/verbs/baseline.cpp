@@ -198,7 +198,7 @@ int show(std::span<const std::string> words, const Options& options, const Envir
   return exit_codes::ok;
 }
 
-int baseline_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int baseline_command(const Options& options, const Environment& environment) {
   const std::vector<std::string> actions{"save", "list", "show", "merge"};
   if (options.arguments.empty()) throw UsageError(fmt::format("baseline needs one of {}", joined(actions)));
   const std::string& action = options.arguments.front();

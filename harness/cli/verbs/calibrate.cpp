@@ -102,7 +102,7 @@ std::string summary(const Noise& noise, const std::string& file) {
 
 // Runs this program several times with the flags of the call, or reads reports, and writes the noise file. Exits as the
 // worst of the runs. Exit 4 where no case passed in two runs; where the noise is 0, exit 2 for reports, 3 for runs.
-int calibrate_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int calibrate_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   if (options.anonymize && !o.from.empty())
     throw UsageError(

@@ -79,7 +79,7 @@ int compare_within(const Options& options, const Environment& environment) {
 }
 
 // Ratios with intervals. Exit 4 where no case passed on both sides.
-int compare_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int compare_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<CompareOptions>();
   if (o.sides.size() == 1) return compare_within(options, environment);
   std::vector<SidePaths> named;

@@ -19,7 +19,7 @@ std::vector<Flag> completion_flags(std::span<const std::string> /*suites*/) {
   return under("", row("subject", "bash|zsh|fish", "", choice<Shell>(own(&CompletionOptions::shell))));
 }
 
-int completion_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int completion_command(const Options& options, const Environment& environment) {
   environment.out << completion_text(*options.of<CompletionOptions>().shell, suite_names(environment.suites));
   return exit_codes::ok;
 }

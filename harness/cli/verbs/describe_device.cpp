@@ -10,8 +10,7 @@ std::vector<Flag> describe_device_flags(std::span<const std::string> /*suites*/)
   return together(device_flag(), trust_libraries_flag(), worker_flags());
 }
 
-int describe_device_command(const Options& options, std::span<const std::string> /*words*/,
-                            const Environment& environment) {
+int describe_device_command(const Options& options, const Environment& environment) {
   tell_device(choose_device(options.device, environment), options.worker_output);
   return exit_codes::ok;
 }

@@ -192,7 +192,7 @@ std::vector<int> numbers_of_threads(const Options& options) {
 }
 
 // Exit 1 where bits differ that are promised (is_promised()); 3 where the child crashed or hung.
-int determinism_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int determinism_command(const Options& options, const Environment& environment) {
   const auto& own = options.of<DeterminismOptions>();
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
@@ -216,7 +216,7 @@ int determinism_command(const Options& options, std::span<const std::string> wor
   StatusLine status(environment);
   DeviceInfo info;
   std::vector<DeterminismRecord> records;
-  const std::string trouble = do_work(options, words, plan, environment, status, work, [&](const WorkFinding& finding) {
+  const std::string trouble = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind == "opened") info = device_from_json(finding.content);
     if (finding.kind == "record") records.push_back(determinism_from_json(finding.content));
   });
@@ -231,7 +231,7 @@ int determinism_command(const Options& options, std::span<const std::string> wor
     if (info.kind != "cpu" || environment.stop != 0 || !trouble.empty()) break;
     try {
       status.show(threads_text(number));
-      add(bits_of_threads(number, words, environment), threads_text(number));
+      add(bits_of_threads(number, options.words, environment), threads_text(number));
       if (environment.stop == 0) measured += static_cast<double>(plan.cases.size());
     } catch (const ReadError&) {
       environment.err << fmt::format("{}: the process that ran with these left nothing\n", threads_text(number));

@@ -85,7 +85,7 @@ void add_library_folders(std::vector<Finding>& findings) {
 }
 
 // Always exit 0: it reports and does not judge.
-int doctor_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int doctor_command(const Options& options, const Environment& environment) {
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   bool has_cuda = false;
   std::vector<Finding> findings{

@@ -109,7 +109,7 @@ void write_pages(const Options& options, const Environment& environment, std::sp
                                  ops.size());
 }
 
-int explain_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int explain_command(const Options& options, const Environment& environment) {
   const std::vector<OpExplanation> ops = explain_ops(environment.suites);
   if (!options.of<ExplainOptions>().html.empty()) {
     if (!options.subject.empty()) throw UsageError("explain: --html writes the pages of all ops, and takes no name");

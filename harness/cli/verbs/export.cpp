@@ -20,7 +20,7 @@ struct ExportOptions {
   std::optional<ExportFormat> format{};
 };
 
-int export_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int export_command(const Options& options, const Environment& environment) {
   try {
     Report report = read_report(options.arguments.front());
     const bool is_brief =

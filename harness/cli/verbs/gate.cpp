@@ -88,7 +88,7 @@ class GateOutputs {
 };
 
 // Judges a candidate against a baseline. Exit 0 passed, 1 failed, 4 not comparable or inconclusive.
-int gate_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int gate_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<GateFlags>();
   GateOutputs outputs(options, environment);
   const SidePaths named[] = {{"--baseline", o.baselines}, {"--candidate", o.candidates}};

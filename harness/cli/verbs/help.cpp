@@ -8,7 +8,7 @@ namespace {
 
 std::vector<Flag> help_flags(std::span<const std::string> /*suites*/) { return subject_argument("VERB", verb_names()); }
 
-int help_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int help_command(const Options& options, const Environment& environment) {
   environment.out << (options.of<HelpOptions>().all ? full_help_text : help_text)(options.subject,
                                                                                   columns_of(Stream::out, environment));
   return exit_codes::ok;

@@ -106,24 +106,23 @@ int new_implementation(const Options& options, const Environment& environment) {
 }
 
 // Of the command line, what belongs to the run that the verb stands for.
-std::vector<std::string> words_of_run(const Options& options, std::span<const std::string> words,
-                                      std::vector<std::string> run) {
+std::vector<std::string> words_of_run(const Options& options, std::vector<std::string> run) {
   std::vector<std::string> own = options.arguments;
   own.insert(own.begin(), "impl");
   if (options.of<ImplOptions>().strict) own.emplace_back("--strict");
-  for (const std::string& word : words) {
+  for (const std::string& word : options.words) {
     const auto found = std::ranges::find(own, word);
     found == own.end() ? run.push_back(word) : void(own.erase(found));
   }
   return run;
 }
 
-int list_claims(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int list_claims(const Options& options, const Environment& environment) {
   const std::string& file = options.arguments[1];
   const std::vector<NamedImplementation> named = named_implementations({&file, 1}, options.python);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  const Claims claims = ask_claims(named, words_of_run(options, words, {"run", "--impl", file}), device.word(),
-                                   environment, options.for_opening_s())
+  const Claims claims = ask_claims(named, words_of_run(options, {"run", "--impl", file}), device.word(), environment,
+                                   options.for_opening_s())
                             .front();
   if (!claims.cases) throw CannotMeasure(fmt::format("{} does not say what it takes", visible(file)));
   const ConsoleStyle style = console_style(options, Stream::out, environment);
@@ -151,7 +150,7 @@ std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
   return names;
 }
 
-int check_implementation(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int check_implementation(const Options& options, const Environment& environment) {
   std::vector<std::string> run{"run",    "--impl",    options.arguments[1],
                                "--tier", "smoke",     "--check",
                                "own",    "--untried", options.of<ImplOptions>().strict ? "fail" : "list"};
@@ -159,16 +158,16 @@ int check_implementation(const Options& options, std::span<const std::string> wo
   const bool is_usual = asked.suites.empty() && asked.filters.empty() && asked.batches.empty() && asked.axes.empty();
   if (is_usual)
     run.insert(run.end(), {"--suite", fmt::format("{}", fmt::join(suites_of_check(environment.suites), ","))});
-  run = words_of_run(options, words, std::move(run));
+  run = words_of_run(options, std::move(run));
   const Options as_run = parse_options(run, environment.variable, suite_names(environment.suites));
-  return as_run.verb->act(as_run, run, environment);
+  return as_run.verb->act(as_run, environment);
 }
 
-int impl_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int impl_command(const Options& options, const Environment& environment) {
   const std::vector<std::string>& own = options.arguments;
   if (own.size() == 2 && own[0] == "new") return new_implementation(options, environment);
-  if (own.size() == 2 && own[0] == "list") return list_claims(options, words, environment);
-  if (own.size() == 2 && own[0] == "check") return check_implementation(options, words, environment);
+  if (own.size() == 2 && own[0] == "list") return list_claims(options, environment);
+  if (own.size() == 2 && own[0] == "check") return check_implementation(options, environment);
   throw UsageError("impl takes one of: new NAME --op OP, list FILE, check FILE");
 }
 

@@ -177,7 +177,7 @@ void learn_here(const Options& options, const WorkPlan& plan, std::span<const Mo
 
 // Exit 1 where a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed; 3 where the
 // child crashed or hung.
-int learn_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int learn_command(const Options& options, const Environment& environment) {
   WorkPlan plan{choose_device(options.device, environment, options.for_driver_s()), {}, {}};
   plan.selection = selection_for(options, plan.device);
   plan.selection.tier = options.tier.value_or(Tier::smoke);
@@ -212,7 +212,7 @@ int learn_command(const Options& options, std::span<const std::string> words, co
   };
   Options patient = options;
   patient.deadline_s = options.deadline_s.value_or(judging_s);
-  const std::string trouble = do_work(patient, words, plan, environment, status, work, [&](const WorkFinding& finding) {
+  const std::string trouble = do_work(patient, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind == "opened") info = device_from_json(finding.content);
     if (finding.kind != "model") return;
     if (found.empty() || is_done(found.size() - 1)) found.emplace_back();

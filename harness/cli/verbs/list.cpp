@@ -144,7 +144,7 @@ int list_case(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-int list_command(const Options& options, std::span<const std::string> /*words*/, const Environment& outer) {
+int list_command(const Options& options, const Environment& outer) {
   const SelectedSuites suites = selected_suites(options, outer);
   const Environment environment = suites.in(outer);
   tell_variables(options, environment);

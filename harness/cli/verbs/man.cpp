@@ -6,7 +6,7 @@
 namespace gpubench {
 namespace {
 
-int man_command(const Options& /*options*/, std::span<const std::string> /*words*/, const Environment& environment) {
+int man_command(const Options& /*options*/, const Environment& environment) {
   environment.out << manual_page(version());
   return exit_codes::ok;
 }

@@ -344,7 +344,7 @@ int score_series(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-int predict_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int predict_command(const Options& options, const Environment& environment) {
   return options.of<PredictOptions>().model.empty() ? score_series(options, environment)
                                                     : predict_sizes(options, environment);
 }

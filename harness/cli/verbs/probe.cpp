@@ -10,7 +10,7 @@ std::vector<Flag> probe_flags(std::span<const std::string> /*suites*/) {
   return together(worker_flags(), subject_argument("driver|gpus|libraries"));
 }
 
-int probe_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int probe_command(const Options& options, const Environment& environment) {
   probe(options.subject, options.worker_output, environment.backends);
   return exit_codes::ok;
 }

@@ -80,7 +80,7 @@ std::string page_path(const Options& options) {
 
 // Writes the page, and what --svg, --markdown, --csv and --junit ask for; lists on standard error what was written. A
 // file is the old one or a whole new one.
-int report_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int report_command(const Options& options, const Environment& environment) {
   const std::vector<Report> reports = reports_of(options, environment);
   // What is drawn from reports can be drawn again: it replaces what was drawn before.
   const WriteRules rules{true, options.writing.mode};

@@ -72,7 +72,7 @@ void claim_cases(RunPlan& plan) {
     plan.key = key_for(plan.options, plan.environment);
     require_same_before_loading(plan);
   }
-  plan.claims = ask_claims(plan.run.implementations, plan.words, plan.device.word(), plan.environment,
+  plan.claims = ask_claims(plan.run.implementations, plan.options.words, plan.device.word(), plan.environment,
                            plan.options.for_opening_s());
   plan.cases = claimed(std::move(plan.cases), plan.claims);
   if (plan.cases.empty())
@@ -82,12 +82,11 @@ void claim_cases(RunPlan& plan) {
 }
 
 // The process that the user started: plans, announces, and runs to a report.
-int launch(const Options& options, std::span<const std::string> words, RunSetup setup, Resumption* resumption) {
+int launch(const Options& options, RunSetup setup, Resumption* resumption) {
   const Environment& environment = setup.environment;
   const Selection& selection = setup.selection;
   RunPlan plan{
       options,
-      words,
       environment,
       setup.device,
       for_contenders(plan_cases(environment.suites, selection), setup.run.implementations, options.versus.has_value()),
@@ -131,19 +130,18 @@ int launch(const Options& options, std::span<const std::string> words, RunSetup 
   return run_to_report(std::move(plan));
 }
 
-int run_in_role(const Options& options, std::span<const std::string> words, const Environment& environment,
-                Resumption* resumption) {
+int run_in_role(const Options& options, const Environment& environment, Resumption* resumption) {
   RunSetup setup = setup_of(options, environment);
   if (!options.claims_of.empty()) return report_claims(options, setup, environment.suites);
   if (options.is_worker()) return work(options, std::move(setup));
-  return launch(options, words, std::move(setup), resumption);
+  return launch(options, std::move(setup), resumption);
 }
 
-int run_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int run_command(const Options& options, const Environment& environment) {
   // Children have all flags, and their parent holds the journal.
   if (!options.resume || options.is_worker() || !options.claims_of.empty())
-    return run_in_role(options, words, environment, nullptr);
-  Resumption one = open_resumption(options, words, environment);
+    return run_in_role(options, environment, nullptr);
+  Resumption one = open_resumption(options, environment);
   if (!options.started_by.empty()) {  // that it is one of several processes is not among the words of the run
     one.options.started_by = options.started_by;
     one.options.device = options.device;
@@ -151,7 +149,7 @@ int run_command(const Options& options, std::span<const std::string> words, cons
     one.options.selection.processes = options.selection.processes;
   }
   try {
-    return run_in_role(one.options, one.words, environment, &one);
+    return run_in_role(one.options, environment, &one);
   } catch (const AnotherRun& e) {
     environment.err << "gpubench: " << visible(e.what()) << std::endl;
     return exit_codes::not_comparable;

@@ -152,7 +152,7 @@ void selftest_here(const Options& options, const WorkPlan& plan, const Environme
 }
 
 // Exit 0 where all faults are caught and nothing raises an alarm, else 1; 3 where the child crashed or hung.
-int selftest_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int selftest_command(const Options& options, const Environment& environment) {
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
   const auto work = [&](const WorkFindings& findings) { selftest_here(options, plan, environment, findings); };
@@ -165,7 +165,7 @@ int selftest_command(const Options& options, std::span<const std::string> words,
   StatusLine status(environment);
   DeviceInfo info;
   SelftestResult result;
-  const std::string trouble = do_work(options, words, plan, environment, status, work, [&](const WorkFinding& finding) {
+  const std::string trouble = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind == "opened") info = device_from_json(finding.content);
     if (finding.kind == "result") result = selftest_from_json(finding.content);
   });

@@ -204,7 +204,7 @@ Json json_of(const Size& size) {
 }
 
 // Exit 1 where ranks get stuck.
-int simulate_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int simulate_command(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
   const PlannedCase planned = chosen(options, environment);
   const Cluster cluster = cluster_of(options);

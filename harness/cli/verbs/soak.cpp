@@ -51,8 +51,8 @@ void soak_here(const Options& options, const WorkPlan& plan, const Environment& 
 }
 
 // The first device plans first: the others have to run what it has chosen, or their bits could not be compared.
-void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const Options& options,
-                        std::span<const std::string> words, const WorkPlan& plan, const Environment& environment) {
+void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const Options& options, const WorkPlan& plan,
+                        const Environment& environment) {
   prepare_for_children(plan.device);
   std::optional<ReportFolder> choices;
   if (places.size() > 1) choices.emplace("", "soak");
@@ -60,7 +60,7 @@ void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const O
   std::size_t started = 0;
   const auto start = [&] {
     const SoakPlace& place = places[started];
-    std::vector<std::string> argv = words_of_child(words, place.device, environment);
+    std::vector<std::string> argv = words_of_child(options, place.device, environment);
     argv.insert(argv.end(), {"--worker-share", std::to_string(started++)});
     if (choices) argv.insert(argv.end(), {"--tuning-cache", choices->path()});
     std::optional<OnProcessors> share;
@@ -129,7 +129,7 @@ int read_command(const Options& options, const Environment& environment) {
 
 // Exit 1 where a launch differed, the textbook rejected something or devices voted that something is wrong; 3 where a
 // child crashed or hung.
-int soak_command(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int soak_command(const Options& options, const Environment& environment) {
   if (!options.of<SoakOptions>().read_journal.empty()) return read_command(options, environment);
   WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
@@ -147,7 +147,7 @@ int soak_command(const Options& options, std::span<const std::string> words, con
   SoakRun soaking(options, environment, places);
   soaking.open_journal(run.seed, plan.cases);
   if (options.isolate) {
-    listen_to_children(soaking, places, options, words, plan, environment);
+    listen_to_children(soaking, places, options, plan, environment);
   } else {
     soak_here(options, plan, environment,
               {[&](const Json& json) {

@@ -189,7 +189,7 @@ void write_files(const Options& options, std::span<const TunedShape> shapes, std
 
 // Runs this program once for each batch. Exit 0 where each precision has a batch that passed; else as the last run that
 // did not.
-int tune_batch_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int tune_batch_command(const Options& options, const Environment& environment) {
   if (options.subject.empty())
     throw UsageError("tune-batch needs a workload, or a part of a case's id: gpubench tune-batch gpt2_train_step");
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());

@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 // Prints each file with all its problems. Exit 2 where one has any.
-int validate_command(const Options& options, std::span<const std::string> /*words*/, const Environment& environment) {
+int validate_command(const Options& options, const Environment& environment) {
   bool all_hold = true;
   for (const std::string& file : options.arguments) {
     const Problems problems = problems_of_report(file);

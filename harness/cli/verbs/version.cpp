@@ -6,8 +6,7 @@
 namespace gpubench {
 namespace {
 
-int version_command(const Options& /*options*/, std::span<const std::string> /*words*/,
-                    const Environment& environment) {
+int version_command(const Options& /*options*/, const Environment& environment) {
   environment.out << fmt::format("gpubench {}, {}\n", version(), build_text(environment));
   return exit_codes::ok;
 }
