@@ -1,8 +1,9 @@
 // A verb: one file, verbs/<name>.cpp, with its options, flags, help, examples and code; and its row in the table of
-// verbs, which the build makes of these files (`verbs` in CMakeLists.txt).
+// verbs, which the build makes of these files (`verbs` in CMakeLists.txt). With what most of these files need.
 #pragma once
 
 #include <any>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/options.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/verb_output.h"
+#include "harness/compare/effect.h"
 
 namespace gpubench {
 
@@ -48,5 +53,45 @@ struct Verb {
 
 /// What one of them takes, in the order of the help; groups: compare, start, select, measure, check, output.
 [[nodiscard]] std::vector<Flag> flags_of(std::string_view verb, std::span<const std::string> suites = {});
+
+// Flags and arguments that several verbs take, in shared_flags.cpp.
+
+/// Those of these names, and all under a heading of the help that is one of them ("select" but for --shapes, "measure",
+/// "check"), in this order. `suites`: words that complete --suite.
+[[nodiscard]] std::vector<Flag> shared_flags(std::initializer_list<std::string_view> names,
+                                             std::span<const std::string> suites = {});
+
+/// One word without a flag, or several. `known`: words offered for completion.
+[[nodiscard]] std::vector<Flag> subject_argument(std::string_view type, std::vector<std::string> known = {});
+[[nodiscard]] std::vector<Flag> several_arguments(std::string_view type, ValueKind value,
+                                                  std::vector<std::string> known = {});
+
+/// "[SUITE=]PERCENT"; if repeated for a suite, the last one wins. Throws UsageError.
+void set_tau(Tau& tau, const std::string& flag, const std::string& word);
+
+/// Of compare and gate, whose own options have `noise` and `tau`.
+template <class Own>
+[[nodiscard]] std::vector<Flag> comparison_flags() {
+  return under("compare",
+               row("--noise", "FILE",
+                   "what gpubench calibrate wrote, or a folder in which it is named after the set-up "
+                   "(noise-FINGERPRINT.json)",
+                   text(own(&Own::noise))),
+               row("--tau", "[SUITE=]PERCENT",
+                   "a change that matters (default: 3%); SUITE=10%: for the cases of one suite; may be repeated",
+                   {Takes::each, [](Options& o, const std::string& flag, const std::string& word) {
+                      set_tau(std::any_cast<Own&>(o.own).tau, flag, word);
+                    }}));
+}
+
+/// Of predict and simulate, whose own options have `node_gb_per_s` and `per_node`.
+template <class Own>
+[[nodiscard]] std::vector<Flag> node_flags() {
+  return under("measure",
+               row("--nvlink", "GB/S", "of each device to others of its node, one way (default: 450)",
+                   converted(own(&Own::node_gb_per_s), positive_of)),
+               row("--gpus-per-node", "N", "that NVLink joins (default: 8)",
+                   converted(own(&Own::per_node), whole_from<std::int64_t>(1, 1 << 20))));
+}
 
 }  // namespace gpubench

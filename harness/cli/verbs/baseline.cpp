@@ -7,20 +7,10 @@
 #include <span>
 
 #include "harness/cli/compared_reports.h"
-#include "harness/cli/device.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/compare/baseline.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
 #include "harness/core/text/quantity.h"
-#include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/plan/names.h"
 #include "harness/report/json.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
@@ -219,7 +209,7 @@ std::vector<Flag> baseline_flags(std::span<const std::string> /*suites*/) {
                 text(own(&BaselineOptions::noise))),
             row("--force", "", "replace a baseline of the same name",
                 turn_on(in(&Options::writing, &WriteRules::replace)))),
-      mode_flag(), several_arguments("", ValueKind::file, {"save", "list", "show", "merge"}));
+      shared_flags({"--mode"}), several_arguments("", ValueKind::file, {"save", "list", "show", "merge"}));
 }
 
 }  // namespace

@@ -5,20 +5,12 @@
 #include <filesystem>
 
 #include "harness/cli/compared_reports.h"
-#include "harness/cli/device.h"
-#include "harness/cli/flags.h"
 #include "harness/cli/repeated_runs.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/compare/baseline.h"
 #include "harness/compare/gate_rule.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
@@ -168,8 +160,7 @@ std::vector<Flag> calibrate_flags(std::span<const std::string> suites) {
                 all_of(Takes::many, own(&CalibrateOptions::from))),
             row("-o,--output", "FILE", "the noise file (default: noise-FINGERPRINT.json)", text(&Options::output)),
             row("--keep", "DIR", "keep the reports of the runs there", text(own(&CalibrateOptions::keep)))),
-      select_flags(suites), rank_flags(), shapes_flag(), measuring_flags(), check_flags(), mode_flag(),
-      anonymize_flags());
+      shared_flags({"select", "--shapes", "measure", "check", "--mode", "--anonymize", "--anonymize-key"}, suites));
 }
 
 }  // namespace

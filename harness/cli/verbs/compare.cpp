@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 
 #include "harness/cli/compared_reports.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
 #include "harness/compare/comparison.h"
 #include "harness/compare/contenders.h"
 #include "harness/compare/gate.h"
 #include "harness/compare/invocation.h"
-#include "harness/core/error.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 
 namespace gpubench {
@@ -127,8 +123,7 @@ std::vector<Flag> compare_flags(std::span<const std::string> /*suites*/) {
                   comparison_flags<CompareOptions>(),
                   under("compare", row("--format", "FORMAT", "table (default), markdown, json or csv",
                                        choice<CompareFormat>(own(&CompareOptions::format)))),
-                  color_flag(), verbose_flag("every case, also those that say little"),
-                  several_arguments("", ValueKind::file));
+                  shared_flags({"--color", "--verbose"}), several_arguments("", ValueKind::file));
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "harness/cli/help.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
-#include "harness/core/error.h"
 
 namespace gpubench {
 namespace {

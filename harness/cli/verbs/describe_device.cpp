@@ -1,13 +1,11 @@
 // A child process that opens a backend and reports its DeviceInfo.
-#include "harness/cli/device.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
 
 namespace gpubench {
 namespace {
 
 std::vector<Flag> describe_device_flags(std::span<const std::string> /*suites*/) {
-  return together(device_flag(), trust_libraries_flag(), worker_flags());
+  return shared_flags({"--device", "--trust-libraries", "--worker-input", "--worker-output"});
 }
 
 int describe_device_command(const Options& options, const Environment& environment) {

@@ -7,25 +7,15 @@
 #include <map>
 #include <optional>
 
-#include "harness/cli/device.h"
 #include "harness/cli/finding_records.h"
-#include "harness/cli/flags.h"
 #include "harness/cli/processors.h"
 #include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/saved_bits.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/core/error.h"
-#include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/report_json.h"
 #include "harness/verify/determinism.h"
 
 namespace gpubench {
@@ -267,8 +257,9 @@ int determinism_command(const Options& options, const Environment& environment) 
 
 std::vector<Flag> determinism_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), deterministic_flag(),
-      isolate_flag(), force_flag(), mode_flag(), child_flags(), color_flag(), json_flag(),
+      shared_flags({"select", "--device", "--deadline", "--seed", "--deterministic", "--isolate", "--force", "--mode",
+                    "--worker-output", "--worker-page", "--worker-share", "--color", "--json"},
+                   suites),
       under("check",
             row("--runs", "N", "how often each case is run (default: 5)",
                 converted(own(&DeterminismOptions::runs), whole_from(2))),

@@ -4,14 +4,9 @@
 #include <algorithm>
 
 #include "harness/cli/cuda_module.h"
-#include "harness/cli/device.h"
 #include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/hardware/doctor.h"
 #include "harness/report/record_text.h"
 
@@ -124,7 +119,7 @@ int doctor_command(const Options& options, const Environment& environment) {
 }
 
 std::vector<Flag> doctor_flags(std::span<const std::string> /*suites*/) {
-  return together(deadline_flag(), trust_libraries_flag(), color_flag());
+  return shared_flags({"--deadline", "--trust-libraries", "--color"});
 }
 
 }  // namespace

@@ -4,17 +4,8 @@
 
 #include "harness/cli/case_listing.h"
 #include "harness/cli/explain.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
 #include "harness/core/text/quantity.h"
-#include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/plan/names.h"
 
 namespace gpubench {
 namespace {
@@ -132,7 +123,7 @@ int explain_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> explain_flags(std::span<const std::string> /*suites*/) {
   return together(
-      force_flag(), mode_flag(),
+      shared_flags({"--force", "--mode"}),
       under("output", row("--html", "DIR", "write a page of every op there, and index.html, which lists them",
                           text(own(&ExplainOptions::html)))),
       subject_argument("OP|CASE", op_names()));

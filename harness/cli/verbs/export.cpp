@@ -4,14 +4,8 @@
 #include <algorithm>
 
 #include "harness/cli/recorder.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
@@ -58,7 +52,7 @@ void check_export(Options& options) {
 }
 
 std::vector<Flag> export_flags(std::span<const std::string> /*suites*/) {
-  return together(force_flag(), mode_flag(), anonymize_flags(), detail_flag(),
+  return together(shared_flags({"--force", "--mode", "--anonymize", "--anonymize-key", "--detail"}),
                   under("output",
                         row("--format", "FORMAT", fmt::format("one of {}", fmt::join(enum_names<ExportFormat>, ", ")),
                             choice<ExportFormat>(own(&ExportOptions::format))),

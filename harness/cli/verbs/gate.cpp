@@ -1,14 +1,9 @@
 #include <fmt/format.h>
 
 #include "harness/cli/compared_reports.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/compare/gate.h"
 #include "harness/compare/invocation.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 
@@ -132,7 +127,7 @@ std::vector<Flag> gate_flags(std::span<const std::string> /*suites*/) {
           row("--junit", "FILE", "JUnit XML", text(&Options::junit)),
           row("--markdown", "FILE", "a table for a pull request", text(&Options::markdown)),
           row("--github", "", "annotations, and the table in $GITHUB_STEP_SUMMARY", turn_on(own(&GateFlags::github)))),
-      mode_flag(), color_flag(), verbose_flag("every case, also those that say little"));
+      shared_flags({"--mode", "--color", "--verbose"}));
 }
 
 constexpr std::string_view gate_codes = R"(

@@ -1,6 +1,4 @@
 #include "harness/cli/help.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
 
 namespace gpubench {

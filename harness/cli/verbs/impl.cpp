@@ -6,20 +6,10 @@
 #include <array>
 #include <filesystem>
 
-#include "harness/cli/device.h"
 #include "harness/cli/explain.h"
 #include "harness/cli/implementations.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/starting_points.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
-#include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/plan/names.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -173,7 +163,7 @@ int impl_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> impl_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), device_flag(), python_flag(),
+      shared_flags({"select", "--device", "--python"}, suites),
       several_arguments("", ValueKind::file, {"new", "list", "check"}),
       under("start", row("--op", "OP", "the op of the new file (impl new)", text(own(&ImplOptions::op))),
             row("--lang", "c|cuda|python", "language of the new file (default: c)",

@@ -6,19 +6,11 @@
 #include <map>
 #include <memory>
 
-#include "harness/cli/device.h"
 #include "harness/cli/finding_records.h"
 #include "harness/cli/learn.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/core/error.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/report/report_json.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -251,10 +243,13 @@ int learn_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> learn_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), isolate_flag(),
-      inject_error_flag(), mode_flag(), child_flags(), color_flag(),
-      json_flag("steps, curves and verdicts as JSON; -: to standard output, and nothing else"),
-      under("output", row("--svg", "DIR", "each chart as a file of its own", text(&Options::svg)),
+      shared_flags({"select", "--device", "--deadline", "--seed", "--isolate", "--inject-error", "--mode",
+                    "--worker-output", "--worker-page", "--worker-share", "--color"},
+                   suites),
+      under("output",
+            row("--json", "FILE", "steps, curves and verdicts as JSON; -: to standard output, and nothing else",
+                text(&Options::json)),
+            row("--svg", "DIR", "each chart as a file of its own", text(&Options::svg)),
             row("-o,--output", "FILE", "a page with tables and charts", text(&Options::output))),
       under("check",
             row("--steps", "N", "steps of training by itself; the first ten are also judged one by one (default: 32)",

@@ -4,13 +4,7 @@
 #include <algorithm>
 
 #include "harness/cli/case_listing.h"
-#include "harness/cli/device.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/core/text/text_table.h"
-#include "harness/plan/names.h"
 #include "harness/report/json.h"
 #include "harness/report/record_text.h"
 
@@ -165,7 +159,7 @@ int list_command(const Options& options, const Environment& outer) {
 }
 
 std::vector<Flag> list_flags(std::span<const std::string> suites) {
-  return together(select_flags(suites), rank_flags(), shapes_flag(), device_flag(), deadline_flag(),
+  return together(shared_flags({"select", "--shapes", "--device", "--deadline"}, suites),
                   under("output", row("--format", "table|json", "how to print (default: table)",
                                       choice(own(&ListOptions::json), list_format_words))),
                   subject_argument("suites|CASE", {"suites"}));

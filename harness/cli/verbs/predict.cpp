@@ -5,14 +5,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "harness/cli/flags.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
-#include "harness/core/error.h"
 #include "harness/core/text/quantity.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/page/chart/chart.h"
 #include "harness/predict/prediction.h"
 #include "harness/predict/transformer_model.h"
@@ -357,7 +351,7 @@ std::vector<std::string> model_names() {
 
 std::vector<Flag> predict_flags(std::span<const std::string> /*suites*/) {
   return together(
-      force_flag(), mode_flag(), color_flag(), json_flag(),
+      shared_flags({"--force", "--mode", "--color", "--json"}),
       under("select",
             common("llama3-70b, gpt3-175b, ...",
                    row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),

@@ -1,13 +1,11 @@
 // A child process that asks the driver, NVML or the CUDA module.
-#include "harness/cli/device.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
 
 namespace gpubench {
 namespace {
 
 std::vector<Flag> probe_flags(std::span<const std::string> /*suites*/) {
-  return together(worker_flags(), subject_argument("driver|gpus|libraries"));
+  return together(shared_flags({"--worker-input", "--worker-output"}), subject_argument("driver|gpus|libraries"));
 }
 
 int probe_command(const Options& options, const Environment& environment) {

@@ -4,16 +4,10 @@
 
 #include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/compare/comparison.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/page/report_page.h"
 #include "harness/report/export.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
@@ -133,7 +127,7 @@ void set_label(Options& o, const std::string& flag, const std::string& word) {
 
 std::vector<Flag> report_flags(std::span<const std::string> /*suites*/) {
   return together(
-      mode_flag(), anonymize_flags(),
+      shared_flags({"--mode", "--anonymize", "--anonymize-key"}),
       under(
           "output",
           row("-o,--output", "FILE", "the page (default: report.html beside the first report)", text(&Options::output)),

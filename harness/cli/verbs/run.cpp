@@ -6,13 +6,7 @@
 #include "harness/cli/case_listing.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_session.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/core/backend.h"
-#include "harness/core/error.h"
-#include "harness/core/text/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -172,7 +166,7 @@ constexpr Word<bool> mpi_words[] = {{"auto", true}, {"off", false}};
 
 std::vector<Flag> run_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), shapes_flag(), measuring_flags(),
+      shared_flags({"select", "--shapes", "measure"}, suites),
       under("measure",
             row("--mpi", "auto|off",
                 "auto (default): processes that mpirun or srun has started are ranks of one run, of which the first "
@@ -185,7 +179,7 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
                 "so long and a line of JSON with their median on standard output; the end of input ends them (with "
                 "--isolate off)",
                 turn_on(&Options::turns), 0U)),
-      check_flags(),
+      shared_flags({"check"}),
       under("output",
             common("folder for the report (default: gpubench-out/<timestamp>)",
                    row("--out", "DIR",
@@ -213,17 +207,17 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
             row("-q,--quiet", "", "only what went wrong, and the summary", turn_on(&Options::quiet)),
             row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                 turn_on(&Options::verbose))),
-      detail_flag(), force_flag(), mode_flag(),
+      shared_flags({"--detail", "--force", "--mode"}),
       under("output",
             row("--save-failures", "DIR",
                 "write what a failing op read and left there, with the expected values and bounds, as .npy files and a "
                 "few lines of Python that load them",
                 text(in_run(&RunOptions::save_failures)))),
-      anonymize_flags(), worker_flags(),
+      shared_flags({"--anonymize", "--anonymize-key", "--worker-input", "--worker-output"}),
       under("", row("--claims-of", "NAME", "", text(&Options::claims_of)),
             row("--untried", "off|list|fail", "", choice<Untried>([](Options & o) -> auto& { return o.untried; }),
                 use::journal | use::processes)),
-      color_flag());
+      shared_flags({"--color"}));
 }
 
 }  // namespace

@@ -3,20 +3,11 @@
 
 #include <cmath>
 
-#include "harness/cli/device.h"
 #include "harness/cli/finding_records.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/core/error.h"
-#include "harness/core/text/text_table.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "harness/report/report_json.h"
 #include "harness/run/timing.h"
 #include "harness/verify/selftest.h"
 
@@ -186,8 +177,11 @@ int selftest_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> selftest_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), isolate_flag(), force_flag(),
-      mode_flag(), child_flags(), color_flag(), verbose_flag("also the faults that rounding hides"), json_flag(),
+      shared_flags({"select", "--device", "--deadline", "--seed", "--isolate", "--force", "--mode", "--worker-output",
+                    "--worker-page", "--worker-share", "--color"},
+                   suites),
+      under("output", row("-v,--verbose", "", "also the faults that rounding hides", turn_on(&Options::verbose))),
+      shared_flags({"--json"}),
       under("check",
             row("--quick", "", "small ops and 10,000 clean launches, in less than a minute (default)",
                 {Takes::nothing,

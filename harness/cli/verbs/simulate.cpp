@@ -4,15 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
-#include "harness/core/error.h"
 #include "harness/core/text/quantity.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/report/report_json.h"
 #include "harness/simulate/simulate.h"
 
 namespace gpubench {
@@ -264,7 +257,7 @@ int simulate_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> simulate_flags(std::span<const std::string> /*suites*/) {
   return together(
-      rank_flags(), force_flag(), mode_flag(), color_flag(), json_flag(),
+      shared_flags({"--parallel", "--axis", "--force", "--mode", "--color", "--json"}),
       under("select",
             common("numbers of ranks, up to 4096 (default: 8)",
                    row("--ranks", "N,...", "numbers of ranks, up to 4096 (default: 8)",

@@ -5,21 +5,13 @@
 #include <memory>
 #include <optional>
 
-#include "harness/cli/device.h"
 #include "harness/cli/processors.h"
 #include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/soak_book.h"
 #include "harness/cli/soak_run.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
 #include "harness/cli/verb_work.h"
-#include "harness/core/error.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
@@ -161,9 +153,10 @@ int soak_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> soak_flags(std::span<const std::string> suites) {
   return together(
-      select_flags(suites), rank_flags(), device_flag(), deadline_flag(), seed_flag(), isolate_flag(),
-      inject_error_flag(), force_flag(), mode_flag(), child_flags(),
-      under("", row("--tuning-cache", "DIR", "", text(&Options::tuning_cache))), json_flag(),
+      shared_flags({"select", "--device", "--deadline", "--seed", "--isolate", "--inject-error", "--force", "--mode",
+                    "--worker-output", "--worker-page", "--worker-share"},
+                   suites),
+      under("", row("--tuning-cache", "DIR", "", text(&Options::tuning_cache))), shared_flags({"--json"}),
       under("check", row("--minutes", "N", "how long (default: 5)", converted(own(&SoakOptions::minutes), minutes_of)),
             row("--devices", "N|NAME,...",
                 "several devices at once, which vote: the first N GPUs, those of these names (cuda:0,cuda:2), or "

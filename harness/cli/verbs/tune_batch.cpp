@@ -7,22 +7,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "harness/cli/device.h"
-#include "harness/cli/flags.h"
 #include "harness/cli/repeated_runs.h"
-#include "harness/cli/selection.h"
-#include "harness/cli/shared_flags.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/tune_batch.h"
 #include "harness/cli/verb.h"
-#include "harness/cli/verb_output.h"
-#include "harness/core/error.h"
-#include "harness/core/file/atomic_file.h"
 #include "harness/core/text/quantity.h"
-#include "harness/core/text/visible_text.h"
 #include "harness/page/report_page.h"
 #include "harness/report/json.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
@@ -247,8 +237,7 @@ std::vector<Flag> tune_batch_flags(std::span<const std::string> suites) {
                 text(&Options::json)),
             row("--svg", "FILE", "the curve as a chart", text(&Options::svg)),
             row("-o,--output", "FILE", "the page of all trials, with their charts", text(&Options::output))),
-      select_flags(suites), rank_flags(), measuring_flags(), check_flags(), mode_flag(), color_flag(),
-      subject_argument("WORKLOAD"));
+      shared_flags({"select", "measure", "check", "--mode", "--color"}, suites), subject_argument("WORKLOAD"));
 }
 
 }  // namespace

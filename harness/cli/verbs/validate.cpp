@@ -1,10 +1,6 @@
 #include <fmt/format.h>
 
-#include "harness/cli/shared_flags.h"
 #include "harness/cli/verb.h"
-#include "harness/core/error.h"
-#include "harness/core/text/visible_text.h"
-#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {
