@@ -56,10 +56,9 @@ chart::PlotChart loss_plot(std::string title, std::string description) {
 }
 
 chart::PlotChart loss_chart(const ModelLearning& model) {
-  chart::PlotChart plot =
-      loss_plot(fmt::format("{}: loss", model_name(model)),
-                "Loss of training by itself in each recipe and in fp64; behind each recipe the band "
-                "of three trainings that err at random within their bounds.");
+  chart::PlotChart plot = loss_plot(fmt::format("{}: loss", model_name(model)),
+                                    "Loss of training by itself in each recipe and in fp64; behind each recipe the "
+                                    "band of three trainings that err at random within their bounds.");
   for (const RecipeLearning& recipe : model.recipes)
     plot.series.push_back(curve(called(recipe), {recipe.losses, recipe.low, recipe.high}));
   plot.series.push_back(curve("fp64", {model.exact_losses}));
@@ -104,8 +103,7 @@ chart::PlotChart step_plot(std::string title, std::string description) {
   plot.title = std::move(title);
   plot.description = fmt::format(
       "{} The largest error of each step among gradients, weights and moments as a share of what is allowed; above 1 "
-      "the "
-      "step is rejected.",
+      "the step is rejected.",
       description);
   plot.x = step_axis();
   plot.y = {.title = "error / allowed", .scale = chart::Scale::log10};
@@ -136,9 +134,8 @@ std::vector<LearningChart> charts_of(const ModelLearning& model) {
   for (const RecipeLearning& recipe : model.recipes) {
     const std::string what = fmt::format("{}, {} broken", model_name(model), recipe.recipe);
     chart::PlotChart steps = step_plot(what + ": single steps", "The recipe, and ones that are broken on purpose.");
-    chart::PlotChart losses = loss_plot(what + ": loss",
-                                        "Loss of training by itself in the recipe, in ones that are broken on purpose, "
-                                        "and in fp64.");
+    chart::PlotChart losses = loss_plot(
+        what + ": loss", "Loss of training by itself in the recipe, in ones that are broken on purpose, and in fp64.");
     steps.series.push_back(errors(called(recipe), recipe.judged));
     losses.series.push_back(curve(called(recipe), {recipe.losses, recipe.low, recipe.high}));
     for (const BrokenLearning& broken : model.broken) {

@@ -38,8 +38,7 @@ std::string signed_percent(double share) { return fmt::format("{:+.1f}%", 100.0 
 
 std::string model_text(const StepModel& model) {
   return fmt::format(
-      "{} of a device while it works, {:.0f}% of the wire's time not hidden, {} for each doubling beyond "
-      "{} devices",
+      "{} of a device while it works, {:.0f}% of the wire's time not hidden, {} for each doubling beyond {} devices",
       format_quantity(model.flop_per_s, "FLOP/s"), 100.0 * model.exposed, percent(model.growth), model.first);
 }
 
@@ -83,10 +82,9 @@ double rate_in(const std::string& file) {
     if (is_step && record.verdict == Verdict::pass) best = std::max(best, record.derived.flop_per_s);
   }
   if (!(best > 0.0)) {
-    throw UsageError(
-        fmt::format("--from: {} has no training step of one device that passed; expected a report of "
-                    "--suite transformer or moe",
-                    visible(file)));
+    throw UsageError(fmt::format(
+        "--from: {} has no training step of one device that passed; expected a report of --suite transformer or moe",
+        visible(file)));
   }
   return best;
 }
@@ -110,8 +108,8 @@ PredictionRequest request_of(const Options& options) {
   const int sources = (given.measured.empty() ? 0 : 1) + (given.rate ? 1 : 0) + (given.from.empty() ? 0 : 1);
   if (sources != 1) {
     throw UsageError(
-        "predict --model needs one of --measured (steps of this model), --rate (TFLOP/s of a device) and "
-        "--from (a report)");
+        "predict --model needs one of --measured (steps of this model), --rate (TFLOP/s of a device) and --from (a "
+        "report)");
   }
   if (given.rate) request.flop_per_s = *given.rate * tera;
   try {
@@ -279,9 +277,9 @@ int predict_sizes(const Options& options, const Environment& environment) {
       << fmt::format("\n{}; {} optimizer\n\n", to_string(request.network), options.of<PredictOptions>().optimizer);
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
   out << fmt::format(
-      "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of "
-      "published series ({} with the work of a fitted step: {} on average; {} others: {}), and what the measured "
-      "steps leave open; slowest: where most of the wire's time goes; memory: of a device, without buffers\n",
+      "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of published "
+      "series ({} with the work of a fitted step: {} on average; {} others: {}), and what the measured steps leave "
+      "open; slowest: where most of the wire's time goes; memory: of a device, without buffers\n",
       published_errors().weak.count, percent(published_errors().weak.mean), published_errors().strong.count,
       percent(published_errors().strong.mean));
   Json sizes = Json::array();
@@ -389,8 +387,8 @@ std::vector<Flag> predict_flags(std::span<const std::string> /*suites*/) {
       node_flags<PredictOptions>(),
       under("measure",
             row("--network", "[GPUS:]GB/S,...",
-                "of each device beyond its node, one way, while all send (default: 50); by how many GPUs a switch "
-                "or pod joins, then beyond: 256:50,25",
+                "of each device beyond its node, one way, while all send (default: 50); by how many GPUs a switch or "
+                "pod joins, then beyond: 256:50,25",
                 all_of(Takes::list, own(&PredictOptions::network))),
             row("--memory-size", "GB", "of a device (default: 80): what a step needs beyond it is told",
                 converted(own(&PredictOptions::memory_gb), positive_of))),

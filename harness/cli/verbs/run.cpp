@@ -170,13 +170,11 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
       under("measure",
             row("--mpi", "auto|off",
                 "auto (default): processes that mpirun or srun has started are ranks of one run, of which the first "
-                "reports; "
-                "off: each is a run of its own",
+                "reports; off: each is a run of its own",
                 choice(&Options::mpi, mpi_words), use::journal),
             row("--turns", "",
-                "rounds of one case on demand, for races: for each line of standard input, a number of seconds, "
-                "rounds for "
-                "so long and a line of JSON with their median on standard output; the end of input ends them (with "
+                "rounds of one case on demand, for races: for each line of standard input, a number of seconds, rounds "
+                "for so long and a line of JSON with their median on standard output; the end of input ends them (with "
                 "--isolate off)",
                 turn_on(&Options::turns), 0U)),
       shared_flags({"check"}),
@@ -189,10 +187,9 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
             row("--json", "FILE", "write the report there instead; -: to standard output, and nothing else",
                 text(&Options::json)),
             row("--resume", "DIR",
-                "resume a run that was interrupted or killed: its folder, or the "
-                "FILE.journal.jsonl beside its --json FILE; machine, build and flags must be the same, and flags "
-                "may be "
-                "left out, all but --impl, --python and --trust-libraries",
+                "resume a run that was interrupted or killed: its folder, or the FILE.journal.jsonl beside its --json "
+                "FILE; machine, build and flags must be the same, and flags may be left out, all but --impl, --python "
+                "and --trust-libraries",
                 text(&Options::resume)),
             row("--junit", "FILE", "also as JUnit XML; -, here as below: to standard output", text(&Options::junit)),
             row("--csv", "FILE", "also as CSV, a row for each case and metric", text(&Options::csv)),
@@ -208,11 +205,10 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
             row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                 turn_on(&Options::verbose))),
       shared_flags({"--detail", "--force", "--mode"}),
-      under("output",
-            row("--save-failures", "DIR",
-                "write what a failing op read and left there, with the expected values and bounds, as .npy files and a "
-                "few lines of Python that load them",
-                text(in_run(&RunOptions::save_failures)))),
+      under("output", row("--save-failures", "DIR",
+                          "write what a failing op read and left there, with the expected values and bounds, as .npy "
+                          "files and a few lines of Python that load them",
+                          text(in_run(&RunOptions::save_failures)))),
       shared_flags({"--anonymize", "--anonymize-key", "--worker-input", "--worker-output"}),
       under("", row("--claims-of", "NAME", "", text(&Options::claims_of)),
             row("--untried", "off|list|fail", "", choice<Untried>([](Options & o) -> auto& { return o.untried; }),

@@ -80,10 +80,9 @@ MeasuredOps measured_in(const std::string& file, const PlannedCase& planned) {
            one.verdict == Verdict::pass && !one.derived.breakdown.empty();
   });
   if (record == report.cases.end()) {
-    throw UsageError(
-        fmt::format("--from: {} has no {}/x1 that passed with its ops timed alone; expected a report of "
-                    "gpubench --filter {}",
-                    visible(file), planned.c.id_without_ranks(), planned.c.id_without_ranks()));
+    throw UsageError(fmt::format(
+        "--from: {} has no {}/x1 that passed with its ops timed alone; expected a report of gpubench --filter {}",
+        visible(file), planned.c.id_without_ranks(), planned.c.id_without_ranks()));
   }
   double sum_ns = 0.0;
   for (const OpShare& op : record->derived.breakdown) sum_ns += op.median_ns;
@@ -289,12 +288,10 @@ std::vector<Flag> simulate_flags(std::span<const std::string> /*suites*/) {
                    row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
                        converted(own(&SimulateOptions::network_gb_per_s), positive_of)))),
       node_flags<SimulateOptions>(),
-      under("measure",
-            row("--oversubscribe", "FACTOR",
-                "links between nodes reach so many times less than the links of a node's devices together, of "
-                "which all "
-                "their collectives get fair shares (default: 1)",
-                converted(own(&SimulateOptions::oversubscription), oversubscription_of))),
+      under("measure", row("--oversubscribe", "FACTOR",
+                           "links between nodes reach so many times less than the links of a node's devices together, "
+                           "of which all their collectives get fair shares (default: 1)",
+                           converted(own(&SimulateOptions::oversubscription), oversubscription_of))),
       subject_argument("CASE"));
 }
 
