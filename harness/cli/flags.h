@@ -1,5 +1,5 @@
 // Flags of verbs. The parser, help, completion, the manual page and the environment's variables are all made from their
-// rows, and so are the lines that repeat flags (Flag::use); shared_flags.h has those that several verbs take.
+// rows, and so are the lines that repeat flags (Flag::use); shared_flags.cpp has those that several verbs take.
 #pragma once
 
 #include <fmt/format.h>

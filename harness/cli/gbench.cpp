@@ -1,4 +1,10 @@
-#include "harness/cli/gbench.h"
+// gpubench-gbench: the same cases through Google Benchmark, for who has its flags and tools at hand.
+//
+// Every planned case is registered with manual time, one iteration and as many repetitions as it has rounds, so that a
+// repetition is a round and the library's aggregates are over round medians. A case is checked, timed by the engine's
+// own rounds and checked again before its first repetition is reported: one that did not pass is an error in every
+// repetition, and no number of it is seen. Cases run in this process; what crashes one ends the program.
+#include "harness/cli/run_cli.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // The program gpubench-gbench: the real suites and backends behind Google Benchmark.
-#include "harness/cli/gbench.h"
 #include "harness/cli/run_cli.h"
 #include "suites/suites.h"
 

@@ -1,6 +1,9 @@
-// Implementations under test on the command line: --impl FILE, --versus.
+// Implementations under test on the command line: --impl FILE, --versus, and the verb impl.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -8,9 +11,9 @@
 #include <vector>
 
 #include "harness/cli/environment.h"
-#include "harness/cli/untried_calls.h"
 #include "harness/core/file/atomic_file.h"
 #include "harness/core/file/descriptor.h"
+#include "harness/core/program.h"
 #include "harness/plan/plan.h"
 #include "harness/report/report_json.h"
 
@@ -30,6 +33,27 @@ struct OpClaim {
 /// for one that cannot be read, whose name is no is_contender_name(), or that another one has.
 [[nodiscard]] std::vector<NamedImplementation> named_implementations(std::span<const std::string> files,
                                                                      const std::string& python);
+
+/// The calls that an implementation takes, each once: of the planned cases, and of those of the suites that are
+/// Suite::only_by_name, in every precision. What of it no case of a run tried is listed by impl check.
+struct OfferedCalls {
+  struct Call {
+    std::string op, recipe;
+  };
+  std::vector<Call> calls;
+  std::map<std::string, std::vector<std::size_t>> of_cases;  ///< by id of a planned case: its calls
+};
+
+/// `takes`: whether the implementation takes an op of a program.
+[[nodiscard]] OfferedCalls offered_calls(std::span<const PlannedCase> planned, std::span<const Suite> suites,
+                                         const std::function<bool(const Program&, const OpCall&)>& takes);
+
+/// "layer_norm_forward: 12 calls in f64, 12 in tf32": the calls that none of these cases makes, by op.
+[[nodiscard]] std::vector<std::string> untried(const OfferedCalls& offered, const std::set<std::string>& tried_cases);
+
+[[nodiscard]] Json to_json(const OfferedCalls& offered);
+/// Throws ReadError where it is none.
+[[nodiscard]] OfferedCalls read_offered_calls(const Node& node);
 
 /// What an implementation says of itself before anything runs.
 struct Claims {
@@ -91,5 +115,9 @@ class PrintedLog {
 
 /// Throws UsageError where --versus names neither "reference" nor an implementation of --impl.
 void check_versus(const std::optional<std::string>& versus, std::span<const NamedImplementation> named);
+
+/// Sources that `gpubench impl new` begins from: those of reference/examples, and the header of the C interface, as the
+/// build put them into the program. The text of a file, "rms_norm_forward.c"; null where there is none of that name.
+[[nodiscard]] const std::string* starting_point(const std::string& file);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/cli/launcher.h"
+#include "harness/cli/environment.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-#include "harness/cli/help.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <deque>
 
-#include "harness/cli/help.h"
 #include "harness/cli/verb.h"
 
 namespace gpubench {

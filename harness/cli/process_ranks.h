@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/cli/environment.h"
-#include "harness/cli/launcher.h"
+#include "harness/cli/options.h"
 #include "harness/core/processes.h"
 #include "harness/remote/alarm.h"
 #include "harness/remote/local_channel.h"
@@ -68,5 +68,11 @@ class ProcessRanks {
   std::unique_ptr<RemoteRanks> ranks_;
   std::vector<std::string> notes_;
 };
+
+/// Process 0 acts as a run by itself does, with the ranks of all, and its exit code is returned; any other serves it,
+/// and returns 0. Where a process is lost, or does not fit, all are ended with the exit code, and this does not return.
+/// Throws UsageError for what such a run has not, CannotMeasure where the processes cannot be joined.
+[[nodiscard]] int act_together(Options options, const Environment& environment, const LauncherPlace& place,
+                               const std::function<int(const Options&, const Environment&)>& act);
 
 }  // namespace gpubench

@@ -49,4 +49,9 @@ void end_cleanly_without_memory();
 /// files differed from it; "" where unknown. Defined by scripts/cmake/GpubenchRevision.cmake.
 [[nodiscard]] std::string_view built_revision();
 
+/// The whole program gpubench-gbench: flags that begin with --benchmark_ are the library's (filter, format, out,
+/// repetitions, list_tests, ...), the others those of `gpubench run` that choose and measure. Returns the exit code of
+/// a run with these verdicts (exit_code.h); 0 for a list. Throws nothing.
+int run_gbench(int argc, char** argv, const Environment& environment);
+
 }  // namespace gpubench

@@ -1,18 +1,27 @@
 // What surrounds a run: what its flags and the machine give it (pins, tuned choices, sensors, ranks, turns), and what a
-// report says about machine, build and command line.
+// report says about machine, build and command line; and the launcher's part of a run, from its plan to its report
+// (run_session.cpp).
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <istream>
+#include <optional>
 #include <ostream>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "harness/cli/device.h"
 #include "harness/cli/environment.h"
+#include "harness/cli/implementations.h"
 #include "harness/cli/options.h"
+#include "harness/cli/recorder.h"
 #include "harness/core/record.h"
 #include "harness/hardware/host.h"
+#include "harness/plan/plan.h"
+#include "harness/report/anonymize.h"
 #include "harness/report/report_json.h"
 #include "harness/run/run.h"
 
@@ -64,5 +73,27 @@ class Turns {
   Clock::time_point begun_;  ///< the turn
   std::chrono::duration<double> length_{0.0};
 };
+
+/// What a run measures and where, decided before it starts.
+struct RunPlan {
+  const Options& options;
+  const Environment& environment;
+  DeviceChoice device;
+  std::vector<PlannedCase> cases;
+  Tier tier;
+  RunOptions run;
+  std::optional<ShapesContext> shapes{};  ///< of --shapes
+  std::vector<Claims> claims{};           ///< of the files of --impl
+  Resumption* resumption = nullptr;       ///< null: a new run
+  std::optional<HashKey> key{};           ///< of --anonymize
+};
+
+/// Runs every case, writes the report and prints the results. Returns the exit code. Throws UsageError before anything
+/// ran, CannotMeasure where nothing can be measured, AnotherRun as below.
+[[nodiscard]] int run_to_report(RunPlan plan);
+
+/// Of a resumed run, before code of others is loaded: throws AnotherRun unless the machine, the build and the flags are
+/// those of the interrupted one.
+void require_same_before_loading(RunPlan plan);
 
 }  // namespace gpubench

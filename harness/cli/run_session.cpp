@@ -1,4 +1,3 @@
-#include "harness/cli/run_session.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "harness/cli/saved_bits.h"
+#include "harness/cli/finding_records.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,7 +8,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/processors.h"
+#include "harness/cli/repeated_runs.h"
 #include "harness/core/error.h"
 #include "harness/core/text/text_table.h"
 #include "harness/core/text/visible_text.h"

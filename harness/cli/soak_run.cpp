@@ -1,4 +1,4 @@
-#include "harness/cli/soak_run.h"
+#include "harness/cli/soak_book.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "harness/cli/finding_records.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/processors.h"
+#include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/verb_output.h"
 #include "harness/core/error.h"

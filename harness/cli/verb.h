@@ -3,6 +3,7 @@
 #pragma once
 
 #include <any>
+#include <array>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb_output.h"
 #include "harness/compare/effect.h"
+#include "harness/core/enum_names.h"
 
 namespace gpubench {
 
@@ -93,5 +95,35 @@ template <class Own>
                row("--gpus-per-node", "N", "that NVLink joins (default: 8)",
                    converted(own(&Own::per_node), whole_from<std::int64_t>(1, 1 << 20))));
 }
+
+/// The options of help alone.
+struct HelpOptions {
+  bool all = false;  ///< --help-all
+};
+
+enum class Shell { bash, zsh, fish };
+template <>
+inline constexpr auto enum_names<Shell> = std::to_array<std::string_view>({"bash", "zsh", "fish"});
+
+/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
+/// from the same table as the parser. On one screen: the verbs, or a verb's usage, its eight most common flags and two
+/// examples, where all of it would take more than 40 lines. Throws UsageError for an unknown verb.
+[[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
+
+/// The same with every flag, in groups (--help-all).
+[[nodiscard]] std::string full_help_text(std::string_view verb, int width = 100);
+
+/// What a program called without any word shows: what it is, three examples, and where the rest is.
+[[nodiscard]] std::string short_help(int width = 100);
+
+/// Three examples, which a program called without any word shows: lines as of Verb::examples.
+[[nodiscard]] std::string_view first_examples();
+
+/// gpubench(1) in roff, with the man macros: every visible verb with its flags, the environment, exit codes.
+[[nodiscard]] std::string manual_page(std::string_view version);
+
+/// A script that completes gpubench's command line in a shell. Verbs, flags, the words of choice flags (those of lists
+/// one by one), and files where a file is meant.
+[[nodiscard]] std::string completion_text(Shell shell, std::span<const std::string> suites);
 
 }  // namespace gpubench

@@ -7,7 +7,6 @@
 #include "harness/parity/end_to_end.h"
 #include "harness/parity/exact_data.h"
 #include "harness/parity/sample.h"
-#include "harness/run/plan_probe.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {

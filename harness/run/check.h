@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/program.h"
 #include "harness/core/record.h"
 #include "harness/parity/judge.h"
 #include "harness/run/case_record.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/recheck_plan.h"
 #include "harness/run/run.h"
-#include "harness/run/saved_failure.h"
 
 namespace gpubench {
 
@@ -53,6 +53,21 @@ class StorageReader {
 /// Views of the values; `storages` has the contents of each one's storage.
 [[nodiscard]] std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids,
                                                std::span<const StorageBytes> storages);
+
+/// --save-failures: writes a folder `folder`/<key>/<label>.<phase>, where characters that a case's key or an op's label
+/// has and no file should are "_": each input and output as it was stored, <operand>.npy (types that NumPy lacks as
+/// their bits), and for each output <operand>.expected.npy and <operand>.bound.npy, the textbook's values and bounds in
+/// f64, NaN where they were not worked out: all of them where that takes the textbook at most 5e8 operations, else
+/// evenly spaced ones and the worst. load.py loads them and prints the worst elements. A tensor that does not fit into
+/// `room` bytes, from which each is taken, is left out.
+///
+/// Returns the sentence for the op's reason: where the files are, or why they could not be written (a file that is
+/// there already is never overwritten).
+[[nodiscard]] std::string save_failure(const std::string& folder, const std::string& key, const Program& program,
+                                       int op, const OpView& view, const OpParity& parity, std::int64_t& room);
+
+/// What the tensors of one case may take.
+inline constexpr std::int64_t most_saved_bytes = std::int64_t{1} << 30U;
 
 class OpJudge {
  public:
@@ -200,7 +215,7 @@ class CaseCheck {
 
   /// Runs the timed ops once more on data made for it, each plan once:
   ///  - on what reveals faults that usual data hide (OpDefinition::revealing_data), unless that is too expensive;
-  ///  - those that add up products on probes of their arithmetic (plan_probe.h), and then, unless that is not what it
+  ///  - those that add up products on probes of their arithmetic (plan_probe.cpp), and then, unless that is not what it
   ///    should be, on data of which every sum is exact, judged bit for bit (harness/parity/exact_data.h).
   /// A record that is `downgraded` has the probes only. Copy 0 holds other data than the case's after that.
   void further_launches();
@@ -239,5 +254,11 @@ class CaseCheck {
   int pauses_ = 0;
   bool segments_vary_ = false;
 };
+
+/// On data made to show their arithmetic (harness/parity/precision_probe.h): probes each plan of the timed ops that
+/// offer a product, once, by up to three launches on copy 0, and adds what it reads to the record; `downgraded` where
+/// that is below what the op declares and RunOptions::arithmetic does not allow it, `fail` where a launch writes
+/// outside its outputs. Copy 0 holds other data after that: nothing may follow that reads it.
+void probe_plans(PreparedCase& prepared, const RunOptions& options, const OpJudge& judge, CaseRecord& record);
 
 }  // namespace gpubench

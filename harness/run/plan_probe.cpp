@@ -1,4 +1,4 @@
-#include "harness/run/plan_probe.h"
+#include "harness/run/check.h"
 
 #include <fmt/format.h>
 

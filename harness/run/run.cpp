@@ -19,9 +19,9 @@
 #include "harness/core/error.h"
 #include "harness/run/case_record.h"
 #include "harness/run/engine.h"
+#include "harness/run/process_state.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
-#include "harness/run/worker_watch.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/run/saved_failure.h"
+#include "harness/run/check.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -23,7 +23,6 @@
 #include "harness/run/process_state.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
-#include "harness/run/worker_watch.h"
 
 namespace gpubench {
 namespace {

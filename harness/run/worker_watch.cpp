@@ -1,4 +1,4 @@
-#include "harness/run/worker_watch.h"
+#include "harness/run/process_state.h"
 
 #include <elf.h>
 #include <fcntl.h>

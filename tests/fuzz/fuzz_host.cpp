@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "harness/cli/case_listing.h"
 #include "harness/cli/device.h"
-#include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/telemetry.h"

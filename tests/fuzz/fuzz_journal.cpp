@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/cli/saved_bits.h"
+#include "harness/cli/finding_records.h"
 #include "harness/cli/soak_book.h"
 #include "harness/core/hash.h"
 #include "harness/report/journal.h"

@@ -1,4 +1,3 @@
-#include "harness/cli/help.h"
 #include "harness/cli/verb.h"
 
 namespace gpubench {

@@ -8,10 +8,8 @@
 #include <optional>
 
 #include "harness/cli/finding_records.h"
-#include "harness/cli/processors.h"
 #include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/saved_bits.h"
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_work.h"
 #include "harness/report/json.h"

@@ -8,7 +8,6 @@
 
 #include "harness/cli/explain.h"
 #include "harness/cli/implementations.h"
-#include "harness/cli/starting_points.h"
 #include "harness/cli/verb.h"
 #include "reference/ops/definition.h"
 

@@ -1,5 +1,4 @@
 // The manual page, for the install.
-#include "harness/cli/help.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/verb.h"
 

@@ -5,7 +5,6 @@
 
 #include "harness/cli/case_listing.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/run_session.h"
 #include "harness/cli/verb.h"
 
 namespace gpubench {

@@ -5,11 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "harness/cli/processors.h"
 #include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/soak_book.h"
-#include "harness/cli/soak_run.h"
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_work.h"
 

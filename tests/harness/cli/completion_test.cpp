@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <regex>
 
-#include "harness/cli/help.h"
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "harness/core/text/text_table.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "harness/cli/launcher.h"
+#include "harness/cli/environment.h"
 #include "harness/cli/run_cli.h"
 #include "harness/core/error.h"
 #include "harness/run/forwarding_backend.h"

@@ -1,5 +1,5 @@
 // What a launcher's variables say.
-#include "harness/cli/launcher.h"
+#include "harness/cli/environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

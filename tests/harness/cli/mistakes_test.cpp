@@ -5,7 +5,6 @@
 
 #include <sstream>
 
-#include "harness/cli/help.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"

@@ -1,5 +1,4 @@
 #include "harness/cli/options.h"
-#include "harness/cli/help.h"
 #include "harness/cli/verb.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,6 @@
 // gpubench-gbench-sim: the second front end on a backend that fails on demand, as GPUBENCH_SIM_SCRIPT says.
 #include <cstdlib>
 
-#include "harness/cli/gbench.h"
 #include "harness/cli/run_cli.h"
 #include "tests/harness/cli/sim_environment.h"
 

@@ -1,4 +1,4 @@
-#include "harness/cli/untried_calls.h"
+#include "harness/cli/implementations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include "harness/core/hash.h"
 #include "harness/run/impl_probes.h"
 #include "harness/run/own_implementation.h"
-#include "harness/run/worker_watch.h"
+#include "harness/run/process_state.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/norm.h"
