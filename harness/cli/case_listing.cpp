@@ -87,18 +87,8 @@ std::string reasons(const GpuFacts& gpu) {
 
 std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style) {
   if (survey.gpus.empty()) return "";
-  TextTable table({{"gpu", Align::right},
-                   {"name"},
-                   {"memory", Align::right},
-                   {"SM MHz", Align::right},
-                   {"mem MHz", Align::right},
-                   {"W", Align::right},
-                   {"C", Align::right},
-                   {"ECC"},
-                   {"MIG"},
-                   {"NVLink", Align::right},
-                   {"PCIe"},
-                   {"held back by"}});
+  TextTable table(columns_titled(
+      {"gpu>", "name", "memory>", "SM MHz>", "mem MHz>", "W>", "C>", "ECC", "MIG", "NVLink>", "PCIe", "held back by"}));
   for (const GpuFacts& gpu : survey.gpus) {
     table.add({fmt::format("{}", gpu.index), gpu.name.empty() ? "-" : gpu.name,
                gpu.memory_bytes ? format_quantity(static_cast<double>(*gpu.memory_bytes), "B") : "-",

@@ -43,15 +43,8 @@ double spread_of(const RecipeLearning& recipe) { return apart(recipe.low, recipe
 }  // namespace
 
 std::string table_of(const ModelLearning& model, const ConsoleStyle& style) {
-  TextTable recipes({{"verdict"},
-                     {"precision"},
-                     {"run by"},
-                     {"steps", Align::right},
-                     {"err/allowed", Align::right},
-                     {"tensor"},
-                     {"loss by itself"},
-                     {"off fp64", Align::right},
-                     {"spread", Align::right}});
+  TextTable recipes(columns_titled({"verdict", "precision", "run by", "steps>", "err/allowed>", "tensor",
+                                    "loss by itself", "off fp64>", "spread>"}));
   for (const RecipeLearning& recipe : model.recipes) {
     const StepParity* worst = worst_step(recipe.judged);
     const std::string verdict = verdict_word(recipe.verdict);
@@ -66,13 +59,8 @@ std::string table_of(const ModelLearning& model, const ConsoleStyle& style) {
                                  from_to(model.exact_losses), model.exact_losses.size(), training_batches,
                                  model.exact_first, model.exact_last, recipes.text(style));
   if (model.broken.empty()) return text;
-  TextTable broken({{"broken on purpose"},
-                    {"precision"},
-                    {"told apart"},
-                    {"err/allowed", Align::right},
-                    {"tensor"},
-                    {"loss by itself"},
-                    {"off fp64", Align::right}});
+  TextTable broken(columns_titled(
+      {"broken on purpose", "precision", "told apart", "err/allowed>", "tensor", "loss by itself", "off fp64>"}));
   for (const BrokenLearning& one : model.broken) {
     const bool seen = one.seen_in_step > 0;
     broken.add({one.name, one.recipe, seen ? fmt::format("step {}", one.seen_in_step) : "NO",

@@ -79,12 +79,7 @@ std::string step_detail(const Program& program, const ConsoleStyle& style) {
   text += fmt::format("\nmemory by kind\n{}", memory.text(style, 2));
   const std::vector<Recomputed> policies = recomputed(program);
   if (policies.empty()) return text;
-  TextTable table({{"policy"},
-                   {"memory at least", Align::right},
-                   {"saves", Align::right},
-                   {"work", Align::right},
-                   {"costs", Align::right},
-                   {"runs again"}});
+  TextTable table(columns_titled({"policy", "memory at least>", "saves>", "work>", "costs>", "runs again"}));
   const Recomputed& plain = policies.front();
   for (const Recomputed& one : policies) {
     const std::string name(one.policy->name);

@@ -98,12 +98,7 @@ std::string fit_text(const TunedCurve& curve, std::int64_t available) {
 }  // namespace
 
 std::string table_of(const TunedShape& shape, const TunedCurve& curve, const ConsoleStyle& style) {
-  TextTable table({{"batch", Align::right},
-                   {"rate", Align::right},
-                   {"±95%", Align::right},
-                   {"time", Align::right},
-                   {"memory", Align::right},
-                   {""}});
+  TextTable table(columns_titled({"batch>", "rate>", "±95%>", "time>", "memory>", ""}));
   if (curve.trials.empty()) return "";
   const double most = curve.best() ? curve.trials[*curve.best()].derived.items_per_s : 0.0;
   for (std::size_t i = 0; i < curve.trials.size(); ++i) {

@@ -92,12 +92,7 @@ int list_suites(const Options& options, const Environment& environment) {
     environment.out << dump({{"suites", std::move(suites)}}, 1) << "\n";
     return exit_codes::ok;
   }
-  TextTable table({{"suite"},
-                   {"smoke", Align::right},
-                   {"quick", Align::right},
-                   {"standard", Align::right},
-                   {"large", Align::right},
-                   {"what"}});
+  TextTable table(columns_titled({"suite", "smoke>", "quick>", "standard>", "large>", "what"}));
   for (const SuiteFacts& f : suite_facts(options, environment)) {
     std::vector<std::string> row{f.suite->name};
     for (const int cases : f.by_tier) row.push_back(fmt::format("{}", cases));

@@ -146,20 +146,9 @@ double price(const PredictedSize& size, double tokens, double per_hour) {
 std::string table_of(const Prediction& prediction, const Options& options, const ConsoleStyle& style) {
   const std::optional<double> tokens = options.of<PredictOptions>().tokens;
   const std::optional<double> per_hour = options.of<PredictOptions>().price_per_hour;
-  std::vector<Column> columns{{"GPUs", Align::right},
-                              {"replicas", Align::right},
-                              {"batch", Align::right},
-                              {"step", Align::right},
-                              {"likely", Align::right},
-                              {"tokens/s", Align::right},
-                              {"FLOP/s", Align::right},
-                              {"kept", Align::right},
-                              {"bubble", Align::right},
-                              {"wire", Align::right},
-                              {"slowest"},
-                              {"growth", Align::right},
-                              {"limit"},
-                              {"memory", Align::right}};
+  std::vector<Column> columns =
+      columns_titled({"GPUs>", "replicas>", "batch>", "step>", "likely>", "tokens/s>", "FLOP/s>", "kept>", "bubble>",
+                      "wire>", "slowest", "growth>", "limit", "memory>"});
   if (tokens) columns.push_back({"days", Align::right});
   if (tokens && per_hour) columns.push_back({"price", Align::right});
   columns.push_back({""});
@@ -301,12 +290,7 @@ std::string errors_text(std::string_view which, const Errors& errors) {
 
 int score_series(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
-  TextTable table({{"series"},
-                   {"GPUs", Align::right},
-                   {"measured", Align::right},
-                   {"predicted", Align::right},
-                   {"error", Align::right},
-                   {"constant", Align::right}});
+  TextTable table(columns_titled({"series", "GPUs>", "measured>", "predicted>", "error>", "constant>"}));
   Json all = Json::array();
   for (const PublishedSeries& series : published_series()) {
     const SeriesScore score = score_of(series);

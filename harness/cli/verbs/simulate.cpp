@@ -203,17 +203,8 @@ int simulate_command(const Options& options, const Environment& environment) {
   const MeasuredOps measured = options.of<SimulateOptions>().from.empty()
                                    ? MeasuredOps{}
                                    : measured_in(options.of<SimulateOptions>().from, planned);
-  TextTable table({{"ranks", Align::right},
-                   {"parallel"},
-                   {"steps", Align::right},
-                   {"measured", Align::right},
-                   {"end", Align::right},
-                   {"computing", Align::right},
-                   {"in collectives", Align::right},
-                   {"contention", Align::right},
-                   {"waiting", Align::right},
-                   {"exposed", Align::right},
-                   {""}});
+  TextTable table(columns_titled({"ranks>", "parallel", "steps>", "measured>", "end>", "computing>", "in collectives>",
+                                  "contention>", "waiting>", "exposed>", ""}));
   Json sizes = Json::array();
   bool any_stuck = false;
   for (const Sharing& sharing : sharings_of(options, planned)) {

@@ -1,6 +1,7 @@
 // Tables in plain text: columns as wide as their widest cell, numbers to the right, colour added after padding.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,15 @@ struct Column {
   std::string title;
   Align align = Align::left;
 };
+
+/// Columns of these titles, without the ">" of those that are aligned to the right.
+[[nodiscard]] inline std::vector<Column> columns_titled(std::initializer_list<std::string_view> titles) {
+  std::vector<Column> columns;
+  for (const std::string_view title : titles)
+    columns.push_back(title.ends_with('>') ? Column{std::string(title.substr(0, title.size() - 1)), Align::right}
+                                           : Column{std::string(title)});
+  return columns;
+}
 
 class TextTable {
  public:
