@@ -81,6 +81,19 @@ DeviceChoice choose_cuda(const std::string& wanted, const Environment& environme
   return {entry, ordinal, "asked for", capability_of(driver, ordinal), driver.devices};
 }
 
+// What the child answered as `read` understands it; nothing where it gave no answer.
+template <class Read>
+auto understood(const Heard& heard, const Read& read, const char* verb = "probe")
+    -> std::optional<decltype(read(std::declval<Node>()))> {
+  if (heard.answer.empty()) return std::nullopt;
+  try {
+    const Json json = parse_json(heard.answer, verb);
+    return read({json, verb});
+  } catch (const ReadError& e) {
+    throw CannotMeasure(e.what());
+  }
+}
+
 }  // namespace
 
 std::string DeviceChoice::word() const {
@@ -126,12 +139,8 @@ DeviceInfo describe_device(const DeviceChoice& choice, const Environment& enviro
     throw CannotMeasure(fmt::format("the {} backend does not start: it {}", choice.backend->name,
                                     heard.trouble.empty() ? "said nothing" : heard.trouble));
   }
-  try {
-    const Json json = parse_json(heard.answer, "describe-device");
-    return device_from_json({json, "describe-device"});
-  } catch (const ReadError& e) {
-    throw CannotMeasure(e.what());
-  }
+  return *understood(
+      heard, [](const Node& node) { return device_from_json(node); }, "describe-device");
 }
 
 void tell_device(const DeviceChoice& choice, int output_fd) {
@@ -147,18 +156,6 @@ void tell_device(const DeviceChoice& choice, int output_fd) {
 }
 
 namespace {
-
-// What the child answered as `read` understands it; nothing where it gave no answer.
-template <class Read>
-auto understood(const Heard& heard, const Read& read) -> std::optional<decltype(read(std::declval<Node>()))> {
-  if (heard.answer.empty()) return std::nullopt;
-  try {
-    const Json json = parse_json(heard.answer, "probe");
-    return read({json, "probe"});
-  } catch (const ReadError& e) {
-    throw CannotMeasure(e.what());
-  }
-}
 
 Heard ask_about(const std::string& subject, const std::string& program, double deadline_s, const StopFlag& stop) {
   return ask({program, "probe", subject}, deadline_s, stop);

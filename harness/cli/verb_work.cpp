@@ -43,7 +43,9 @@ std::unique_ptr<Backend> open_for_work(const DeviceChoice& device, const WorkFin
 
 bool is_working_child(const Options& options) { return options.worker_page >= 0 && options.worker_output >= 0; }
 
-int work_as_child(const Options& options, const std::function<void(const WorkFindings&)>& work) {
+int work_as_child(const Options& options, const Environment& environment,
+                  const std::function<void(const WorkFindings&)>& work) {
+  environment.catch_signals();
   const Teller teller(options.worker_output);
   WorkPage page(options.worker_page);
   try {
@@ -76,26 +78,29 @@ std::vector<std::string> words_of_child(const Options& options, const std::strin
   return argv;
 }
 
-std::string do_work(const Options& options, const WorkPlan& plan, const Environment& environment, StatusLine& status,
-                    const std::function<void(const WorkFindings&)>& work,
-                    const std::function<void(const WorkFinding&)>& found) {
+WorkEnd do_work(const Options& options, const WorkPlan& plan, const Environment& environment, StatusLine& status,
+                const std::function<void(const WorkFindings&)>& work,
+                const std::function<void(const WorkFinding&)>& found) {
+  WorkEnd end;
   std::string error, doing;
   const auto take = [&](const Json& json) {
     const WorkFinding finding = finding_of(json);
     if (finding.kind == "error") {
       error = visible(finding.content.text());
+    } else if (finding.kind == "opened") {
+      end.info = device_from_json(finding.content);
     } else {
       found(finding);
     }
   };
   if (!options.isolate) {
     work({take, [&](std::string_view what) { status.show(doing = what); }, [] {}});
-    return "";
+    return end;
   }
   prepare_for_children(plan.device);
   WorkingChildren children(silence_of(options, plan.cases, plan.device, environment));
   children.start(words_of_child(options, plan.device.word(), environment));
-  const std::string trouble =
+  end.trouble =
       children
           .listen(environment.stop, {[&](std::size_t, const std::string& line) { take(parse_json(line, "a child")); },
                                      [&] {
@@ -104,9 +109,9 @@ std::string do_work(const Options& options, const WorkPlan& plan, const Environm
                                      {}})
           .front()
           .text();
-  if (environment.stop != 0) return "";
-  if (error.empty()) return trouble;
-  return fmt::format("stopped{}: {}", doing.empty() ? "" : " in " + visible(doing), error);
+  if (!error.empty()) end.trouble = fmt::format("stopped{}: {}", doing.empty() ? "" : " in " + visible(doing), error);
+  if (environment.stop != 0) end.trouble.clear();
+  return end;
 }
 
 }  // namespace gpubench

@@ -50,8 +50,9 @@ struct WorkPlan {
 /// Whether this process is such a child.
 [[nodiscard]] bool is_working_child(const Options& options);
 
-/// The child's side. What ends `work` becomes a finding "error". Returns its exit code.
-int work_as_child(const Options& options, const std::function<void(const WorkFindings& findings)>& work);
+/// The child's side, which catches signals. What ends `work` becomes a finding "error". Returns its exit code.
+int work_as_child(const Options& options, const Environment& environment,
+                  const std::function<void(const WorkFindings& findings)>& work);
 
 /// How long a child may say nothing: --deadline, else three times what the longest of the cases should take in a run,
 /// 30 s (or as long as the device may take to plan an op) to 30 min.
@@ -62,11 +63,16 @@ int work_as_child(const Options& options, const std::function<void(const WorkFin
 [[nodiscard]] std::vector<std::string> words_of_child(const Options& options, const std::string& device,
                                                       const Environment& environment);
 
-/// Does the work in a child, or here with --isolate off, and hands over what it finds; shows what it does on `status`.
-/// Returns why it came to a bad end, naming what it did: "ended by signal 11 (Segmentation fault) in a launch of X";
-/// empty where it did not. Throws CannotMeasure where there can be no child.
-[[nodiscard]] std::string do_work(const Options& options, const WorkPlan& plan, const Environment& environment,
-                                  StatusLine& status, const std::function<void(const WorkFindings& findings)>& work,
-                                  const std::function<void(const WorkFinding& finding)>& found);
+/// What came of the work: the device that it opened, and why it came to a bad end, naming what it did: "ended by signal
+/// 11 (Segmentation fault) in a launch of X"; empty where it did not.
+struct WorkEnd {
+  DeviceInfo info{};
+  std::string trouble{};
+};
+/// Does the work in a child, or here with --isolate off, and hands over what it finds but "opened"; shows what it does
+/// on `status`. Throws CannotMeasure where there can be no child.
+[[nodiscard]] WorkEnd do_work(const Options& options, const WorkPlan& plan, const Environment& environment,
+                              StatusLine& status, const std::function<void(const WorkFindings& findings)>& work,
+                              const std::function<void(const WorkFinding& finding)>& found);
 
 }  // namespace gpubench

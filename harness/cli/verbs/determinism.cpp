@@ -185,10 +185,7 @@ int determinism_command(const Options& options, const Environment& environment) 
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
   const auto work = [&](const WorkFindings& findings) { determinism_here(options, plan, environment, findings); };
-  if (is_working_child(options)) {
-    environment.catch_signals();
-    return work_as_child(options, work);
-  }
+  if (is_working_child(options)) return work_as_child(options, environment, work);
   std::optional<SavedBits> before;
   if (!own.against.empty()) {
     try {
@@ -202,10 +199,8 @@ int determinism_command(const Options& options, const Environment& environment) 
   const std::vector<int> threads = numbers_of_threads(options);
   environment.catch_signals();
   StatusLine status(environment);
-  DeviceInfo info;
   std::vector<DeterminismRecord> records;
-  const std::string trouble = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
-    if (finding.kind == "opened") info = device_from_json(finding.content);
+  const auto [info, trouble] = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind == "record") records.push_back(determinism_from_json(finding.content));
   });
   const auto add = [&](const std::map<std::string, CaseBits>& others, std::string_view way) {

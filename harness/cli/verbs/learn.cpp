@@ -184,10 +184,7 @@ int learn_command(const Options& options, const Environment& environment) {
   const auto work = [&](const WorkFindings& findings) {
     learn_here(options, plan, models, effort, environment, findings);
   };
-  if (is_working_child(options)) {
-    environment.catch_signals();
-    return work_as_child(options, work);
-  }
+  if (is_working_child(options)) return work_as_child(options, environment, work);
   for (const Model& model : models) plan.cases.insert(plan.cases.end(), model.recipes.begin(), model.recipes.end());
   announce_injections(options, plan.cases, environment);
   const WriteRules replacing{true, options.writing.mode};
@@ -195,7 +192,6 @@ int learn_command(const Options& options, const Environment& environment) {
   environment.catch_signals();
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   StatusLine status(environment);
-  DeviceInfo info;
   std::vector<ModelLearning> found;
   const auto is_done = [&](std::size_t i) { return found[i].recipes.size() == models[i].recipes.size(); };
   const auto show_last = [&] {
@@ -204,8 +200,7 @@ int learn_command(const Options& options, const Environment& environment) {
   };
   Options patient = options;
   patient.deadline_s = options.deadline_s.value_or(judging_s);
-  const std::string trouble = do_work(patient, plan, environment, status, work, [&](const WorkFinding& finding) {
-    if (finding.kind == "opened") info = device_from_json(finding.content);
+  const auto [info, trouble] = do_work(patient, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind != "model") return;
     if (found.empty() || is_done(found.size() - 1)) found.emplace_back();
     found.back() = learning_from_json(finding.content);

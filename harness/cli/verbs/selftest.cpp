@@ -25,14 +25,8 @@ constexpr std::size_t most_told = 5;  ///< faults that a row names; all of them 
 std::string size_text(double size) { return std::isinf(size) ? "inf" : fmt::format("{:.3g}", size); }
 
 std::string table_of(const SelftestResult& result, const ConsoleStyle& style) {
-  TextTable table({{"fault"},
-                   {"in"},
-                   {"must be caught by"},
-                   {"faults", Align::right},
-                   {"caught", Align::right},
-                   {"unseen", Align::right},
-                   {"escaped", Align::right},
-                   {"weakest caught, in units of its bound"}});
+  TextTable table(columns_titled({"fault", "in", "must be caught by", "faults>", "caught>", "unseen>", "escaped>",
+                                  "weakest caught, in units of its bound"}));
   for (const FaultRow& row : result.rows) {
     const Tone tone = !row.escaped.empty() ? Tone::bad : row.faults == 0 ? Tone::faint : Tone::plain;
     std::string below;
@@ -147,17 +141,12 @@ int selftest_command(const Options& options, const Environment& environment) {
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
   const auto work = [&](const WorkFindings& findings) { selftest_here(options, plan, environment, findings); };
-  if (is_working_child(options)) {
-    environment.catch_signals();
-    return work_as_child(options, work);
-  }
+  if (is_working_child(options)) return work_as_child(options, environment, work);
   const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
   environment.catch_signals();
   StatusLine status(environment);
-  DeviceInfo info;
   SelftestResult result;
-  const std::string trouble = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
-    if (finding.kind == "opened") info = device_from_json(finding.content);
+  const auto [info, trouble] = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind == "result") result = selftest_from_json(finding.content);
   });
   status.erase();

@@ -124,9 +124,8 @@ int soak_command(const Options& options, const Environment& environment) {
   WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
   if (is_working_child(options)) {
-    environment.catch_signals();
     if (plan.device.devices == 0) plan.device.ordinal = options.worker_share;
-    return work_as_child(options,
+    return work_as_child(options, environment,
                          [&](const WorkFindings& findings) { soak_here(options, plan, environment, findings); });
   }
   announce_injections(options, plan.cases, environment);
