@@ -17,13 +17,10 @@
 #include "harness/core/hash.h"
 #include "harness/parity/compare_elements.h"
 #include "harness/parity/exact_data.h"
-#include "harness/parity/other_formulas.h"
+#include "harness/parity/faults.h"
 #include "harness/parity/rounding.h"
 #include "harness/parity/sample.h"
-#include "harness/parity/special_data.h"
 #include "harness/parity/textbook_outputs.h"
-#include "harness/parity/unstable_forms.h"
-#include "harness/parity/wrong_calls.h"
 
 namespace gpubench {
 namespace {

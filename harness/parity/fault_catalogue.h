@@ -1,9 +1,9 @@
 // The faults of kernels, libraries and hardware, injected into ops: what the check must reject.
 //
-// A fault of a call (wrong_calls.h) or another formula (other_formulas.h) is put into the textbook. Its result, rounded
-// once, is what a backend with that fault leaves that is perfect otherwise. Faults of stores, of memory and of formulas
-// that overflow (unstable_forms.h) change what a correct backend left. Special data (special_data.h) are given to the
-// textbook instead. The check sees the outputs and what the op should have read, as in a run.
+// A fault of a call or another formula (faults.h) is put into the textbook. Its result, rounded once, is what a backend
+// with that fault leaves that is perfect otherwise. Faults of stores, of memory and of formulas that overflow change
+// what a correct backend left. Special data are given to the textbook instead. The check sees the outputs and what the
+// op should have read, as in a run.
 //
 // Each fault is also tried on the data of the launches that every run has beside the case's own (exact_data.h,
 // OpDefinition::revealing_data): seen on any is seen.

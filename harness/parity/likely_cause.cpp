@@ -11,12 +11,10 @@
 #include <vector>
 
 #include "harness/core/error.h"
+#include "harness/parity/faults.h"
 #include "harness/parity/judge.h"
-#include "harness/parity/other_formulas.h"
 #include "harness/parity/rounding.h"
 #include "harness/parity/textbook_outputs.h"
-#include "harness/parity/unstable_forms.h"
-#include "harness/parity/wrong_calls.h"
 
 namespace gpubench {
 namespace {

@@ -16,9 +16,9 @@ namespace gpubench {
 /// `elements` and 99% of the wrong ones among them. Empty where no fault does, or where several do that predict
 /// different numbers.
 ///
-/// Faults of calls (wrong_calls.h), formulas (other_formulas.h, unstable_forms.h) and stores come first; a factor, an
-/// offset or a permutation of the whole output is reported where none of these fits. Large operands are not changed
-/// (most_changed_elements). `flop`: how much textbook the elements of one fault may cost, for faults of whole outputs.
+/// Faults of calls and formulas (faults.h) and of stores come first; a factor, an offset or a permutation of the whole
+/// output is reported where none of these fits. Large operands are not changed (most_changed_elements). `flop`: how
+/// much textbook the elements of one fault may cost, for faults of whole outputs.
 [[nodiscard]] std::string likely_cause(const Operands& operands, int output, std::span<const CheckedElement> elements,
                                        double flop);
 

@@ -1,4 +1,3 @@
-#include "harness/parity/other_formulas.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "harness/parity/faults.h"
 #include "harness/parity/textbook_outputs.h"
-#include "harness/parity/wrong_calls.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/conv2d.h"

@@ -1,4 +1,4 @@
-#include "harness/parity/special_data.h"
+#include "harness/parity/faults.h"
 
 #include <fmt/format.h>
 

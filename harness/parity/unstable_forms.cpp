@@ -1,4 +1,4 @@
-#include "harness/parity/unstable_forms.h"
+#include "harness/parity/faults.h"
 
 #include <algorithm>
 #include <cmath>

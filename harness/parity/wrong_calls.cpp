@@ -1,4 +1,4 @@
-#include "harness/parity/wrong_calls.h"
+#include "harness/parity/faults.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // What is made of operands for special data.
-#include "harness/parity/special_data.h"
+#include "harness/parity/faults.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Formulas that are right on paper and cancel, overflow or saturate: the data of every run show each of them, in every
 // type that an op has, and accept what is right.
-#include "harness/parity/unstable_forms.h"
+#include "harness/parity/faults.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
