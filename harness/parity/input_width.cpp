@@ -1,4 +1,4 @@
-#include "harness/parity/input_width.h"
+#include "harness/parity/probes.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/parity/probe_order.h"
+#include "harness/parity/probes.h"
 
 #include <fmt/format.h>
 

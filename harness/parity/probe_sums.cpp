@@ -1,4 +1,4 @@
-#include "harness/parity/probe_sums.h"
+#include "harness/parity/probes.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "harness/core/hash.h"
-#include "harness/parity/probe_exponents.h"
+#include "harness/parity/probe_data.h"
 
 namespace gpubench {
 namespace {

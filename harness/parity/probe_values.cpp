@@ -1,4 +1,4 @@
-#include "harness/parity/probe_values.h"
+#include "harness/parity/probes.h"
 
 #include <fmt/format.h>
 
