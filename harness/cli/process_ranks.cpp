@@ -20,7 +20,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
-#include "harness/parity/candidate_judge.h"
+#include "harness/parity/judge.h"
 #include "harness/run/forwarding_backend.h"
 
 namespace gpubench {

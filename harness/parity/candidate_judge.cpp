@@ -1,4 +1,4 @@
-#include "harness/parity/candidate_judge.h"
+#include "harness/parity/judge.h"
 
 #include <fmt/format.h>
 

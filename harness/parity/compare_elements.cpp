@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <queue>
-#include <utility>
 #include <vector>
 
 #include "harness/parity/judge.h"
@@ -212,43 +209,6 @@ MutationReport mutate(std::span<const CheckedElement> panel, DType type) {
     mutants.lane("three bits of a lane", [type](const CheckedElement& s) { return with_flipped_bits(type, s.got); });
   }
   return mutants.report();
-}
-
-namespace {
-
-// Equal stretches are passed at the speed of memcmp.
-constexpr std::int64_t stretch_elements = 4096;
-
-double distance(double got, double expected) {
-  const double apart = std::fabs(got - expected);
-  return std::isnan(apart) ? std::numeric_limits<double>::infinity() : apart;
-}
-
-}  // namespace
-
-ElementDifferences difference(const TensorView& got, const TensorView& expected, std::int64_t most) {
-  const std::int64_t elements = got.shape().elements();
-  const DType type = got.dtype();
-  std::vector<std::byte> a(static_cast<std::size_t>(bytes_of(type, stretch_elements)));
-  std::vector<std::byte> b(a.size());
-  ElementDifferences found;
-  using Apart = std::pair<double, std::int64_t>;  // the index negated, so that of equals the first is kept
-  std::priority_queue<Apart, std::vector<Apart>, std::greater<>> largest;
-  for (std::int64_t first = 0; first < elements; first += stretch_elements) {
-    const std::int64_t count = std::min(elements - first, stretch_elements);
-    got.read_bits(first, count, a.data());
-    expected.read_bits(first, count, b.data());
-    if (std::memcmp(a.data(), b.data(), static_cast<std::size_t>(bytes_of(type, count))) == 0) continue;
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (load_bits(type, a.data(), i) == load_bits(type, b.data(), i)) continue;
-      if (found.elements++ == 0) found.first = first + i;
-      largest.emplace(distance(load(type, a.data(), i), load(type, b.data(), i)), -(first + i));
-      if (static_cast<std::int64_t>(largest.size()) > most) largest.pop();
-    }
-  }
-  found.largest.resize(largest.size());
-  for (auto at = found.largest.rbegin(); at != found.largest.rend(); ++at, largest.pop()) *at = -largest.top().second;
-  return found;
 }
 
 }  // namespace gpubench

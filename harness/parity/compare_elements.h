@@ -1,5 +1,4 @@
-// Comparing elements: a run of them with the textbook, with the live mutations that prove the comparison could have
-// failed; two tensors with each other.
+// Comparing elements with the textbook, with the live mutations that prove the comparison could have failed.
 #pragma once
 
 #include <cstdint>
@@ -54,17 +53,5 @@ struct MutationReport {
 /// flipped signs, a step beyond the bound, three bits of every 32nd element. Each must be rejected. Zeros, signs and
 /// bits are tried where some reference does not itself round to zero. Where a reference is NaN, a number is tried.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
-
-/// The elements in which two tensors differ: suspects, where their fingerprints do.
-struct ElementDifferences {
-  std::int64_t elements = 0;  ///< whose bits differ
-  std::int64_t first = -1;    ///< logical linear index of the first of them
-  std::vector<std::int64_t>
-      largest;  ///< logical linear indices, by |got - expected| descending; NaN counts as infinity
-};
-
-/// Compares every logical element bit for bit; both tensors have the same shape, type and layout. Keeps at most `most`
-/// indices.
-[[nodiscard]] ElementDifferences difference(const TensorView& got, const TensorView& expected, std::int64_t most);
 
 }  // namespace gpubench

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <functional>
-#include <future>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "harness/core/error.h"
@@ -18,6 +17,7 @@
 #include "harness/parity/compare_elements.h"
 #include "harness/parity/exact_data.h"
 #include "harness/parity/faults.h"
+#include "harness/parity/on_threads.h"
 #include "harness/parity/rounding.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/textbook_outputs.h"
@@ -338,18 +338,12 @@ class Injector {
 
   std::vector<FaultTrial> try_all() const {
     std::vector<std::optional<FaultTrial>> trials(faults_.size());
-    std::atomic<std::size_t> next{0};
-    const auto work = [&](const std::function<void()>& alive) {
-      for (std::size_t i = next++; i < faults_.size(); i = next++) {
-        if (alive) alive();
-        trials[i] = try_one(faults_[i]);
-      }
-    };
-    std::vector<std::future<void>> helpers;
-    for (int i = 1; i < policy_.threads; ++i)
-      helpers.push_back(std::async(std::launch::async, work, std::function<void()>{}));
-    work(alive_);
-    for (std::future<void>& helper : helpers) helper.get();
+    const std::thread::id calling = std::this_thread::get_id();
+    on_threads(policy_.threads, std::ssize(faults_), [&](std::int64_t fault) {
+      const auto i = static_cast<std::size_t>(fault);
+      if (alive_ && std::this_thread::get_id() == calling) alive_();
+      trials[i] = try_one(faults_[i]);
+    });
     std::vector<FaultTrial> tried;
     for (std::optional<FaultTrial>& trial : trials) {
       if (trial) tried.push_back(std::move(*trial));

@@ -70,6 +70,9 @@ void swap_axes(HostTensor& tensor, int first, int second);
 // Formulas that other libraries use for an op, or that are easily taken for its own: another default, epsilon in
 // another place, n - 1 for n, one more rounding.
 
+/// A number among the op's attributes; nothing where it has none of this name.
+[[nodiscard]] std::optional<double> number_of(const OpCall& call, std::string_view attribute);
+
 struct OtherFormula {
   std::string name;  ///< "variance over n - 1"
   /// What it makes of these elements of the output (logical linear indices), within the bound of the op's own formula.

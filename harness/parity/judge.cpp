@@ -63,13 +63,13 @@ class Judge {
         view_(view),
         policy_(policy),
         definition_(definition(call_.kind)),
+        input_specs_(specs_of(view.inputs)),
         output_specs_(specs_of(program, call_.outputs)) {
     if (view.inputs.size() != call_.inputs.size() || view.outputs.size() != call_.outputs.size()) {
       throw ProgramError(fmt::format("op '{}' was given {} inputs and {} outputs to judge, expected {} and {}",
                                      call_.label, view.inputs.size(), view.outputs.size(), call_.inputs.size(),
                                      call_.outputs.size()));
     }
-    for (const TensorView& input : view.inputs) input_specs_.push_back(input.spec());
     parity_.label = call_.label;
     parity_.kind = std::string(call_.kind.name);
     parity_.phase = std::string(phase);

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "harness/core/backend.h"
 #include "harness/core/program.h"
 #include "harness/core/record.h"
+#include "harness/core/tensor.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -78,5 +81,20 @@ struct OpView {
 /// True iff `got`, stored as `type`, is in the rounding interval of `judged`. NaN is accepted only where the textbook
 /// itself says NaN (an op that read NaN), an infinity where it says that infinity or the interval reaches it.
 [[nodiscard]] bool accepts(const Expected& judged, DType type, double got);
+
+/// Judges with the textbook what a candidate for an op computed, for tuners (ResultJudge). This only keeps
+/// wrong results from being chosen for their speed; the verdict on the chosen one is judge()'s, on the case's own data.
+class CandidateJudge final : public ResultJudge {
+ public:
+  CandidateJudge(const Program& program, int op);
+  /// `tensors`: of its inputs, then of its outputs.
+  CandidateJudge(OpCall call, std::span<const TensorSpec> tensors);
+  [[nodiscard]] std::string objection(std::span<const TensorView> inputs,
+                                      std::span<const TensorView> outputs) const override;
+
+ private:
+  OpCall call_;
+  std::vector<TensorSpec> inputs_, outputs_;
+};
 
 }  // namespace gpubench

@@ -101,17 +101,9 @@ class Formulas {
     return position_of(call_.kind.outputs, call_.attributes, name, item) == static_cast<std::size_t>(output_);
   }
 
-  /// An attribute; nothing where the op has none of this name.
-  [[nodiscard]] std::optional<double> number(std::string_view name) const {
-    for (const Attribute& one : call_.attributes.list()) {
-      if (one.name == name) return std::get<double>(one.value);
-    }
-    return {};
-  }
-
   /// A share taken for what it leaves of 1.
   void the_rest_of_one(std::string_view share) {
-    const double own = number(share).value();
+    const double own = number_of(call_, share).value();
     if (own != 0.5) with(share, 1.0 - own, own);
   }
 
@@ -159,7 +151,7 @@ class Formulas {
   }
 
   void other_epsilons() {
-    const std::optional<double> own = number("epsilon");
+    const std::optional<double> own = number_of(call_, "epsilon");
     if (!own) return;
     for (const double other : usual_epsilons) {
       // Tenfold is CallFault::wrong_epsilon; 10 * 1e-6 is not 1e-5 to the last bit.
@@ -172,7 +164,7 @@ class Formulas {
 
   void norms() {
     const bool centered = call_.kind != rms_norm_forward_kind;
-    const double epsilon = number("epsilon").value();
+    const double epsilon = number_of(call_, "epsilon").value();
     const auto spread = [centered](const Line& of) { return centered ? of.variance : of.square; };
     const auto own = [=](const Line& of) { return 1.0 / std::sqrt(spread(of) + epsilon); };
     std::vector<NormForm> forms{{"epsilon added to the root",
@@ -294,6 +286,13 @@ class Formulas {
 };
 
 }  // namespace
+
+std::optional<double> number_of(const OpCall& call, std::string_view attribute) {
+  for (const Attribute& one : call.attributes.list()) {
+    if (one.name == attribute) return std::get<double>(one.value);
+  }
+  return {};
+}
 
 std::vector<OtherFormula> other_formulas(const Operands& operands, int output) {
   return Formulas(operands, output).all();

@@ -11,6 +11,7 @@
 
 #include "harness/core/hash.h"
 #include "harness/parity/rounding.h"
+#include "harness/parity/textbook_outputs.h"
 
 namespace gpubench {
 namespace {
@@ -122,8 +123,12 @@ class Projector {
   /// Adds up along all of the axes, in `groups` parts of the first, with factors of so many sizes.
   Projector(const Operands& operands, const TensorView& output, int index, std::span<const LinearAxis> axes,
             std::int64_t groups, std::uint64_t numbers, std::uint64_t key, double multiple_of, const Parallel& parallel)
-      : operands_(operands), output_(output), axes_(axes), multiple_of_(multiple_of), parallel_(parallel) {
-    for (const TensorSpec& spec : operands.outputs) output_specs_.push_back(spec);
+      : operands_(operands),
+        output_(output),
+        axes_(axes),
+        multiple_of_(multiple_of),
+        parallel_(parallel),
+        output_specs_(operands.outputs.begin(), operands.outputs.end()) {
     Shape shape = output.shape();
     for (const LinearAxis& axis : axes) {
       const std::int64_t cut_into = folds_.empty() ? groups : 1;
@@ -176,8 +181,7 @@ class Projector {
       }
     }
     const OpDefinition& op = definition(operands_.call.kind);
-    std::vector<TensorSpec> specs;
-    for (const TensorView& input : inputs) specs.push_back(input.spec());
+    const std::vector<TensorSpec> specs = specs_of(inputs);
     const CheckUnits units = op.units({operands_.call, specs, output_specs_}, index);
     expected_.resize(static_cast<std::size_t>(units.count * units.elements));
     const std::int64_t per_part = std::max<std::int64_t>(1, units.count / 64);
@@ -280,8 +284,7 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
                                         double multiple_of) {
   const bool exact = multiple_of > 0.0;
   if ((output.dtype() == DType::f64 && !exact) || output.shape().elements() == 0) return std::nullopt;
-  std::vector<TensorSpec> inputs;
-  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
+  const std::vector<TensorSpec> inputs = specs_of(operands.inputs);
   const OpDefinition& op = definition(operands.call.kind);
   const CallSpecs specs{operands.call, inputs, operands.outputs};
   const std::vector<LinearAxis> axes = op.linear_axes(specs, index);

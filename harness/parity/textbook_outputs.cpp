@@ -75,6 +75,12 @@ std::vector<TensorSpec> specs_of(std::span<const HostTensor> tensors) {
   return specs;
 }
 
+std::vector<double> values_of(const TensorView& tensor) {
+  std::vector<double> values(static_cast<std::size_t>(tensor.shape().elements()));
+  tensor.read(0, values);
+  return values;
+}
+
 CheckUnits units_of(const Operands& operands, int output) {
   const std::vector<TensorSpec> inputs = specs_of(operands.inputs);
   return definition(operands.call.kind).units({operands.call, inputs, operands.outputs}, output);

@@ -75,6 +75,8 @@ struct AxisView {
 [[nodiscard]] std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
 [[nodiscard]] std::vector<TensorSpec> specs_of(std::span<const TensorView> tensors);
 [[nodiscard]] std::vector<TensorSpec> specs_of(std::span<const HostTensor> tensors);
+/// All elements, in logical order.
+[[nodiscard]] std::vector<double> values_of(const TensorView& tensor);
 [[nodiscard]] CheckUnits units_of(const Operands& operands, int output);
 
 /// About how many fp64 operations all outputs of the op take.

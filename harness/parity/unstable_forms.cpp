@@ -86,7 +86,7 @@ class Forms {
     const HostTensor& x = residual ? right_[output_at("sum")] : input("x");
     const std::int64_t n = x.elements() / lines(x);
     if (!show_cancellation(x.spec.dtype, n)) return;
-    const double epsilon = std::get<double>(attribute("epsilon"));
+    const double epsilon = number_of(call_, "epsilon").value();
     add("variance as E[x^2] - E[x]^2", output_at("rstd"), [&](std::int64_t line, double) {
       double sum = 0.0, squares = 0.0;
       for (std::int64_t i = 0; i < n; ++i) {
@@ -203,13 +203,6 @@ class Forms {
       add("moments divided without epsilon", output_at("w'", item),
           [&](std::int64_t e, double right) { return v.get(e) == 0.0 ? nan : right; });
     }
-  }
-
-  [[nodiscard]] AttributeValue attribute(std::string_view name) const {
-    for (const Attribute& one : call_.attributes.list()) {
-      if (one.name == name) return one.value;
-    }
-    return {};
   }
 
   const OpCall& call_;

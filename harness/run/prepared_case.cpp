@@ -9,8 +9,8 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/protocol.h"
-#include "harness/parity/candidate_judge.h"
 #include "harness/parity/fill.h"
+#include "harness/parity/judge.h"
 #include "harness/parity/lower_precision.h"
 #include "harness/run/case_memory.h"
 #include "harness/run/timing.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "harness/parity/textbook_outputs.h"
+#include "harness/parity/wrong_places.h"
 #include "harness/run/prepared_case.h"
 #include "harness/verify/determinism.h"
-#include "harness/verify/wrong_bits.h"
 
 namespace gpubench {
 

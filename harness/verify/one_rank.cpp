@@ -10,6 +10,7 @@
 #include <set>
 
 #include "harness/parity/end_to_end.h"
+#include "harness/parity/textbook_outputs.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/gemm.h"
@@ -53,13 +54,6 @@ std::vector<Trained> trained_by(const Program& step) {
     for (auto& [item, trained] : items) all.push_back(std::move(trained));
   }
   return all;
-}
-
-std::vector<double> read(const TextbookMachine& machine, ValueId id) {
-  const TensorView view = machine.view(id);
-  std::vector<double> values(static_cast<std::size_t>(view.shape().elements()));
-  view.read(0, values);
-  return values;
 }
 
 double largest(const std::vector<double>& values) {
@@ -337,7 +331,7 @@ StepResult step_result(const Program& step, std::string_view case_key, std::uint
   const auto take_gradients = [&](int rank) {
     if (!has_gradients.insert(rank).second) return;
     for (const Trained& one : trained) {
-      if (one.rank == rank) result.ranks[rank].gradients[one.name] = read(machine, one.gradient);
+      if (one.rank == rank) result.ranks[rank].gradients[one.name] = values_of(machine.view(one.gradient));
     }
   };
   machine.run(Phase::setup, {}, {}, {});
@@ -348,17 +342,18 @@ StepResult step_result(const Program& step, std::string_view case_key, std::uint
     const bool makes_norm = call.kind == gradient_norm_kind;
     if (makes_norm || updates_weights(call.kind)) take_gradients(rank);  // before they are clipped
     machine.run_op(index);
-    if (makes_norm) result.ranks[rank].norm = read(machine, call.outputs.front()).front();
-    if (makes_cross_entropy(call.kind)) result.ranks[rank].losses.push_back(read(machine, call.output("loss")).front());
+    if (makes_norm) result.ranks[rank].norm = values_of(machine.view(call.outputs.front())).front();
+    if (makes_cross_entropy(call.kind))
+      result.ranks[rank].losses.push_back(values_of(machine.view(call.output("loss"))).front());
   }
-  for (const Trained& one : trained) result.ranks[one.rank].weights[one.name] = read(machine, one.weight);
+  for (const Trained& one : trained) result.ranks[one.rank].weights[one.name] = values_of(machine.view(one.weight));
   for (const OpCall& call : wide.ops()) {
     for (const ValueId id : call.outputs) {
       const TensorSpec& spec = wide.spec(id);
       if (spec.role != Role::activation || wide.is_proper_part(id) || wide.value(id).updates ||
           is_left_as_addend(wide, id))
         continue;
-      result.ranks[spec.placement.rank].activations[std::string(spec.global_name())] = read(machine, id);
+      result.ranks[spec.placement.rank].activations[std::string(spec.global_name())] = values_of(machine.view(id));
     }
   }
   return result;

@@ -8,7 +8,6 @@
 
 #include "harness/core/step_parts.h"
 #include "harness/parity/wrong_places.h"
-#include "harness/verify/wrong_bits.h"
 
 namespace gpubench {
 namespace {

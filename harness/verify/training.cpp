@@ -34,15 +34,7 @@ bool is_optimizer(const OpCall& call) { return declares(call.kind.inputs, "lr");
 std::vector<double> filled(const TensorSpec& spec, std::uint64_t seed) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(spec.bytes()));
   fill(spec, training_key, seed, bytes);
-  std::vector<double> values(static_cast<std::size_t>(spec.shape.elements()));
-  TensorView(spec, bytes.data()).read(0, values);
-  return values;
-}
-
-std::vector<double> values_of(const TensorView& view) {
-  std::vector<double> values(static_cast<std::size_t>(view.shape().elements()));
-  view.read(0, values);
-  return values;
+  return values_of(TensorView(spec, bytes.data()));
 }
 
 HostTensor rounded_to(const TensorSpec& spec, std::span<const double> values) {

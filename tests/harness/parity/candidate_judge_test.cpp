@@ -1,5 +1,5 @@
 // What a tuner is told of a candidate's results.
-#include "harness/parity/candidate_judge.h"
+#include "harness/parity/judge.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "harness/core/error.h"
-#include "harness/parity/candidate_judge.h"
+#include "harness/parity/judge.h"
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/kernel.h"

@@ -1,4 +1,4 @@
-#include "harness/verify/wrong_bits.h"
+#include "harness/parity/wrong_places.h"
 
 #include <gtest/gtest.h>
 
