@@ -22,7 +22,6 @@
 #include "harness/core/text/text_table.h"
 #include "harness/report/line_journal.h"
 #include "harness/verify/soak.h"
-#include "harness/verify/soak_vote.h"
 
 namespace gpubench {
 

@@ -129,18 +129,9 @@ class BatchTrial {
 }  // namespace
 
 Repetition batch_repetition(Backend& backend, const PlannedCase& planned, const RunOptions& options) {
-  Repetition batch{std::string(way::batch), Sameness::untested, "its workload has no batch"};
-  if (planned.workload->info().batch_axis.empty()) return batch;
-  try {
-    return BatchTrial(backend, planned, options).run();
-  } catch (const Unsupported& e) {
-    batch.text = e.what();
-  } catch (const DoesNotFit& e) {
-    batch.text = e.what();
-  } catch (const ProgramError& e) {
-    batch.text = fmt::format("no program of one item: {}", e.what());
-  }
-  return batch;
+  if (planned.workload->info().batch_axis.empty())
+    return {std::string(way::batch), Sameness::untested, "its workload has no batch"};
+  return tried(way::batch, "no program of one item", [&] { return BatchTrial(backend, planned, options).run(); });
 }
 
 }  // namespace gpubench

@@ -8,7 +8,6 @@
 
 #include "harness/core/error.h"
 #include "harness/verify/determinism_ways.h"
-#include "harness/verify/value_numbers.h"
 
 namespace gpubench {
 namespace {
@@ -222,28 +221,14 @@ class RankTrial {
   ValueNumbers numbers_;
 };
 
-template <class Trial>
-Repetition tried(std::string_view way, const Trial& trial) {
-  Repetition repetition{std::string(way), Sameness::untested, ""};
-  try {
-    return trial();
-  } catch (const Unsupported& e) {
-    repetition.text = e.what();
-  } catch (const DoesNotFit& e) {
-    repetition.text = e.what();
-  } catch (const ProgramError& e) {
-    repetition.text = fmt::format("there is no such program: {}", e.what());
-  }
-  return repetition;
-}
-
 }  // namespace
 
 std::vector<Repetition> rank_repetitions(Backend& group, const PlannedCase& planned, const RunOptions& options,
                                          DeterminismSubject& all, const std::vector<LeftValue>& left) {
   RankTrial trial(group, planned, options, all, left);
-  return {trial.replicas(), tried(way::one_rank, [&] { return trial.one_rank(); }),
-          tried(way::one_batch, [&] { return trial.one_batch(); })};
+  const std::string no_program = "there is no such program";
+  return {trial.replicas(), tried(way::one_rank, no_program, [&] { return trial.one_rank(); }),
+          tried(way::one_batch, no_program, [&] { return trial.one_batch(); })};
 }
 
 }  // namespace gpubench

@@ -1,11 +1,15 @@
 // What determinism.h is made of: a case that is run in one way and another, and the ways that need a second program.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "harness/core/program.h"
 #include "harness/parity/textbook_outputs.h"
 #include "harness/parity/wrong_places.h"
 #include "harness/run/prepared_case.h"
@@ -55,6 +59,11 @@ class DeterminismSubject {
   Launch whole_;
 };
 
+/// What the trial returns; untested, with the reason, where it throws Unsupported, DoesNotFit or ProgramError, of which
+/// `no_program` comes first.
+[[nodiscard]] Repetition tried(std::string_view way, const std::string& no_program,
+                               const std::function<Repetition()>& trial);
+
 /// way::batch.
 [[nodiscard]] Repetition batch_repetition(Backend& backend, const PlannedCase& planned, const RunOptions& options);
 
@@ -68,5 +77,31 @@ class DeterminismSubject {
 /// The first op of which an item's result depends on the others, or on its place among them, by definition; the number
 /// of ops where there is none.
 [[nodiscard]] int first_mixing_op(const Program& program);
+
+// Which values must have the same bits because they are the same computation on the same data: replicas on several
+// ranks, and what a rank computes before it meets others, which one rank alone computes as well.
+
+/// Numbers of values, as compilers number them: two with the same number come from the same data by the same ops, on
+/// whichever ranks. Results of all_reduce, all_gather and broadcast have one number on all members. Values in one
+/// storage with others count as made from all that was written there before.
+class ValueNumbers {
+ public:
+  /// `sources`: numbers for the sources of these global names; others have source_number().
+  explicit ValueNumbers(const Program& program, const std::map<std::string, std::uint64_t>& sources = {});
+  /// None for a value that no op produces and that is no source.
+  [[nodiscard]] std::optional<std::uint64_t> operator[](ValueId id) const {
+    return numbers_.at(static_cast<std::size_t>(id.index));
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t read(ValueId id) const;
+  [[nodiscard]] std::uint64_t of_op(const OpCall& call) const;
+
+  const Program& program_;
+  std::vector<std::optional<std::uint64_t>> numbers_;
+};
+
+/// Of a source: by its name, and which part of it a rank has.
+[[nodiscard]] std::uint64_t source_number(const TensorSpec& spec);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/verify/faulty_program.h"
+#include "harness/verify/parallel_faults.h"
 
 #include <algorithm>
 #include <map>

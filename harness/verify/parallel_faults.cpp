@@ -4,7 +4,6 @@
 #include <functional>
 #include <set>
 
-#include "harness/verify/faulty_program.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/cross_entropy.h"

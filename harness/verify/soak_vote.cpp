@@ -1,4 +1,4 @@
-#include "harness/verify/soak_vote.h"
+#include "harness/verify/soak.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "harness/verify/value_numbers.h"
+#include "harness/verify/determinism_ways.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Who is said to be wrong where several devices soak, and who is not.
-#include "harness/verify/soak_vote.h"
+#include "harness/verify/soak.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/verify/broken_recipes.h"
+#include "harness/verify/learning.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/optimizer.h"
 #include "tests/suites/workloads.h"

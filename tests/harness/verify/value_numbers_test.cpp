@@ -1,5 +1,5 @@
 // Which values count as the same computation on the same data, and which don't.
-#include "harness/verify/value_numbers.h"
+#include "harness/verify/determinism_ways.h"
 
 #include <gtest/gtest.h>
 
