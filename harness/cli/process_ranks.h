@@ -12,10 +12,10 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
 #include "harness/core/processes.h"
-#include "harness/remote/alarm.h"
-#include "harness/remote/local_channel.h"
 #include "harness/remote/rank_server.h"
+#include "harness/remote/remote_process.h"
 #include "harness/remote/remote_ranks.h"
+#include "harness/remote/stall_watch.h"
 
 namespace gpubench {
 

@@ -1,4 +1,4 @@
-#include "harness/remote/call_message.h"
+#include "harness/remote/requests.h"
 
 #include <fmt/format.h>
 

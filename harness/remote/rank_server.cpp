@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/remote/answerer.h"
-#include "harness/remote/call_message.h"
+#include "harness/remote/requests.h"
 #include "harness/remote/served_lanes.h"
 #include "harness/remote/served_memory.h"
 

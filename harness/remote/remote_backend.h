@@ -1,8 +1,13 @@
 // A rank's device in another process, as a backend: what is asked of it is asked of that process.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,9 +15,32 @@
 #include "harness/core/backend.h"
 #include "harness/core/communicator.h"
 #include "harness/remote/remote_process.h"
-#include "harness/remote/reserved_memory.h"
+#include "harness/remote/requests.h"
 
 namespace gpubench {
+
+/// Addresses in this process that stand for memory of another one: nobody can read or write there, and no two buffers
+/// of any processes have the same.
+class ReservedMemory {
+ public:
+  /// `bytes` addresses for the buffer of this number. `done` is called when they are given back: with the last copy of
+  /// what is returned. Throws BackendError where no addresses are left.
+  [[nodiscard]] static std::shared_ptr<void> reserve(const std::shared_ptr<ReservedMemory>& in, std::uint64_t buffer,
+                                                     std::size_t bytes, std::function<void()> done);
+
+  /// Where an address is; none: in no buffer. The end of a buffer is a place in it.
+  [[nodiscard]] std::optional<Place> find(const std::byte* address) const;
+  /// The same for what must be somewhere. Throws BackendError.
+  [[nodiscard]] Place at(const std::byte* address) const;
+
+ private:
+  struct Reserved {
+    std::uint64_t buffer = 0;
+    std::size_t bytes = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, Reserved> reserved_;
+};
 
 /// What one rank of a set needs to be asked: its process and its memory.
 struct RemoteRank {

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "harness/core/error.h"
 
@@ -21,10 +26,6 @@ class AtEnd {
  private:
   Work work_;
 };
-template <class Work>
-[[nodiscard]] AtEnd<Work> at_end(Work work) {
-  return AtEnd<Work>(std::move(work));
-}
 
 }  // namespace
 
@@ -70,7 +71,7 @@ void RemoteProcess::Turn::give_back() {
 
 void RemoteProcess::tell(const MessageWriter& request) {
   turn_.take();
-  const auto after = at_end([this] { turn_.give_back(); });
+  const AtEnd after([this] { turn_.give_back(); });
   send_releases();
   channel_.send(request.bytes());
 }
@@ -99,7 +100,7 @@ void RemoteProcess::begin(const MessageWriter& request) {
 std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
                                                           const std::function<void(const Beat&)>& on_beat) {
   bool ends = true;  // what throws does, too
-  const auto after = at_end([&] {
+  const AtEnd after([&] {
     if (ends) turn_.give_back();
   });
   std::optional<std::vector<std::byte>> answer = next(seconds, on_beat);
@@ -165,6 +166,44 @@ std::vector<std::byte> RemoteProcess::ask(const MessageWriter& request,
                                           const std::function<void(const Beat&)>& on_beat) {
   begin(request);
   return finish(on_beat);
+}
+
+namespace {
+
+struct Queue {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::vector<std::byte>> messages;
+};
+
+class LocalChannel final : public Channel {
+ public:
+  LocalChannel(std::shared_ptr<Queue> out, std::shared_ptr<Queue> in) : out_(std::move(out)), in_(std::move(in)) {}
+  void send(std::span<const std::byte> message) override {
+    {
+      const std::lock_guard lock(out_->mutex);
+      out_->messages.emplace_back(message.begin(), message.end());
+    }
+    out_->changed.notify_all();
+  }
+  [[nodiscard]] std::optional<std::vector<std::byte>> receive(double seconds) override {
+    std::unique_lock lock(in_->mutex);
+    if (!in_->changed.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return !in_->messages.empty(); }))
+      return std::nullopt;
+    std::vector<std::byte> message = std::move(in_->messages.front());
+    in_->messages.pop_front();
+    return message;
+  }
+
+ private:
+  std::shared_ptr<Queue> out_, in_;
+};
+
+}  // namespace
+
+ChannelPair local_channel() {
+  const auto there = std::make_shared<Queue>(), back = std::make_shared<Queue>();
+  return {std::make_unique<LocalChannel>(there, back), std::make_unique<LocalChannel>(back, there)};
 }
 
 }  // namespace gpubench

@@ -87,4 +87,11 @@ class RemoteProcess {
   std::uint64_t releases_ = 0;
 };
 
+/// The two ends of a channel between two threads: process 0 asks its own rank by it, as it asks those of other
+/// processes.
+struct ChannelPair {
+  std::unique_ptr<Channel> first, second;
+};
+[[nodiscard]] ChannelPair local_channel();
+
 }  // namespace gpubench

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "harness/core/error.h"
-#include "harness/remote/alarm.h"
-#include "harness/remote/call_message.h"
 #include "harness/remote/remote_backend.h"
+#include "harness/remote/requests.h"
+#include "harness/remote/stall_watch.h"
 
 namespace gpubench {
 namespace {

@@ -1,9 +1,11 @@
 #include "harness/remote/served_lanes.h"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "harness/core/error.h"
+#include "harness/remote/requests.h"
 
 namespace gpubench {
 namespace {
@@ -136,6 +138,24 @@ double ServedLanes::time(Backend& backend, RankCollectives& collectives, std::sp
   changed_.wait(lock, [this] { return !serving_; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return elapsed.count();
+}
+
+void Answerer::beat() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::duration<double>(beat_every_s), [this] { return ending_; })) {
+    if (!busy_) continue;
+    const Beat beat = progress_.beat();
+    MessageWriter message;
+    message.put(Answer::beat);
+    message.put(beat.steps);
+    message.put(beat.waits);
+    message.put(beat.label);
+    try {
+      channel_.send(message.bytes());
+    } catch (const std::exception&) {
+      return;  // the thread that answers meets the same error, and tells
+    }
+  }
 }
 
 }  // namespace gpubench

@@ -1,4 +1,5 @@
-// The lanes of a rank in the process that has it: an interval of programs that process 0 has sent, timed here.
+// The lanes of a rank in the process that has it: an interval of programs that process 0 has sent, timed here; and what
+// the process says meanwhile.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "harness/core/processes.h"
+#include "harness/remote/message.h"
 #include "harness/remote/requests.h"
 #include "harness/run/rank_group.h"
 
@@ -98,6 +100,50 @@ class ServedLanes {
   bool serving_ = false;        // the communication lane has an interval to do
   bool ending_ = false;
   std::thread communication_;  // last: uses all of the above
+};
+
+/// What a process answers, and that it is at work meanwhile: sends on behalf of two threads, one of which only beats
+/// while the other is at work.
+class Answerer {
+ public:
+  Answerer(Channel& channel, const WorkProgress& progress)
+      : channel_(channel), progress_(progress), beating_([this] { beat(); }) {}
+  Answerer(const Answerer&) = delete;
+  Answerer& operator=(const Answerer&) = delete;
+  ~Answerer() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    beating_.join();
+  }
+
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    busy_ = true;
+  }
+  void answer(const MessageWriter& message) {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    channel_.send(message.bytes());
+  }
+  /// The request has no answer.
+  void say_nothing() {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+  }
+
+ private:
+  void beat();
+
+  Channel& channel_;
+  const WorkProgress& progress_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool busy_ = false;
+  bool ending_ = false;
+  std::thread beating_;  // last: uses all of the above
 };
 
 }  // namespace gpubench

@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
 
 #include "harness/core/communicator.h"
 #include "harness/core/error.h"
@@ -109,6 +113,17 @@ std::string StallWatch::lost() const {
 void StallWatch::lose(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (lost_.empty()) lost_ = why;
+}
+
+Alarm::Alarm(double after_s, std::function<void()> ring) {
+  if (after_s <= 0.0) return;
+  thread_ = std::jthread([after_s, ring = std::move(ring)](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    (void)stopped.wait_for(lock, stop, std::chrono::duration<double>(after_s), [] { return false; });
+    if (!stop.stop_requested()) ring();
+  });
 }
 
 }  // namespace gpubench

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "harness/remote/requests.h"
@@ -52,6 +54,16 @@ class StallWatch {
   std::vector<Rank> ranks_;
   double limit_s_;
   std::string lost_;
+};
+
+/// Reports a wait that lasts too long while the waiting thread is inside a library, such as MPI_Init.
+class Alarm {
+ public:
+  /// Calls `ring` once after `after_s`, on its own thread, unless it is destroyed before; 0: never.
+  Alarm(double after_s, std::function<void()> ring);
+
+ private:
+  std::jthread thread_;
 };
 
 }  // namespace gpubench

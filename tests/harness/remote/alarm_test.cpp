@@ -1,4 +1,4 @@
-#include "harness/remote/alarm.h"
+#include "harness/remote/stall_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Ops and tensors as messages: what is read is what was written, and nothing that is cut short or changed is believed.
-#include "harness/remote/call_message.h"
+#include "harness/remote/requests.h"
 
 #include <gtest/gtest.h>
 

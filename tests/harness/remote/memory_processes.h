@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/core/processes.h"
-#include "harness/remote/local_channel.h"
 #include "harness/remote/rank_server.h"
+#include "harness/remote/remote_process.h"
 #include "harness/remote/remote_ranks.h"
 
 namespace gpubench::testing {

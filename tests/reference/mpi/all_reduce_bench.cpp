@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/remote/local_channel.h"
 #include "harness/remote/rank_server.h"
+#include "harness/remote/remote_process.h"
 #include "harness/remote/remote_ranks.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
