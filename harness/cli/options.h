@@ -16,7 +16,7 @@
 #include "harness/core/case.h"
 #include "harness/core/file/atomic_file.h"
 #include "harness/plan/plan.h"
-#include "harness/report/brief.h"
+#include "harness/report/report_json.h"
 #include "harness/run/run.h"
 #include "harness/verify/working_children.h"
 

@@ -20,7 +20,6 @@
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/peaks.h"
 #include "harness/measure/derive.h"
-#include "harness/report/calls_total.h"
 #include "harness/report/console.h"
 #include "harness/report/record_text.h"
 #include "harness/run/check.h"

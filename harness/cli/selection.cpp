@@ -15,7 +15,7 @@
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/plan/names.h"
-#include "harness/report/calls_total.h"
+#include "harness/report/console.h"
 #include "harness/run/case_record.h"
 #include "harness/shapes/shape_list.h"
 

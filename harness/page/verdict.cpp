@@ -8,10 +8,9 @@
 #include "harness/core/record.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
-#include "harness/report/brief.h"
-#include "harness/report/calls_total.h"
 #include "harness/report/console.h"
 #include "harness/report/record_text.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench::page {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/report/brief.h"
+#include "harness/report/report_json.h"
 
 #include <algorithm>
 #include <cmath>

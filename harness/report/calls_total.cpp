@@ -1,4 +1,3 @@
-#include "harness/report/calls_total.h"
 
 #include <fmt/format.h>
 

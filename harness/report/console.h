@@ -170,4 +170,16 @@ inline constexpr std::size_t fewest_for_p99 = 100;
 
 [[nodiscard]] Tone tone_of(Verdict verdict);
 
+// Of CallsTotal.
+
+/// "38.1 ms", with a ~ where the interval is wider than a reliable timing's; or "n/a".
+[[nodiscard]] std::string time_of(const CallsTotal& total);
+/// "37.9 ms to 38.4 ms, 144 calls of 6 shapes", or why there is no time.
+[[nodiscard]] std::string explanation_of(const CallsTotal& total);
+/// "4 calls left out: primitive reorder", "12 calls taken without the bias".
+[[nodiscard]] std::string text_of(const ShapesExcept& except);
+
+/// The totals of a run, a line each, and what is not in them; empty without a list.
+[[nodiscard]] std::string calls_totals_text(const Report& report, const ConsoleStyle& style);
+
 }  // namespace gpubench

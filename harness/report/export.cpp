@@ -91,6 +91,10 @@ std::string label(std::string_view key, std::string_view value) {
   return fmt::format("{}=\"{}\"", key, prometheus_label(value));
 }
 
+std::string device_of(const Report& report) {
+  return report.run.devices.empty() ? "" : report.run.devices.front().name;
+}
+
 std::string family(std::string_view metric, std::string_view help) {
   return fmt::format("# HELP {} {}\n# TYPE {} gauge\n", metric, help, metric);
 }
@@ -140,8 +144,7 @@ std::string exported_prometheus(const Report& report) {
   text += fmt::format("gpubench_run_finished_time_seconds {}\n", static_cast<std::int64_t>(report.run.finished_at));
   text += family("gpubench_run_info", "Always 1; the labels say what ran.");
   text += fmt::format("gpubench_run_info{{{},{},{}}} 1\n", label("version", report.run.tool_version),
-                      label("tier", report.run.tier),
-                      label("device", report.run.devices.empty() ? "" : report.run.devices.front().name));
+                      label("tier", report.run.tier), label("device", device_of(report)));
   text += by_case(report, "gpubench_case_time_seconds", "Median time of one run of the case.",
                   [](const CaseRecord& r) { return r.summary.median_ns * 1e-9; });
   text += by_case(report, "gpubench_case_time_low_seconds", "Lower end of the 95% interval of the time.",
@@ -220,10 +223,6 @@ std::string names_of(const CaseRecord& r, const std::string& device) {
                      csv_cell(r.c.workload), csv_cell(to_string(r.c.dims)), csv_cell(r.c.recipe),
                      csv_cell(modes_of(r.c)), r.c.ranks, csv_cell(r.c.label), name(r.c.tier), name(r.c.cache),
                      name(r.verdict), csv_cell(r.reason), csv_cell(device));
-}
-
-std::string device_of(const Report& report) {
-  return report.run.devices.empty() ? "" : report.run.devices.front().name;
 }
 
 // In the order of `numbers`; all empty unless the case passed.

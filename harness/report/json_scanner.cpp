@@ -40,8 +40,6 @@ std::string_view word_around(std::string_view text, std::size_t at) {
   return text.substr(begin, end - begin);
 }
 
-enum class Fault { misplaced, control, utf8, text, overflow };
-
 constexpr bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // What represents itself in a string, one byte a character.

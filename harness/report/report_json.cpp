@@ -7,7 +7,7 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/calls_total.h"
+#include "harness/report/console.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"

@@ -5,9 +5,11 @@
 // (record_members.h); within major version 1 members are only added, but for shares that follow from times (1.16).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -16,20 +18,25 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/enum_names.h"
 #include "harness/core/record.h"
-#include "harness/report/brief.h"
 #include "harness/report/json_parser.h"
 #include "harness/report/reader.h"
 
 namespace gpubench {
 
-class Node;
-class Problems;
-
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
 inline constexpr std::string_view report_schema_version = "1.16";
+
+/// What a report keeps of each case.
+enum class Detail {
+  brief,  ///< brief()
+  full    ///< the whole record
+};
+template <>
+inline constexpr auto enum_names<Detail> = std::to_array<std::string_view>({"brief", "full"});
 
 /// One level of a processor's caches, as in Google Benchmark's context.
 struct CacheContext {
@@ -73,7 +80,8 @@ struct ImplementationFile {
   std::optional<std::vector<std::string>> untried{};
 };
 
-/// What all calls of a list take together (calls_total.h).
+/// What all calls of a list of shapes take together on this device: the time that a model spends in its matrix
+/// products, say.
 struct CallsTotal {
   std::string suite;   ///< or "all"
   std::string recipe;  ///< "bf16", "bf16/unfused"
@@ -130,7 +138,12 @@ struct Totals {
 [[nodiscard]] Totals totals_of(std::span<const CaseRecord> records);
 [[nodiscard]] Json totals_json(const Totals& totals);
 
-/// calls_totals(); an empty list without a list of shapes.
+/// By suite and recipe (with modes and ranks, where they are not the usual ones), and where a recipe has several
+/// suites, "all" of them. Only of what passed: where a shape did not, there is no sum. The interval is the sum of the
+/// cases' 95% intervals, as if all erred the same way: the same minutes disturb them all. Empty without a list.
+[[nodiscard]] std::vector<CallsTotal> calls_totals(std::span<const CaseRecord> records);
+
+/// The same as JSON: an empty list without a list of shapes.
 [[nodiscard]] Json calls_totals_json(std::span<const CaseRecord> records);
 
 /// What `benchmarks` holds of these cases: of each that passed, one entry per round that counts and one "<id>_median".
@@ -220,5 +233,24 @@ void check_case(const CaseRecord& record, const Node& node, Problems& problems);
 
 /// Whether two computations of one number agree: compilers fuse products differently. `scale`: of its operands.
 [[nodiscard]] bool nearly(double a, double b, double scale = 0.0);
+
+// The brief form of a case: of each phase the check of its worst op, the checks of all others as sums.
+
+/// The record as a brief report has it; a brief record stays as it is.
+///
+/// Parity::ops keeps the ops that did not pass, those with rejected candidates, and of each phase the one with the
+/// largest error: of equal ones that of Parity::worst_op, else the first. Parity::passed and Parity::implementations
+/// sum up the others. Where an error is NaN, all ops stay. A share of the breakdown that follows from its times becomes
+/// 0, which JSON leaves out and record_from_json() computes.
+[[nodiscard]] CaseRecord brief(CaseRecord record);
+
+/// Adds to a count of a report, which may hold anything: the sum stays within its type.
+template <class T>
+void add_count(T& sum, T more) {
+  sum = more > std::numeric_limits<T>::max() - sum ? std::numeric_limits<T>::max() : sum + more;
+}
+
+/// The implementations of its ops by label, of a brief record those of the full one.
+[[nodiscard]] std::map<std::string, std::string> implementations_of(const CaseRecord& record);
 
 }  // namespace gpubench

@@ -5,7 +5,7 @@
 
 #include "harness/core/error.h"
 #include "harness/plan/plan.h"
-#include "harness/report/calls_total.h"
+#include "harness/report/console.h"
 #include "harness/shapes/shape_list.h"
 #include "suites/suites.h"
 

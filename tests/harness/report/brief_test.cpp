@@ -1,5 +1,5 @@
 // Brief reports: what they keep of a case, and that readers get the same from both.
-#include "harness/report/brief.h"
+#include "harness/report/report_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What all calls of a list take, from records made by hand.
-#include "harness/report/calls_total.h"
+#include "harness/report/console.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

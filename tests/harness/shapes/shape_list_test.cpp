@@ -6,7 +6,7 @@
 
 #include "harness/core/error.h"
 #include "harness/plan/plan.h"
-#include "harness/report/calls_total.h"
+#include "harness/report/console.h"
 #include "suites/suites.h"
 
 namespace gpubench {
