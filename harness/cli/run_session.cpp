@@ -13,7 +13,7 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/verb_output.h"
-#include "harness/compare/contenders.h"
+#include "harness/compare/comparison.h"
 #include "harness/core/backend.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"

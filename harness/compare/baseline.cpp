@@ -19,16 +19,11 @@
 namespace gpubench {
 namespace {
 
-std::string keys_of(const std::vector<Difference>& all) {
-  std::vector<std::string> texts;
-  for (const Difference& one : all) texts.push_back(difference_text(one));
-  return visible(joined(texts, "; "));
-}
-
 void require_one_setup(const Setup& first, const Setup& other, const std::string& source) {
   const std::vector<Difference> all = differences(first.decisive, other.decisive);
   if (!all.empty())
-    throw UsageError(fmt::format("{} is of another set-up than the first report: {}", visible(source), keys_of(all)));
+    throw UsageError(fmt::format("{} is of another set-up than the first report: {}", visible(source),
+                                 visible(differences_text(all))));
 }
 
 void require_schema(const Node& node, std::string_view schema) {

@@ -25,12 +25,6 @@ std::string side_text(const SideLabel& side) {
                      side.files.size() == 1 ? "" : "s", files_text(side.files));
 }
 
-std::string differences_text(const std::vector<Difference>& all) {
-  std::vector<std::string> texts;
-  for (const Difference& one : all) texts.push_back(difference_text(one));
-  return joined(texts, "; ");
-}
-
 std::string noise_line(const Comparison& comparison) {
   switch (comparison.source) {
     case NoiseSource::calibration: return "noise from run to run: calibrated";
@@ -49,10 +43,6 @@ std::vector<const ComparedCase*> by_difference(const Comparison& comparison) {
     return std::fabs(std::log(x->speed.ratio)) > std::fabs(std::log(y->speed.ratio));
   });
   return order;
-}
-
-std::string interval_text(const Speed& speed) {
-  return fmt::format("[{}, {}]", ratio_text(speed.low), ratio_text(speed.high));
 }
 
 std::vector<std::string> head_lines(const LabelledComparison& one) {
@@ -98,6 +88,10 @@ std::string ratio_text(double ratio) {
   if (ratio < 0.00995) return fmt::format("{:.3g}x", ratio);
   if (ratio >= 99.95) return fmt::format("{:.0f}x", ratio);
   return ratio >= 9.995 ? fmt::format("{:.1f}x", ratio) : fmt::format("{:.3f}x", ratio);
+}
+
+std::string interval_text(const Speed& speed) {
+  return fmt::format("[{}, {}]", ratio_text(speed.low), ratio_text(speed.high));
 }
 
 std::string comparison_table(const LabelledComparison& one, const ConsoleStyle& style) {

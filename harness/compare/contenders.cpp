@@ -1,4 +1,4 @@
-#include "harness/compare/contenders.h"
+#include "harness/compare/comparison.h"
 
 #include <fmt/format.h>
 
@@ -136,14 +136,14 @@ std::string contenders_text(const Report& report, const std::string& base, const
     if (name == base) continue;
     const Comparison comparison = compare_contenders(reference, of_contender(report, name));
     for (const ComparedCase& one : comparison.cases)
-      table.add({contender_title(name), std::string(word_of(one.relation)), ratio_text(one.speed.ratio),
-                 fmt::format("[{}, {}]", ratio_text(one.speed.low), ratio_text(one.speed.high)),
-                 format_quantity(one.rate_b, one.unit), format_quantity(one.rate_a, one.unit)},
-                tone_of(one.relation), one.id);
+      table.add(
+          {contender_title(name), std::string(word_of(one.relation)), ratio_text(one.speed.ratio),
+           interval_text(one.speed), format_quantity(one.rate_b, one.unit), format_quantity(one.rate_a, one.unit)},
+          tone_of(one.relation), one.id);
     for (const SuiteSpeed& suite : comparison.suites)
-      means += fitted(fmt::format("{}: {} [{}, {}] times the speed of {}, geometric mean of {} cases of {}",
-                                  contender_title(name), ratio_text(suite.speed.ratio), ratio_text(suite.speed.low),
-                                  ratio_text(suite.speed.high), title, suite.cases, suite.suite),
+      means += fitted(fmt::format("{}: {} {} times the speed of {}, geometric mean of {} cases of {}",
+                                  contender_title(name), ratio_text(suite.speed.ratio), interval_text(suite.speed),
+                                  title, suite.cases, suite.suite),
                       style.width, 2) +
                "\n";
     for (const LoneCase& lone : comparison.lone)

@@ -77,7 +77,7 @@ enum class NoiseSource {
   calibration,  ///< earlier invocations of one build, pooled with the spread within the sides
   sides,        ///< the spread within the sides, drawn towards the suite's median spread
   assumed,      ///< not measured: a default for the kind of device
-  rounds        ///< of contenders of one run: from one round taken in turns to the next (contenders.h)
+  rounds        ///< of contenders of one run: from one round taken in turns to the next (compare_contenders())
 };
 
 struct Effect {

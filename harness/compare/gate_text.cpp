@@ -163,9 +163,7 @@ JUnitElement element_of(const GateCase& one, bool allow_missing) {
 
 std::string message_of(const GateCase& one) {
   if (!one.judgement) return one.reason;
-  const Judgement& judgement = *one.judgement;
-  return fmt::format("time {:+.1f}%, 95% interval {:+.1f}% to {:+.1f}%{}{}", 100.0 * std::expm1(judgement.effect.delta),
-                     100.0 * std::expm1(judgement.low95), 100.0 * std::expm1(judgement.high95),
+  return fmt::format("time {}, 95% interval {}{}{}", change_text(one), interval_text(one),
                      one.reason.empty() ? "" : "; ", one.reason);
 }
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "harness/compare/contenders.h"
+#include "harness/compare/comparison.h"
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/measure/statistics.h"
@@ -170,11 +170,6 @@ NamedSource source_of(const std::string& path) {
   std::error_code ignored;
   if (mark == std::string::npos || std::filesystem::exists(path, ignored)) return {path, std::nullopt};
   return {path.substr(0, mark), path.substr(mark + 1)};
-}
-
-Invocation read_invocation(const std::string& path) {
-  const auto [file, contender] = source_of(path);
-  return parse_invocation(read_text(file), file, contender);
 }
 
 Invocation invocation_of(const Report& report, const std::string& source) {

@@ -47,6 +47,8 @@ struct Difference {
 
 /// One line: "onednn 2.6.3 -> 3.7.1".
 [[nodiscard]] std::string difference_text(const Difference& difference);
+/// All of them, with "; " between.
+[[nodiscard]] std::string differences_text(const std::vector<Difference>& all);
 
 /// Facts as an object of texts, and back. Throws ReadError.
 [[nodiscard]] Json to_json(const Facts& facts);
@@ -86,15 +88,13 @@ struct NamedSource {
 /// What is a file as it stands has no name behind it.
 [[nodiscard]] NamedSource source_of(const std::string& path);
 
-/// Reads a report; "FILE#NAME": of one with implementations under test the cases of that one ("reference": the device's
-/// own). One that carries the digest of its content, as reports do since schema 1.6, is looked at as far as
-/// it is used; any other by all that `validate` asks of it. Times are the device's own, for steps wall times, since
-/// waiting counts. Throws ReadError unless it is a report of major version 1 with the digest of its content, for two
-/// cases of one id, and for a passing case whose samples are not positive numbers.
-[[nodiscard]] Invocation read_invocation(const std::string& path);
-
-/// The same from its text; `path` names it in messages.
-/// `contender`: of a report with implementations under test, whose cases are taken; none: the report has one only.
+/// Reads a report from its text; `path` names it in messages. `contender`: of a report with implementations under test,
+/// whose cases are taken ("reference": the device's own); none: the report has one only.
+///
+/// One that carries the digest of its content, as reports do since schema 1.6, is looked at as far as it is used; any
+/// other by all that `validate` asks of it. Times are the device's own, for steps wall times, since waiting counts.
+/// Throws ReadError unless it is a report of major version 1 with the digest of its content, for two cases of one id,
+/// and for a passing case whose samples are not positive numbers.
 [[nodiscard]] Invocation parse_invocation(std::string_view text, const std::string& path,
                                           const std::optional<std::string>& contender = {});
 

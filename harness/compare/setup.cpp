@@ -120,6 +120,12 @@ std::string difference_text(const Difference& difference) {
   return fmt::format("{} {} -> {}", difference.key, difference.baseline, difference.candidate);
 }
 
+std::string differences_text(const std::vector<Difference>& all) {
+  std::vector<std::string> texts;
+  for (const Difference& one : all) texts.push_back(difference_text(one));
+  return joined(texts, "; ");
+}
+
 Json to_json(const Facts& facts) {
   Json object = Json::object();
   for (const auto& [key, value] : facts) object[key] = value;

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "harness/compare/comparison.h"
-#include "harness/compare/contenders.h"
 #include "harness/core/text/quantity.h"
 #include "harness/page/sections.h"
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "harness/compare/comparison.h"
-#include "harness/compare/contenders.h"
 #include "harness/core/record.h"
 #include "harness/core/text/text_table.h"
 #include "harness/report/console.h"

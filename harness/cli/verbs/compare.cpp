@@ -3,7 +3,6 @@
 #include "harness/cli/compared_reports.h"
 #include "harness/cli/verb.h"
 #include "harness/compare/comparison.h"
-#include "harness/compare/contenders.h"
 #include "harness/compare/gate.h"
 #include "harness/compare/invocation.h"
 #include "harness/report/json.h"

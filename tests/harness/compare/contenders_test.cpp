@@ -1,4 +1,4 @@
-#include "harness/compare/contenders.h"
+#include "harness/compare/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
