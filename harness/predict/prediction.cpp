@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
@@ -117,14 +116,10 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
 }
 
 std::int64_t extent(std::string_view digits, std::string_view word) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > most_extent) {
-    throw std::invalid_argument(fmt::format(
-        "'{}' is no size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100", word,
-        most_extent));
-  }
-  return value;
+  if (const std::optional<std::int64_t> value = extent_in(digits)) return *value;
+  throw std::invalid_argument(
+      fmt::format("'{}' is no size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100",
+                  word, most_extent));
 }
 
 }  // namespace

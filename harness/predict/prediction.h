@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/predict/memory.h"
 #include "harness/predict/published.h"
+#include "harness/predict/step_time.h"
 
 namespace gpubench {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -36,6 +37,13 @@ double doublings(std::int64_t devices, std::int64_t first) {
 
 }  // namespace
 
+std::optional<std::int64_t> extent_in(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
+  return is_number && value >= 1 && value <= most_extent ? std::optional(value) : std::nullopt;
+}
+
 ParallelLayout parse_layout(std::string_view text) {
   ParallelLayout layout;
   std::vector<std::string_view> given;
@@ -45,10 +53,8 @@ ParallelLayout parse_layout(std::string_view text) {
     const std::string_view name = word.substr(0, word.find('='));
     const auto* const axis = std::ranges::find(axes, name, &Axis::name);
     const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
-    std::int64_t extent = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), extent);
-    const bool is_number = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
-    if (axis == std::end(axes) || !is_number || extent < 1 || extent > most_extent) {
+    const std::optional<std::int64_t> extent = extent_in(digits);
+    if (axis == std::end(axes) || !extent) {
       throw std::invalid_argument(fmt::format(
           "'{}' is no axis with an extent; expected some of tp, pp, cp, ep, vp and mbs, each from 1 to {}: tp=8,pp=4",
           word, most_extent));
@@ -56,7 +62,7 @@ ParallelLayout parse_layout(std::string_view text) {
     if (std::ranges::find(given, name) != given.end())
       throw std::invalid_argument(fmt::format("'{}' is given twice", name));
     given.push_back(name);
-    layout.*(axis->extent) = extent;
+    layout.*(axis->extent) = *extent;
   }
   if (layout.virtual_parts > 1 && layout.pipeline == 1)
     throw std::invalid_argument(fmt::format("vp={} without a pipeline; expected pp above 1", layout.virtual_parts));
@@ -154,6 +160,93 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
     result.growth = std::clamp((large.seconds / alike - 1.0) / twice, 0.0, most_growth);
   }
   return result;
+}
+
+namespace {
+
+/// A step's gradients are reduced in f32 or bf16 and its weights gathered in bf16; the sum of both. Or gradients alone,
+/// there and back.
+constexpr double bytes_on_the_wire = 6.0;  // for each parameter of a device
+
+// Parameters that are sent as one message: Megatron-LM's, larger where more devices make a ring's steps more.
+double bucket_of(std::int64_t members) { return std::max(40e6, 1e6 * static_cast<double>(members)); }
+
+}  // namespace
+
+GradientExchange& GradientExchange::operator+=(const GradientExchange& more) {
+  seconds += more.seconds;
+  latency_s += more.latency_s;
+  by_level.resize(std::max(by_level.size(), more.by_level.size()));
+  for (std::size_t i = 0; i < more.by_level.size(); ++i) by_level[i] += more.by_level[i];
+  return *this;
+}
+
+GradientExchange exchange_of(double parameters, const Scattered& group, Optimizer optimizer, const Network& network) {
+  GradientExchange wire;
+  wire.by_level = seconds_by_level(bytes_on_the_wire * parameters, group, network);
+  if (group.members < 2) return wire;
+  const double bytes_s = std::reduce(wire.by_level.begin(), wire.by_level.end());
+  const double buckets = std::ceil(parameters / bucket_of(group.members));
+  const InNodes at = in_nodes(group, network);
+  const double bucket_s = bytes_s / buckets;
+  wire.seconds = buckets * (optimizer == Optimizer::sharded
+                                ? 2.0 * fastest_way(Passes::once, at, 0.5 * bucket_s).seconds(0.5 * bucket_s)
+                                : fastest_way(Passes::there_back, at, bucket_s).seconds(bucket_s));
+  wire.latency_s = wire.seconds - bytes_s;
+  return wire;
+}
+
+std::string slowest_of(const GradientExchange& wire, const Network& network) {
+  if (!(wire.seconds > 0.0)) return "none";
+  const auto slowest = std::ranges::max_element(wire.by_level);
+  if (wire.latency_s > *slowest) return "latency";
+  return level_name(network, static_cast<std::size_t>(slowest - wire.by_level.begin()));
+}
+
+namespace {
+
+constexpr double bytes_of_activation = 2.0, bytes_of_weight = 2.0, bytes_of_gradient = 4.0, bytes_of_optimizer = 12.0;
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+/// Elements that a layer keeps of a token for its backward: both norms' inputs and outputs, q, k and v, what attention
+/// returns, and of the feed-forward network its inner columns before and behind the activation.
+double kept_by_layer(const TransformerModel& m) {
+  const double inner = (m.gated ? 3.0 : 2.0) * real(m.feed_forward) * real(m.experts > 1 ? m.experts_per_token : 1);
+  return 4.0 * real(m.hidden) + 2.0 * real(m.heads + m.kv_heads) * real(m.head_dim) + inner;
+}
+
+}  // namespace
+
+DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, const StepTerms& terms) {
+  const ParallelLayout& at = shape.layout;
+  const double layers = real((model.layers + at.pipeline - 1) / at.pipeline);  // of the largest stage
+  const double share = layers / real(model.layers);
+  const double table = real(model.vocabulary) * real(model.hidden);
+  const double tables = (model.tied ? 1.0 : 2.0) * table, experts = model.expert_parameters();
+  const double of_layers = model.parameters() - experts - tables;
+  const double dense = (share * of_layers + (at.pipeline > 1 ? table : tables)) / real(at.tensor);
+  const double own_experts = share * experts / real(at.tensor * at.expert);
+  const bool sharded = at.optimizer == Optimizer::sharded;
+  const double sharing = sharded ? real(terms.sharing) : 1.0;
+  const double sharing_experts = sharded ? sharing / real(at.expert) : 1.0;
+
+  DeviceMemory memory;
+  memory.weights = bytes_of_weight * (dense + own_experts);
+  memory.gradients = bytes_of_gradient * (dense + own_experts);
+  memory.optimizer = bytes_of_optimizer * (dense / sharing + own_experts / sharing_experts);
+  // Of interleaved parts more micro-batches are on their way: Korthikanti et al., section 4.2.3.
+  const double ahead = at.virtual_parts > 1 ? real(at.pipeline - 1) / real(at.virtual_parts) : 0.0;
+  const double waiting = std::min(real(terms.micro_batches), real(at.pipeline) + ahead);
+  const double tokens = real(at.micro_batch * shape.sequence) / real(at.context);
+  const double of_layer = bytes_of_activation * tokens * kept_by_layer(model) / real(at.tensor);
+  const double input_of_layer = bytes_of_activation * tokens * real(model.hidden) / real(at.tensor);
+  // The logits and their gradient are the last stage's, which has one micro-batch.
+  const double logits =
+      at.pipeline > 1 ? 0.0 : 2.0 * bytes_of_activation * tokens * real(model.vocabulary) / real(at.tensor);
+  memory.activations = waiting * layers * of_layer + logits;
+  memory.recomputed = waiting * layers * input_of_layer + of_layer + logits;
+  return memory;
 }
 
 }  // namespace gpubench

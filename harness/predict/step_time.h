@@ -14,17 +14,42 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "harness/predict/gradient_exchange.h"
+#include "harness/network/levels.h"
 #include "harness/predict/transformer_model.h"
 
 namespace gpubench {
 
+// The time that reducing a step's gradients and gathering its weights takes on a network.
+
+/// Seconds of a step.
+struct GradientExchange {
+  double seconds = 0.0;
+  double latency_s = 0.0;          ///< of these, what links that are full from the first byte would save
+  std::vector<double> by_level{};  ///< the others, by the network's levels
+  GradientExchange& operator+=(const GradientExchange& more);
+};
+
+/// How the devices with the same weights agree on them. A sharded optimizer has gradients scattered and weights
+/// gathered, for which NCCL has rings alone; a replicated one has gradients all-reduced, by ring or tree.
+enum class Optimizer { sharded, replicated };
+
+/// Of the parameters of a device, which the members of a group share, sent in buckets.
+[[nodiscard]] GradientExchange exchange_of(double parameters, const Scattered& group, Optimizer optimizer,
+                                           const Network& network);
+
+/// Where most of the time goes: a level's name, or "latency"; "none" where nothing is sent.
+[[nodiscard]] std::string slowest_of(const GradientExchange& wire, const Network& network);
+
 /// Of devices, and of each axis of a layout: products of what a plan multiplies stay within 64 bits.
 inline constexpr std::int64_t most_extent = 1 << 20;
+/// A whole number from 1 to most_extent; nothing for any other text.
+[[nodiscard]] std::optional<std::int64_t> extent_in(std::string_view digits);
 
 /// How a model lies on the devices. What is left beside these axes is data-parallel.
 struct ParallelLayout {
@@ -88,5 +113,26 @@ inline constexpr double most_exposed = 1.5, most_growth = 0.02;
 /// Throws std::invalid_argument for other counts, and for steps that take less than what is on the wire.
 [[nodiscard]] StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measured,
                             const Network& network, double exposed = 1.0);
+
+// What a device holds during a training step, by arithmetic alone.
+
+/// Bytes, on the device that holds the most: of the first stage of a pipeline, whose micro-batches wait the longest.
+struct DeviceMemory {
+  double weights = 0.0;    ///< 2 for each parameter of the device
+  double gradients = 0.0;  ///< 4
+  double optimizer =
+      0.0;  ///< 12: master and two moments; where it is sharded, shared by the devices with the same weights
+  double activations = 0.0;  ///< what the backward reads of all micro-batches on their way, in 16 bits
+  double recomputed = 0.0;   ///< the same where each layer keeps its input alone and is run again
+
+  [[nodiscard]] double kept() const { return weights + gradients + optimizer; }
+  [[nodiscard]] double total() const { return kept() + activations; }
+  [[nodiscard]] double least() const { return kept() + recomputed; }
+};
+
+/// Mixed precision with a distributed optimizer (Megatron-LM: 6 + 12 / d bytes for each parameter), attention that
+/// keeps no scores, and activations in parts on the ranks of tp and cp (Korthikanti et al., arXiv 2205.05198). Buffers
+/// of libraries and what an allocator leaves over come on top. `terms`: of the same shape.
+[[nodiscard]] DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, const StepTerms& terms);
 
 }  // namespace gpubench

@@ -1,5 +1,5 @@
 // What a device holds, worked out by hand and against what was published.
-#include "harness/predict/memory.h"
+#include "harness/predict/step_time.h"
 
 #include <gtest/gtest.h>
 
