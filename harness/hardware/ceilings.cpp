@@ -67,28 +67,18 @@ std::optional<Rate> rate_of(const std::string& recipe_name) {
   }
 }
 
-template <class Middle>
-std::optional<double> over_rounds(const CaseRecord& record, const Middle& reading, bool highest) {
+using SpreadMember = std::optional<Spread> RoundTelemetry::*;
+
+// Over the rounds that tell it: the highest reading, or the median of their medians.
+std::optional<double> clock_of(const CaseRecord& record, SpreadMember clock, bool highest) {
   std::vector<double> values;
   for (const RoundRecord& round : record.rounds) {
     if (!round.valid || !round.telemetry) continue;
-    if (const std::optional<double> value = reading(*round.telemetry)) values.push_back(*value);
+    if (const std::optional<Spread>& read = (*round.telemetry).*clock)
+      values.push_back(highest ? read->max : read->median);
   }
   if (values.empty()) return std::nullopt;
   return highest ? *std::max_element(values.begin(), values.end()) : median(values);
-}
-
-using SpreadMember = std::optional<Spread> RoundTelemetry::*;
-
-std::optional<double> middle_clock(const CaseRecord& record, SpreadMember clock) {
-  return over_rounds(
-      record, [&](const RoundTelemetry& t) { return t.*clock ? std::optional((t.*clock)->median) : std::nullopt; },
-      false);
-}
-
-std::optional<double> highest_clock(const CaseRecord& record, SpreadMember clock) {
-  return over_rounds(
-      record, [&](const RoundTelemetry& t) { return t.*clock ? std::optional((t.*clock)->max) : std::nullopt; }, true);
 }
 
 /// What is known of one device.
@@ -231,7 +221,7 @@ class Comparison {
   // At the median clock of the rounds, or at the highest that the device has or was seen at.
   [[nodiscard]] std::optional<Ceiling> ceiling_at(bool by_memory, bool highest) const {
     const SpreadMember clock = by_memory ? &RoundTelemetry::memory_mhz : &RoundTelemetry::sm_mhz;
-    std::optional<double> mhz = highest ? highest_clock(record_, clock) : middle_clock(record_, clock);
+    std::optional<double> mhz = clock_of(record_, clock, highest);
     if (highest) mhz = std::max(mhz.value_or(0.0), by_memory ? limits_.max_memory_mhz() : limits_.max_sm_mhz());
     if (!mhz || !(*mhz > 0.0)) return std::nullopt;
     if (by_memory) return limits_.memory_at(*mhz);

@@ -1,6 +1,7 @@
 #include "harness/hardware/doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,24 +12,13 @@ namespace {
 
 constexpr double gigabyte = 1e9;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
   const std::string model = host.cpu_model.empty() ? "processor of unknown model" : host.cpu_model;
-  findings.push_back({Health::ok, "",
-                      fmt::format("cpu {}, {} logical processors in {} socket(s), {} usable", model, host.cpus,
-                                  host.sockets, host.usable_cpus),
-                      ""});
-  if (!host.instruction_sets.empty()) {
-    findings.push_back({Health::ok, "", "instruction sets " + joined(host.instruction_sets), ""});
-  }
-  const auto has = [&](const char* set) {
-    return std::find(host.instruction_sets.begin(), host.instruction_sets.end(), set) != host.instruction_sets.end();
-  };
+  findings.push_back(fact(fmt::format("cpu {}, {} logical processors in {} socket(s), {} usable", model, host.cpus,
+                                      host.sockets, host.usable_cpus)));
+  const std::vector<std::string>& sets = host.instruction_sets;
+  if (!sets.empty()) findings.push_back(fact(fmt::format("instruction sets {}", fmt::join(sets, " "))));
+  const auto has = [&sets](const char* set) { return std::ranges::find(sets, set) != sets.end(); };
   if (!has("avx512_bf16") && !has("amx_bf16")) {
     findings.push_back({Health::note, "D201",
                         "no bf16 instructions: products in bf16 are computed in f32, at about its rate",
@@ -58,10 +48,8 @@ void noise_findings(const HostInfo& host, std::vector<Finding>& findings) {
 
 void memory_findings(const HostInfo& host, std::vector<Finding>& findings) {
   findings.push_back(
-      {Health::ok, "",
-       fmt::format("memory {:.1f} GB, {:.1f} GB available", static_cast<double>(host.memory_bytes) / gigabyte,
-                   static_cast<double>(host.available_bytes) / gigabyte),
-       ""});
+      fact(fmt::format("memory {:.1f} GB, {:.1f} GB available", static_cast<double>(host.memory_bytes) / gigabyte,
+                       static_cast<double>(host.available_bytes) / gigabyte)));
   if (host.cgroup_memory_bytes) {
     findings.push_back({Health::note, "D207",
                         fmt::format("the cgroup limits memory to {:.1f} GB",
@@ -76,10 +64,8 @@ void memory_findings(const HostInfo& host, std::vector<Finding>& findings) {
 
 void gpu_findings(const NvidiaDriver& driver, bool has_cuda_backend, std::vector<Finding>& findings) {
   if (driver.usable) {
-    findings.push_back({Health::ok, "",
-                        fmt::format("NVIDIA driver for CUDA {}.{}, {} device(s)", driver.cuda_version / 1000,
-                                    driver.cuda_version % 1000 / 10, driver.devices),
-                        ""});
+    findings.push_back(fact(fmt::format("NVIDIA driver for CUDA {}.{}, {} device(s)", driver.cuda_version / 1000,
+                                        driver.cuda_version % 1000 / 10, driver.devices)));
   } else {
     findings.push_back(
         {driver.hardware_seen ? Health::warning : Health::note, "D101",
@@ -98,6 +84,8 @@ void gpu_findings(const NvidiaDriver& driver, bool has_cuda_backend, std::vector
 
 }  // namespace
 
+Finding fact(std::string text) { return {Health::ok, "", std::move(text), ""}; }
+
 std::optional<Finding> busy_finding(const HostInfo& host) {
   constexpr double most_percent = 10.0;
   constexpr double most_load = 0.5;  // a processor
@@ -114,10 +102,8 @@ std::optional<Finding> busy_finding(const HostInfo& host) {
 
 std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend) {
   std::vector<Finding> findings;
-  findings.push_back(
-      {Health::ok, "",
-       fmt::format("{}, {}", host.distribution.empty() ? "unknown Linux distribution" : host.distribution, host.kernel),
-       ""});
+  findings.push_back(fact(fmt::format(
+      "{}, {}", host.distribution.empty() ? "unknown Linux distribution" : host.distribution, host.kernel)));
   cpu_findings(host, findings);
   memory_findings(host, findings);
   noise_findings(host, findings);

@@ -29,10 +29,8 @@ void library_findings(std::span<const ModuleReport> libraries, std::vector<Findi
       findings.push_back({Health::warning, "D106", fmt::format("{} could not be loaded", library.name),
                           "install the CUDA toolkit with cuDNN, or NVIDIA's Python wheels of both"});
     } else {
-      findings.push_back(
-          {Health::ok, "",
-           fmt::format("{} {}{}{}", library.name, library.version, library.path.empty() ? "" : " from ", library.path),
-           ""});
+      findings.push_back(fact(
+          fmt::format("{} {}{}{}", library.name, library.version, library.path.empty() ? "" : " from ", library.path)));
     }
   }
 }
@@ -190,10 +188,9 @@ std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& 
     }
     return findings;
   }
-  findings.push_back({Health::ok, "",
-                      fmt::format("NVML of driver {}{}{}", survey.driver_version.empty() ? "?" : survey.driver_version,
-                                  survey.nvml_path.empty() ? "" : " from ", survey.nvml_path),
-                      ""});
+  findings.push_back(
+      fact(fmt::format("NVML of driver {}{}{}", survey.driver_version.empty() ? "?" : survey.driver_version,
+                       survey.nvml_path.empty() ? "" : " from ", survey.nvml_path)));
   for (const int index : survey.that_do_not_open) {
     findings.push_back({Health::warning, "D120", fmt::format("gpu {}: does not answer", index),
                         "look for its errors in the kernel's log (dmesg: NVRM, Xid); reset it or reboot"});

@@ -141,12 +141,11 @@ std::optional<double> thousandth(std::optional<nvml::Number> value) {
   return value ? std::optional(milli * static_cast<double>(*value)) : std::nullopt;
 }
 
-// One byte more than the library knows of, so that text is always terminated.
-using TextBuffer = std::array<char, text_bytes + 1>;
-
-std::string text(nvml::GetText get, nvml::Device device) {
-  TextBuffer buffer{};
-  if (!succeeds(get, device, buffer.data(), text_bytes)) return "";
+// `device`: a device, or nothing where the text is the library's own.
+template <class Get, class... Device>
+std::string text(Get get, Device... device) {
+  std::array<char, text_bytes + 1> buffer{};  // one byte more than the library knows of, so that text always ends
+  if (!succeeds(get, device..., buffer.data(), text_bytes)) return "";
   buffer.back() = '\0';
   return buffer.data();
 }
@@ -237,12 +236,7 @@ Nvml::Nvml(const std::string& library) : calls_(std::make_unique<Calls>(load(lib
 
 Nvml::~Nvml() { calls_->shutdown(); }
 
-std::string Nvml::driver_version() const {
-  TextBuffer buffer{};
-  if (!succeeds(calls_->driver, buffer.data(), text_bytes)) return "";
-  buffer.back() = '\0';
-  return buffer.data();
-}
+std::string Nvml::driver_version() const { return text(calls_->driver); }
 
 std::optional<int> Nvml::cuda_version() const {
   int version = 0;

@@ -83,6 +83,10 @@ bool any_found(const std::vector<Pattern>& patterns, std::string_view id) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const Pattern& one) { return one.found_in(id); });
 }
 
+bool contains(std::span<const std::string> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the table of distances between prefixes of a and of b: two ago, the last, this one.
   std::vector<std::size_t> before(b.size() + 1);

@@ -40,6 +40,8 @@ class Pattern {
 /// Whether any of them is found.
 [[nodiscard]] bool any_found(const std::vector<Pattern>& patterns, std::string_view id);
 
+[[nodiscard]] bool contains(std::span<const std::string> names, std::string_view name);
+
 /// Letters to insert, delete, replace or swap with their neighbour to get from `a` to `b` (optimal string alignment).
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 

@@ -17,19 +17,9 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-std::string joined(const Names& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 [[noreturn]] void unknown(std::string_view what, const std::string& name, const Names& known) {
-  throw UsageError(std::string(what) + " '" + name + "' is not known; known: " + joined(known) +
-                   did_you_mean(name, known));
-}
-
-bool contains(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  throw UsageError(
+      fmt::format("{} '{}' is not known; known: {}{}", what, name, fmt::join(known, ", "), did_you_mean(name, known)));
 }
 
 void add_once(Names& names, const std::string& name) {
@@ -293,7 +283,7 @@ class Planner {
         }
       }
       throw UsageError(fmt::format("--parallel {}: no selected workload can; those that can: {}",
-                                   fmt::join(modes_of(parallel), ","), joined(known)));
+                                   fmt::join(modes_of(parallel), ","), fmt::join(known, ", ")));
     }
   }
 

@@ -33,10 +33,6 @@ class Listed final : public Workload {
   Grid own_, grid_;
 };
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 class Lister {
  public:
   Lister(std::span<const Suite> suites, ShapeList& list, bool any_recipe) : list_(list), any_recipe_(any_recipe) {
