@@ -49,7 +49,7 @@ struct Worst {
   double bound = 0.0;  ///< |got - want| was allowed up to this, before rounding to the storage type
 };
 
-/// Where in an output the judged elements outside their bound are (harness/parity/wrong_places.h).
+/// Where in an output the judged elements outside their bound are (harness/parity/compare_elements.h).
 struct WrongPlaces {
   std::string tensor;
   std::string words;         ///< "all 256 are in [0-15, 32-47]"

@@ -21,7 +21,6 @@
 #include "harness/parity/projection.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/textbook_outputs.h"
-#include "harness/parity/wrong_places.h"
 
 namespace gpubench {
 namespace {

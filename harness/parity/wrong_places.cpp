@@ -1,4 +1,4 @@
-#include "harness/parity/wrong_places.h"
+#include "harness/parity/compare_elements.h"
 
 #include <fmt/format.h>
 

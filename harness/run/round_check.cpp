@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/parity/wrong_places.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/run/case_memory.h"
 #include "harness/run/case_record.h"
 #include "harness/run/recheck_plan.h"

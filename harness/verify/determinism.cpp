@@ -8,7 +8,7 @@
 #include "harness/core/error.h"
 #include "harness/core/step_parts.h"
 #include "harness/core/storage_content.h"
-#include "harness/parity/wrong_places.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/run/check.h"
 #include "harness/verify/determinism_ways.h"
 

@@ -11,7 +11,7 @@
 
 #include "harness/core/program.h"
 #include "harness/parity/textbook_outputs.h"
-#include "harness/parity/wrong_places.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/run/prepared_case.h"
 #include "harness/verify/determinism.h"
 

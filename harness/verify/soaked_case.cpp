@@ -7,7 +7,7 @@
 #include <set>
 
 #include "harness/core/step_parts.h"
-#include "harness/parity/wrong_places.h"
+#include "harness/parity/compare_elements.h"
 
 namespace gpubench {
 namespace {

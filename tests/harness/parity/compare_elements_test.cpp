@@ -9,7 +9,6 @@
 #include "harness/core/hash.h"
 #include "harness/parity/judge.h"
 #include "harness/parity/rounding.h"
-#include "harness/parity/wrong_places.h"
 
 namespace gpubench {
 

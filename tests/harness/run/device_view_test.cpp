@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "harness/core/row_view.h"
+#include "harness/parity/compare_elements.h"
 #include "harness/parity/sample.h"
-#include "harness/parity/wrong_places.h"
 #include "tests/harness/run/run_fixture.h"
 #include "tests/reference/examined_memory.h"
 
