@@ -44,17 +44,14 @@ CaseBits bits_of(const PlannedCase& planned, std::uint64_t seed, const Determini
 }  // namespace
 
 Repetition tried(std::string_view way, const std::string& no_program, const std::function<Repetition()>& trial) {
-  const auto untested = [&](std::string why) {
-    return Repetition{std::string(way), Sameness::untested, std::move(why)};
-  };
   try {
     return trial();
   } catch (const Unsupported& e) {
-    return untested(e.what());
+    return untested(way, e.what());
   } catch (const DoesNotFit& e) {
-    return untested(e.what());
+    return untested(way, e.what());
   } catch (const ProgramError& e) {
-    return untested(fmt::format("{}: {}", no_program, e.what()));
+    return untested(way, fmt::format("{}: {}", no_program, e.what()));
   }
 }
 
@@ -124,8 +121,7 @@ DeterminismRecord DeterminismProbe::measure(const PlannedCase& planned) {
     };
     record.repetitions.push_back(compare(way::again, effort_.runs - 1, [&] { subject.run(); }));
     record.repetitions.push_back(compare(way::op_by_op, 1, [&] { subject.run_op_by_op(); }));
-    Repetition graph{std::string(way::graph), Sameness::untested,
-                     fmt::format("the {} backend has no graphs", backend.device().kind)};
+    Repetition graph = untested(way::graph, fmt::format("the {} backend has no graphs", backend.device().kind));
     try {
       if (effort_.has_graphs) graph = compare(way::graph, 1, [&] { subject.run_in_other_mode(); });
     } catch (const Unsupported& e) {

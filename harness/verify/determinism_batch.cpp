@@ -73,11 +73,7 @@ class BatchTrial {
         one_(backend, one_case_, options) {}
 
   Repetition run() {
-    Repetition repetition{std::string(way::batch), Sameness::untested, ""};
-    if (!all_.prepared().state().empty()) {
-      repetition.text = "it updates what it reads, by the whole batch";
-      return repetition;
-    }
+    if (!all_.prepared().state().empty()) return untested(way::batch, "it updates what it reads, by the whole batch");
     const int mixing_op = first_mixing_op(one_.program());
     all_.run();
     const std::vector<LeftValue> in_batch = all_.left();
@@ -95,15 +91,12 @@ class BatchTrial {
         ++compared;
         const HostTensor part = item_of(other->tensor, alone.tensor.spec, *axis, item);
         if (part.bytes == alone.tensor.bytes) continue;
-        repetition.outcome = Sameness::differs;
-        repetition.text = fmt::format("item {} of {}: {}", item, items_, one_.text(alone.op, part, alone.tensor));
-        return repetition;
+        return {std::string(way::batch), Sameness::differs,
+                fmt::format("item {} of {}: {}", item, items_, one_.text(alone.op, part, alone.tensor))};
       }
     }
-    if (compared > 0) repetition.outcome = Sameness::same;
-    repetition.text = compared > 0 ? fmt::format("items 0 and {} of {}", items_ - 1, items_)
-                                   : "no activation of it is made of the items one by one";
-    return repetition;
+    if (compared == 0) return untested(way::batch, "no activation of it is made of the items one by one");
+    return {std::string(way::batch), Sameness::same, fmt::format("items 0 and {} of {}", items_ - 1, items_)};
   }
 
  private:
@@ -129,8 +122,7 @@ class BatchTrial {
 }  // namespace
 
 Repetition batch_repetition(Backend& backend, const PlannedCase& planned, const RunOptions& options) {
-  if (planned.workload->info().batch_axis.empty())
-    return {std::string(way::batch), Sameness::untested, "its workload has no batch"};
+  if (planned.workload->info().batch_axis.empty()) return untested(way::batch, "its workload has no batch");
   return tried(way::batch, "no program of one item", [&] { return BatchTrial(backend, planned, options).run(); });
 }
 

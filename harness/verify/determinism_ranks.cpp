@@ -35,7 +35,6 @@ class RankTrial {
       : group_(group), planned_(planned), options_(options), all_(all), left_(left), numbers_(all.program()) {}
 
   Repetition replicas() const {
-    Repetition repetition{std::string(way::replicas), Sameness::untested, ""};
     std::map<std::uint64_t, const LeftValue*> first;
     int compared = 0;
     for (const LeftValue& value : left_) {
@@ -46,21 +45,16 @@ class RankTrial {
       if (is_new || other->second->tensor.spec.placement.rank == spec.placement.rank) continue;
       ++compared;
       if (other->second->tensor.bytes == value.tensor.bytes) continue;
-      repetition.outcome = Sameness::differs;
-      repetition.text =
-          fmt::format("{}; the other is on rank {}", all_.text(value.op, other->second->tensor, value.tensor),
-                      other->second->tensor.spec.placement.rank);
-      return repetition;
+      return {std::string(way::replicas), Sameness::differs,
+              fmt::format("{}; the other is on rank {}", all_.text(value.op, other->second->tensor, value.tensor),
+                          other->second->tensor.spec.placement.rank)};
     }
-    if (compared > 0) repetition.outcome = Sameness::same;
-    repetition.text =
-        compared > 0 ? fmt::format("{} tensors that several ranks have", compared) : "no rank is left what another has";
-    return repetition;
+    if (compared == 0) return untested(way::replicas, "no rank is left what another has");
+    return {std::string(way::replicas), Sameness::same, fmt::format("{} tensors that several ranks have", compared)};
   }
 
   // The one-rank program runs on rank 0, so by as many threads or on a like device, with the data of each rank in turn.
   Repetition one_rank() {
-    Repetition repetition{std::string(way::one_rank), Sameness::untested, ""};
     const PlannedCase planned = on_one_rank(planned_);
     DeterminismSubject one(group_, planned, options_);
     const std::map<std::string, HostTensor> sources = all_.sources();
@@ -88,43 +82,32 @@ class RankTrial {
         if (!number || value.tensor.spec.placement.rank != rank || !alone.contains(*number)) continue;
         ++compared;
         if (alone.at(*number).bytes == value.tensor.bytes) continue;
-        repetition.outcome = Sameness::differs;
-        repetition.text = all_.text(value.op, alone.at(*number), value.tensor);
-        return repetition;
+        return {std::string(way::one_rank), Sameness::differs, all_.text(value.op, alone.at(*number), value.tensor)};
       }
     }
-    if (compared > 0) repetition.outcome = Sameness::same;
-    repetition.text = compared > 0 ? fmt::format("{} tensors before the ranks meet", compared)
-                                   : "nothing is left of what ranks compute before they meet";
-    return repetition;
+    if (compared == 0) return untested(way::one_rank, "nothing is left of what ranks compute before they meet");
+    return {std::string(way::one_rank), Sameness::same, fmt::format("{} tensors before the ranks meet", compared)};
   }
 
   // Gradients that were summed over the ranks, by one rank with the batches of all: the same sums in another order.
   Repetition one_batch() {
-    Repetition repetition{std::string(way::one_batch), Sameness::untested, ""};
     const std::string axis = planned_.workload->info().batch_axis;
-    if (axis.empty()) {
-      repetition.text = "its workload has no batch";
-      return repetition;
-    }
+    if (axis.empty()) return untested(way::one_batch, "its workload has no batch");
     const PlannedCase planned = with_batch(on_one_rank(planned_), planned_.c.dim(axis) * planned_.c.ranks);
     DeterminismSubject one(group_, planned, options_);
-    if (const std::string why = why_not_one_batch(one.program()); !why.empty()) {
-      repetition.text = why;
-      return repetition;
-    }
+    if (std::string why = why_not_one_batch(one.program()); !why.empty())
+      return untested(way::one_batch, std::move(why));
     const std::map<std::string, HostTensor> whole = assembled(all_.sources());
     const std::set<std::string> given = give(one, [&](const TensorSpec& spec) -> const HostTensor* {
       const auto found = whole.find(spec.name);
       return found == whole.end() ? nullptr : &found->second;
     });
     for (const Value& value : one.program().values()) {
-      if (!value.source || value.part_of || given.contains(value.spec.name)) continue;
-      repetition.text = fmt::format("'{}' is not what the ranks' parts make up", value.spec.name);
-      return repetition;
+      if (value.source && !value.part_of && !given.contains(value.spec.name))
+        return untested(way::one_batch, fmt::format("'{}' is not what the ranks' parts make up", value.spec.name));
     }
     one.run();
-    return sums_compared(one, std::move(repetition));
+    return sums_compared(one);
   }
 
  private:
@@ -167,7 +150,7 @@ class RankTrial {
     return value.role() == Role::gradient && value.tensor.spec.placement.rank == 0 && is_float(value.tensor.spec.dtype);
   }
 
-  [[nodiscard]] Repetition sums_compared(DeterminismSubject& one, Repetition repetition) const {
+  [[nodiscard]] Repetition sums_compared(DeterminismSubject& one) const {
     const std::vector<LeftValue> alone = one.left();
     const auto storage = [](const DeterminismSubject& subject, const LeftValue& value) {
       const std::string& name = subject.program().storage(subject.program().value(value.id).storage).name;
@@ -191,15 +174,10 @@ class RankTrial {
         where = fmt::format("'{}' of op '{}'", value.tensor.spec.name, all_.program().op(value.op).label);
       }
     }
-    if (compared == 0) {
-      repetition.text = "no gradient is left that was summed over the ranks";
-      return repetition;
-    }
-    repetition.outcome = same == compared ? Sameness::same : Sameness::differs;
-    repetition.text = fmt::format("{} of {} summed gradients have the same bits", same, compared);
-    if (same < compared)
-      repetition.text += fmt::format("; furthest apart, {:.2g} of its root mean square, is {}", largest, where);
-    return repetition;
+    if (compared == 0) return untested(way::one_batch, "no gradient is left that was summed over the ranks");
+    std::string text = fmt::format("{} of {} summed gradients have the same bits", same, compared);
+    if (same < compared) text += fmt::format("; furthest apart, {:.2g} of its root mean square, is {}", largest, where);
+    return {std::string(way::one_batch), same == compared ? Sameness::same : Sameness::differs, std::move(text)};
   }
 
   // The largest difference in units of the root mean square.

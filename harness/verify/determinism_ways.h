@@ -7,11 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/core/program.h"
-#include "harness/parity/textbook_outputs.h"
 #include "harness/parity/compare_elements.h"
+#include "harness/parity/textbook_outputs.h"
 #include "harness/run/prepared_case.h"
 #include "harness/verify/determinism.h"
 
@@ -58,6 +59,11 @@ class DeterminismSubject {
   PreparedCase prepared_;
   Launch whole_;
 };
+
+/// Without an outcome, and why.
+[[nodiscard]] inline Repetition untested(std::string_view way, std::string why) {
+  return {std::string(way), Sameness::untested, std::move(why)};
+}
 
 /// What the trial returns; untested, with the reason, where it throws Unsupported, DoesNotFit or ProgramError, of which
 /// `no_program` comes first.
