@@ -65,15 +65,18 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-Words parts_of(std::string_view path) {
-  Words parts;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    parts.push_back(in_lower_case(path.substr(at, slash - at)));
-    at = slash + 1;
+// What is between the separators, empty words too.
+Words split(std::string_view text, char separator) {
+  Words words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
   }
-  return parts;
+  return words;
 }
+
+Words parts_of(std::string_view path) { return split(in_lower_case(path), '/'); }
 
 std::string_view extension_of(std::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -380,12 +383,9 @@ std::string Anonymizer::variable(const std::string& name, const std::string& val
   }
   if (is_common_value(value)) return value;
   if (name != "CUDA_VISIBLE_DEVICES") return alias("value", value);
-  Words devices;
-  for (std::size_t at = 0; at <= value.size();) {
-    const std::size_t comma = std::min(value.find(',', at), value.size());
-    const std::string device = value.substr(at, comma - at);
-    devices.push_back(is_common_value(device) ? device : alias("gpu", device));
-    at = comma + 1;
+  Words devices = split(value, ',');
+  for (std::string& device : devices) {
+    if (!is_common_value(device)) device = alias("gpu", device);
   }
   return fmt::format("{}", fmt::join(devices, ","));
 }

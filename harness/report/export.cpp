@@ -211,17 +211,11 @@ std::vector<Metric> metrics_of(const CaseRecord& r) {
   return metrics;
 }
 
-std::string modes_of(const Case& c) {
-  std::string text;
-  for (const std::string& mode : c.modes) text += (text.empty() ? "" : "/") + mode;
-  return text;
-}
-
 // The labels of a case, without a trailing comma.
 std::string names_of(const CaseRecord& r, const std::string& device) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(r.key()), csv_cell(r.c.suite),
                      csv_cell(r.c.workload), csv_cell(to_string(r.c.dims)), csv_cell(r.c.recipe),
-                     csv_cell(modes_of(r.c)), r.c.ranks, csv_cell(r.c.label), name(r.c.tier), name(r.c.cache),
+                     csv_cell(joined(r.c.modes, "/")), r.c.ranks, csv_cell(r.c.label), name(r.c.tier), name(r.c.cache),
                      name(r.verdict), csv_cell(r.reason), csv_cell(device));
 }
 

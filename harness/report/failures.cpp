@@ -1,5 +1,6 @@
 // failures_text(): for each case that went wrong, everything needed to believe it and to see it again.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,19 +26,13 @@ const OpParity* culprit(const Parity& parity) {
   return chosen;
 }
 
-std::string index_text(const std::vector<std::int64_t>& index) {
-  std::string text;
-  for (const std::int64_t i : index) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
-  return "[" + text + "]";
-}
-
 using Fact = std::pair<std::string, std::string>;
 
 Fact worst_fact(const OpParity& op) {
   const Worst& w = *op.worst;
   return {"worst", fmt::format("{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
-                               visible(w.tensor + index_text(w.index)), format_exact(w.got), format_exact(w.want),
-                               std::fabs(w.got - w.want), w.bound, op.error_over_bound)};
+                               visible(fmt::format("{}[{}]", w.tensor, fmt::join(w.index, ", "))), format_exact(w.got),
+                               format_exact(w.want), std::fabs(w.got - w.want), w.bound, op.error_over_bound)};
 }
 
 std::string_view in_words(std::string_view phase) {
