@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/attention_merge.h"
+#include "reference/cuda/kernels/attention.h"
 
 #include "reference/cuda/kernel.h"
 #include "reference/ops/attention.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include "reference/ops/batch_norm.h"
 
-#include "reference/cuda/kernels/batch_norm.h"
+#include "reference/cuda/kernels/images.h"
 #include "reference/cuda/plans.h"
 #include "reference/ops/tensor_checks.h"
 

@@ -6,8 +6,7 @@
 
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/gemm.h"
-#include "reference/cuda/kernels/column_sum.h"
-#include "reference/cuda/kernels/gelu_epilogue.h"
+#include "reference/cuda/kernels/products.h"
 #include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {

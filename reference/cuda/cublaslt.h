@@ -59,7 +59,7 @@ struct MatmulRequest {
   RowMatrix aux;
   bool scaled_a = false;  ///< f8: an f32 factor in device memory, or `blocks`
   bool scaled_b = false;
-  /// Scales for blocks of a and b along k, of this type (reference/ops/gemm.h), in tiles (kernels/tile_scales.h).
+  /// Scales for blocks of a and b along k, of this type (reference/ops/gemm.h), in tiles (kernels/products.h).
   std::optional<DType> blocks = {};
   bool factors_on_device = false;  ///< alpha and beta are read there
 };

@@ -10,7 +10,7 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 #include "reference/ops/collective.h"
 
 namespace gpubench::cuda {

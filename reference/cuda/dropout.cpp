@@ -3,7 +3,7 @@
 #include <array>
 
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/dropout.h"
+#include "reference/cuda/kernels/elements.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "reference/cuda/kernels/embedding.h"
+#include "reference/cuda/kernels/tokens.h"
 #include "reference/ops/embedding.h"
 
 namespace gpubench::cuda {

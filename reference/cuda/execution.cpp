@@ -6,7 +6,7 @@
 #include <chrono>
 #include <numeric>
 
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -8,9 +8,8 @@
 
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/gelu_epilogue.h"
-#include "reference/cuda/kernels/pointwise.h"
-#include "reference/cuda/kernels/tile_scales.h"
+#include "reference/cuda/kernels/elements.h"
+#include "reference/cuda/kernels/products.h"
 
 namespace gpubench::cuda {
 namespace {

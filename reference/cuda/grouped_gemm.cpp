@@ -3,7 +3,7 @@
 #include "reference/ops/grouped_gemm.h"
 
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/grouped_gemm.h"
+#include "reference/cuda/kernels/products.h"
 
 namespace gpubench::cuda {
 namespace {

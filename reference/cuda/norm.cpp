@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "reference/cuda/kernels/norm.h"
+#include "reference/cuda/kernels/rows.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/tensor_checks.h"
 

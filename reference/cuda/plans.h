@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/move.h"
+#include "reference/cuda/kernels/elements.h"
 
 namespace gpubench::cuda {
 

@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/pointwise.h"
+#include "reference/cuda/kernels/elements.h"
 
 #include <algorithm>
 #include <stdexcept>

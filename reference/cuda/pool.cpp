@@ -1,7 +1,7 @@
 #include "reference/ops/pool.h"
 
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/pool.h"
+#include "reference/cuda/kernels/images.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include "reference/cuda/kernel.h"
 
-#include "reference/cuda/kernels/rotary.h"
+#include "reference/cuda/kernels/attention.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench::cuda {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/routing.h"
+#include "reference/cuda/kernels/tokens.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/softmax.h"
+#include "reference/cuda/kernels/rows.h"
 
 #include "reference/cuda/kernel.h"
 #include "reference/ops/softmax.h"

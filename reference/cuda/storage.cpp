@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "reference/cuda/kernels/storage.h"
+#include "reference/cuda/kernels/runtime.h"
 #include "reference/cuda/runtime.h"
 
 namespace gpubench::cuda {

@@ -1,4 +1,4 @@
-// What the CUDA backend does to its memory, and finds out about it, by own kernels (kernels/storage.h): the device's
+// What the CUDA backend does to its memory, and finds out about it, by own kernels (kernels/runtime.h): the device's
 // part of Backend::fill, gather, scan and fingerprint.
 #pragma once
 

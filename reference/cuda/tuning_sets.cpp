@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/core/backend.h"
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 
 namespace gpubench::cuda {
 namespace {

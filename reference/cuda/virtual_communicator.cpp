@@ -14,9 +14,8 @@
 #include "harness/core/communicator.h"
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/move.h"
-#include "reference/cuda/kernels/reduce_ranks.h"
-#include "reference/cuda/kernels/token_exchange.h"
+#include "reference/cuda/kernels/elements.h"
+#include "reference/cuda/kernels/virtual_ranks.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/token_exchange.h"
 

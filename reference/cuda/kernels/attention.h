@@ -1,4 +1,5 @@
-// Attention in tiles, forward and backward, as launches. reference/ops/attention.h says what the tensors are.
+// Attention in tiles, forward and backward, attention to two sets of keys, joined, and rotary position embedding, as
+// launches. reference/ops/attention.h and reference/ops/rotary.h say what the tensors are.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
@@ -30,5 +31,33 @@ inline constexpr int most_attention_head = 256;
 void launch_attention_forward(const AttentionArgs& args, cudaStream_t stream);
 /// Four launches, of which the first leaves delta: of sinks, of q, of k and v. No atomic additions.
 void launch_attention_backward(const AttentionArgs& args, cudaStream_t stream);
+
+/// o1, o2 and o [batches, tokens, heads, width] in `type`; lse1, lse2 and lse [batches, heads, tokens] in f32, or f64
+/// where the others are. All row-major.
+struct AttentionMergeArgs {
+  Element type = Element::f32;
+  const void *o1 = nullptr, *o2 = nullptr;
+  const void *lse1 = nullptr, *lse2 = nullptr;
+  void *o = nullptr, *lse = nullptr;
+  std::int64_t batches = 1, tokens = 1, heads = 1, width = 1;
+};
+
+void launch_attention_merge(const AttentionMergeArgs& args, cudaStream_t stream);
+
+/// x and y in `type`, and may be one; tables [tokens, pairs] in f32, or f64 where x is in f64.
+struct RotaryArgs {
+  Element type = Element::f32;
+  bool interleaved = false;
+  bool inverse = false;
+  const void* x = nullptr;
+  void* y = nullptr;
+  const void* cos = nullptr;
+  const void* sin = nullptr;
+  std::int64_t sequences = 1, tokens = 0, heads = 0;
+  std::int64_t pairs = 0;  ///< of a head
+  HeadStrides x_strides, y_strides;
+};
+
+void launch_rotary(const RotaryArgs& args, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -1,6 +1,6 @@
 // A thread has two packs of 16 bytes of a head, or elements where these don't fit, of each part on their way, and
 // computes the weights of their rows: exponentials beside the loads.
-#include "reference/cuda/kernels/attention_merge.h"
+#include "reference/cuda/kernels/attention.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"

@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/batch_norm.h"
+#include "reference/cuda/kernels/images.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/column_sum.h"
+#include "reference/cuda/kernels/products.h"
 
 #include <algorithm>
 

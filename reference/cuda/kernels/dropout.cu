@@ -1,6 +1,6 @@
 // As pointwise.cu, with a mask that each thread draws for its packs: one counter for four elements. Packs begin at
 // multiples of four; where they don't fit, each element draws its own.
-#include "reference/cuda/kernels/dropout.h"
+#include "reference/cuda/kernels/elements.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"

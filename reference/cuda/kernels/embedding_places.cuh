@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reference/cuda/kernels/device.cuh"
-#include "reference/cuda/kernels/embedding.h"
+#include "reference/cuda/kernels/tokens.h"
 
 namespace gpubench::cuda {
 

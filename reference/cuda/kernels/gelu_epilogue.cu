@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/gelu_epilogue.h"
+#include "reference/cuda/kernels/products.h"
 
 #include <stdexcept>
 

@@ -2,7 +2,7 @@
 // through shared memory 16 products deep. Which group a block's rows are of it finds by adding up the sizes, so the
 // host needs to know none of them: the grid has room for a part of a tile in every group, and blocks beyond the last
 // tile end at once.
-#include "reference/cuda/kernels/grouped_gemm.h"
+#include "reference/cuda/kernels/products.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"

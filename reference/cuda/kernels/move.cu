@@ -1,7 +1,7 @@
 // Where the fastest axis is the same on both sides, threads move packs of 16 bytes of it. Where it is not, a tile goes
 // through shared memory, so that both reading and writing go along the fastest axis of their side; elements of two
 // bytes go in pairs.
-#include "reference/cuda/kernels/move.h"
+#include "reference/cuda/kernels/elements.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -8,12 +8,12 @@
 // read twice and keep their sums in scratch memory.
 #include <algorithm>
 
-#include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/kernels/memory.cuh"
-#include "reference/cuda/kernels/norm.h"
 #include "reference/cuda/kernels/norm_columns.cuh"
 #include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/products.h"
 #include "reference/cuda/kernels/reduce.cuh"
+#include "reference/cuda/kernels/rows.h"
 
 namespace gpubench::cuda {
 namespace {

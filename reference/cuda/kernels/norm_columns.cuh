@@ -2,8 +2,8 @@
 #pragma once
 
 #include "reference/cuda/kernels/memory.cuh"
-#include "reference/cuda/kernels/norm.h"
 #include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/rows.h"
 
 namespace gpubench::cuda {
 

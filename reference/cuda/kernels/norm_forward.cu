@@ -3,9 +3,9 @@
 // Root mean square normalization takes the mean for 0, and has no beta. Behind a residual connection the row is the
 // rounded sum of two, made and stored where the one row is read otherwise.
 #include "reference/cuda/kernels/memory.cuh"
-#include "reference/cuda/kernels/norm.h"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
+#include "reference/cuda/kernels/rows.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // Each thread has several packs of 16 bytes in flight; a block's packs are neighbours. Packs that don't fit (an odd
 // address or stride) fall back to single elements, also several at a time.
-#include "reference/cuda/kernels/pointwise.h"
+#include "reference/cuda/kernels/elements.h"
 
 #include "reference/cuda/kernels/gelu.cuh"
 #include "reference/cuda/kernels/memory.cuh"

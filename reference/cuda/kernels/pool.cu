@@ -1,8 +1,8 @@
 // A thread makes one pack of neighbouring channels of one position: of y from the window's elements, of dx from the
 // windows that the position lies in, so that gradients are summed in one order.
+#include "reference/cuda/kernels/images.h"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
-#include "reference/cuda/kernels/pool.h"
 
 namespace gpubench::cuda {
 namespace {

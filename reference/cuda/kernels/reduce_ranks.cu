@@ -1,5 +1,5 @@
 // A thread reduces one pack of 16 bytes at a time, of all ranks in turn.
-#include "reference/cuda/kernels/reduce_ranks.h"
+#include "reference/cuda/kernels/virtual_ranks.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"

@@ -1,7 +1,7 @@
 // A thread turns the same pairs of several heads of one token, so that it reads their cosines and sines once; those
 // heads are in flight together, and neighbouring threads have neighbouring packs. Pairs that don't fill packs of 16
 // bytes, or lie at odd addresses, are turned one by one.
-#include "reference/cuda/kernels/rotary.h"
+#include "reference/cuda/kernels/attention.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"

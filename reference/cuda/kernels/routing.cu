@@ -1,7 +1,7 @@
 // A warp per token. The k largest are found one after the other: the j-th is the largest behind the one before it, in
 // the order of falling scores and rising indices, so nothing needs to be marked as taken. A token's logits, a few
 // hundred at most, come from the first-level cache each time.
-#include "reference/cuda/kernels/routing.h"
+#include "reference/cuda/kernels/tokens.h"
 
 #include "reference/cuda/kernels/softmax.cuh"
 

@@ -1,6 +1,6 @@
 // A warp per row, or a block for longer ones. What a thread has of its row stays in registers where that is no more
 // than packs_in_flight packs; longer rows are read again.
-#include "reference/cuda/kernels/softmax.h"
+#include "reference/cuda/kernels/rows.h"
 
 #include <algorithm>
 

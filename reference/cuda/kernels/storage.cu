@@ -1,5 +1,5 @@
 // All of them move at the speed of memory; none adds up in an order that matters.
-#include "reference/cuda/kernels/storage.h"
+#include "reference/cuda/kernels/runtime.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/reduce.cuh"

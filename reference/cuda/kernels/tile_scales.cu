@@ -1,6 +1,6 @@
 // 16 bytes of a tile are the four scales of each of four rows that are 32 rows apart: a thread has those, a warp a
 // tile. Where rows allow loads of 16 bytes, it has four tiles that lie side by side.
-#include "reference/cuda/kernels/tile_scales.h"
+#include "reference/cuda/kernels/products.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 

@@ -1,4 +1,4 @@
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 
 namespace gpubench::cuda {
 namespace {

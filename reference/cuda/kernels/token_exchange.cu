@@ -1,6 +1,6 @@
 // Every block counts first: how many of each rank's rows are for the experts before each one. Where a row comes from
 // follows from these counts. Then a warp moves a row, 16 bytes a thread where everything is aligned.
-#include "reference/cuda/kernels/token_exchange.h"
+#include "reference/cuda/kernels/virtual_ranks.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/reduce.cuh"

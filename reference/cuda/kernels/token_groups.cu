@@ -1,7 +1,7 @@
 // Pairs are placed without atomic additions, so that they stay in order: a block per stretch of pairs counts those of
 // each expert, and a pair's place is where its stretch begins among its expert's, and how many of the stretch are
 // before it. Rows move 16 bytes at a time where everything is aligned, else by single elements.
-#include "reference/cuda/kernels/token_groups.h"
+#include "reference/cuda/kernels/tokens.h"
 
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "reference/cuda/kernels/tile_scales.h"
+#include "reference/cuda/kernels/products.h"
 #include "tests/reference/block_scaled_programs.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "harness/core/error.h"
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 #include "reference/cuda/runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 

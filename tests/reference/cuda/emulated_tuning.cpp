@@ -7,7 +7,7 @@
 
 #include "harness/core/dtype.h"
 #include "harness/core/hash.h"
-#include "reference/cuda/kernels/timing.h"
+#include "reference/cuda/kernels/runtime.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 

@@ -1,7 +1,7 @@
 // copy, transpose and reorder on the CUDA backend's kernels: the same bits elsewhere.
 #include <gtest/gtest.h>
 
-#include "reference/cuda/kernels/move.h"
+#include "reference/cuda/kernels/elements.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/move_contract.h"
 

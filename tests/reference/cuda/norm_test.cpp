@@ -3,7 +3,7 @@
 // a block, and long rows.
 #include <gtest/gtest.h>
 
-#include "reference/cuda/kernels/norm.h"
+#include "reference/cuda/kernels/rows.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/norm_contract.h"
 

@@ -8,7 +8,7 @@
 #include "harness/core/error.h"
 #include "reference/cuda/cuda_communicator.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/reduce_ranks.h"
+#include "reference/cuda/kernels/virtual_ranks.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/collective_contract.h"
 #include "tests/reference/cuda/emulated_ranks.h"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "reference/cuda/kernels/storage.h"
+#include "reference/cuda/kernels/runtime.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulation/machine.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"

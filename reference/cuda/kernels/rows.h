@@ -1,5 +1,5 @@
-// Layer normalization, alone and behind a residual connection, root mean square normalization, and their gradients, as
-// launches. Formulas: reference/ops/norm.h.
+// Layer normalization, alone and behind a residual connection, root mean square normalization, softmax over rows, and
+// their gradients, as launches. Formulas: norm.h and softmax.h of reference/ops.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
@@ -63,5 +63,18 @@ struct LayerNormBackwardArgs {
 
 /// Two launches: dx and partial sums; then their sum over the parts.
 void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream);
+
+/// All of one type, strides in elements. Forward: to = softmax(x). Backward: to = x (dy - sum x dy), x the forward's
+/// result.
+struct SoftmaxArgs {
+  Element data = Element::f32;
+  const void *x = nullptr, *dy = nullptr;
+  void* to = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t x_stride = 0, dy_stride = 0, to_stride = 0;
+};
+
+void launch_softmax_forward(const SoftmaxArgs& args, cudaStream_t stream);
+void launch_softmax_backward(const SoftmaxArgs& args, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -1,5 +1,5 @@
-// What is done to the bytes of a storage, whatever they mean: a pattern repeated over them, runs of them gathered,
-// their fingerprint, a scan of their elements. harness/core/storage_content.h says what the last two come to.
+// What the backend itself launches, whatever the ops are: work on the bytes of a storage, and what timing needs beside
+// the work that is timed.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,9 @@
 #include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
+
+// A pattern repeated over bytes, runs of them gathered, their fingerprint, a scan of their elements.
+// harness/core/storage_content.h says what the last two come to.
 
 /// `words` consecutive words of 8 bytes; `data` is 8-byte aligned.
 struct FillArgs {
@@ -57,5 +60,22 @@ struct ScanArgs {
   ScannedChunk* found = nullptr;
 };
 void launch_scan(const ScanArgs& args, cudaStream_t stream);
+
+// Time that passes while a queue fills, and data.
+
+/// Keeps the stream busy for about `nanoseconds`, on one thread.
+void launch_spin(std::uint64_t nanoseconds, cudaStream_t stream);
+
+/// Keeps the stream busy until `*opened`, which the host may write meanwhile, is at least `turn`, but not longer than
+/// `limit_ns` nanoseconds.
+void launch_gate(const std::uint64_t* opened, std::uint64_t turn, std::uint64_t limit_ns, cudaStream_t stream);
+
+enum class ScrambleType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f4_pairs, i32, u8 };
+
+/// Fills `count` elements with numbers of both signs and magnitudes in [0.25, 2) times 2^exponent, by hashing seed and
+/// index; integers are 0 and 1, valid as indices, labels and masks, plus `exponent`; bytes of two f4 are any.
+/// `exponent`: so that all are normal numbers. Zeros would cost less power, and so run faster than anything real.
+void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, int exponent,
+                     cudaStream_t stream);
 
 }  // namespace gpubench::cuda
