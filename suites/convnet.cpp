@@ -1,8 +1,7 @@
 // Suite convnet: training steps of convolutional networks as a whole, forward to SGD: ResNet's bottlenecks, and
 // complete networks, ResNet and VGG. On several ranks each has a batch of the size that the case names, and statistics
 // of its own.
-#include "suites/models/resnet.h"
-#include "suites/models/vgg.h"
+#include "suites/models/models.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {

@@ -8,7 +8,7 @@
 #include "reference/ops/grouped_gemm.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/token_groups.h"
-#include "suites/models/mixture.h"
+#include "suites/models/models.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "suites/models/gpt2.h"
-#include "suites/models/llama.h"
-#include "suites/models/mixture.h"
-#include "suites/models/resnet.h"
+#include "suites/models/models.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {

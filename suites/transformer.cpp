@@ -2,11 +2,7 @@
 // and complete models. On several ranks each has a batch of the size that the case names (weak scaling), and gradients
 // are reduced between them.
 #include "harness/core/step_parts.h"
-#include "suites/models/bert.h"
-#include "suites/models/dit.h"
-#include "suites/models/gpt2.h"
-#include "suites/models/llama.h"
-#include "suites/models/vit.h"
+#include "suites/models/models.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {

@@ -1,10 +1,9 @@
-#include "suites/models/bert.h"
+#include "suites/models/models.h"
 
 #include <cmath>
 
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 namespace {

@@ -1,4 +1,4 @@
-#include "suites/models/dit.h"
+#include "suites/models/models.h"
 
 #include <array>
 
@@ -6,7 +6,6 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 namespace {

@@ -1,9 +1,8 @@
-#include "suites/models/gpt2.h"
+#include "suites/models/models.h"
 
 #include <cmath>
 
 #include "reference/ops/embedding.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 namespace {

@@ -1,10 +1,9 @@
-#include "suites/models/llama.h"
+#include "suites/models/models.h"
 
 #include <cmath>
 
 #include "reference/ops/embedding.h"
 #include "reference/ops/pointwise.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 namespace {

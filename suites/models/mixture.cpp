@@ -1,14 +1,13 @@
-#include "suites/models/mixture.h"
+#include "suites/models/models.h"
 
 #include <cmath>
 #include <optional>
 
 #include "reference/ops/grouped_gemm.h"
+#include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/token_groups.h"
-#include "suites/models/latent_attention.h"
-#include "suites/models/llama.h"
 
 namespace gpubench::suites {
 namespace {
@@ -50,6 +49,61 @@ ValueId deepseek_experts(Layers& layers, const Case& c, ValueId x) {
   const ValueId routed = mixture(layers, "", x, routing, c.dim("experts"), c.dim("f"));
   const ValueId shared = layers.swiglu_mlp("shared.", x, c.dim("f"));
   return layers.sum("sum", shared, routed);
+}
+
+// Multi-head latent attention of DeepSeek-V2 and -V3 (arXiv 2405.04434, 2.1; arXiv 2412.19437, 2.1.1): queries, keys
+// and values are made from latents of low rank, and positions are in further elements of queries and keys.
+
+constexpr Rotary neighbours{.pairing = Rotary::Pairing::interleaved};  // as DeepSeek's own code pairs them
+
+/// q_rank and kv_rank are of the latents; nope and rope: elements of a query or key without and with a rotation; v: of
+/// a value.
+struct LatentAttention {
+  Heads heads;
+  std::int64_t q_rank, kv_rank, nope, rope, v;
+  explicit LatentAttention(const Case& c)
+      : heads{c.dim("b"), c.dim("s"), c.dim("heads")},
+        q_rank(c.dim("q_rank")),
+        kv_rank(c.dim("kv_rank")),
+        nope(c.dim("nope")),
+        rope(c.dim("rope")),
+        v(c.dim("v")) {}
+};
+
+/// x [b s, h] -> [b s, h], causal. All heads share one rotated key; `tables`: of `rope` elements.
+ValueId latent_attention(Layers& layers, const std::string& prefix, ValueId x, const LatentAttention& sizes,
+                         const RotaryTables& tables) {
+  Program& p = layers.program();
+  const Math& math = layers.recipe().math;
+  const std::int64_t b = sizes.heads.b, s = sizes.heads.s, heads = sizes.heads.heads;
+  const auto nope = sizes.nope, rope = sizes.rope, d = nope + rope;
+  const Shape without{b, s, heads, nope}, with{b, s, heads, rope};
+  // Queries and keys [b, s, heads, nope + rope], of which `unturned` is the first part; the other is returned.
+  const auto joined = [&](const std::string& name, ValueId unturned) {
+    const ValueId whole = p.reserve(tensor(name, p.spec(x).dtype, {b * s, heads * d}, Role::activation));
+    reorder_into(p, name + ".place", unturned, layers.columns_of(name + ".nope", whole, without, 0, d));
+    return std::pair{layers.reshaped(name + ".heads", whole, {b, s, heads, d}),
+                     layers.columns_of(name + ".rope", whole, with, nope, d)};
+  };
+
+  const ValueId q_latent = layers.rms_norm(prefix + "q_norm", layers.linear(prefix + "q_a", x, sizes.q_rank, no_bias));
+  const ValueId q = layers.linear(prefix + "q_b", q_latent, heads * d, no_bias);
+  const ValueId kv_a = layers.linear(prefix + "kv_a", x, sizes.kv_rank + rope, no_bias);
+  const ValueId latent = layers.columns_of(prefix + "kv_latent", kv_a, {b * s, sizes.kv_rank}, 0);
+  const ValueId shared = layers.columns_of(prefix + "k_rope", kv_a, {b, s, 1, rope}, sizes.kv_rank);
+  const std::int64_t per_head = nope + sizes.v;
+  const ValueId kv =
+      layers.linear(prefix + "kv_b", layers.rms_norm(prefix + "kv_norm", latent), heads * per_head, no_bias);
+  const ValueId v = layers.columns_of(prefix + "v", kv, {b, s, heads, sizes.v}, nope, per_head);
+
+  const auto [query, query_rope] = joined(prefix + "query", layers.columns_of(prefix + "q_nope", q, without, 0, d));
+  rotary(p, neighbours, math, prefix + "rotary_q", layers.columns_of(prefix + "q_rope", q, with, nope, d), tables,
+         query_rope);
+  const auto [key, key_rope] = joined(prefix + "key", layers.columns_of(prefix + "k_nope", kv, without, 0, per_head));
+  const ValueId turned = rotary(p, neighbours, math, prefix + "rotary_k", shared, tables);
+  repeat_rows_into(p, math, prefix + "key.repeat", turned, key_rope);
+  return layers.linear(prefix + "attention_out", layers.attention(prefix, query, key, v, /*causal=*/true),
+                       p.spec(x).shape[1], no_bias);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-#include "suites/models/resnet.h"
+#include "suites/models/models.h"
 
 #include <array>
 
 #include "harness/core/error.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/pool.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 namespace {

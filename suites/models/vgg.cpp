@@ -1,11 +1,10 @@
-#include "suites/models/vgg.h"
+#include "suites/models/models.h"
 
 #include <algorithm>
 #include <array>
 
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/pool.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 

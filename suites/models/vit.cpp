@@ -1,11 +1,10 @@
-#include "suites/models/vit.h"
+#include "suites/models/models.h"
 
 #include <cmath>
 
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/move.h"
-#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 namespace {

@@ -1,4 +1,4 @@
-#include "suites/variants/pairwise.h"
+#include "suites/variants/variants.h"
 
 #include <map>
 #include <optional>

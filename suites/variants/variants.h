@@ -2,8 +2,11 @@
 // For correctness only: run by `--suite variants` and `impl check`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +14,30 @@
 #include "harness/core/program.h"
 #include "reference/ops/transform/differentiate.h"
 #include "suites/suites.h"
-#include "suites/variants/pairwise.h"
 
 namespace gpubench::variants {
+
+// Pairwise covering arrays: few rows of values in which any two values of two factors occur together. Most defects of
+// combinations take two (Kuhn, Wallace, Gallo, "Software fault interactions", IEEE TSE 30, 2004).
+
+/// The index of each factor's value.
+using Row = std::vector<std::size_t>;
+
+/// Value `first_value` of factor `first` with value `second_value` of factor `second`; first < second.
+struct FactorPair {
+  std::size_t first, first_value, second, second_value;
+  friend auto operator<=>(const FactorPair&, const FactorPair&) = default;
+};
+
+struct Covering {
+  std::vector<Row> rows;            ///< the first has value 0 of each factor, unless that is refused
+  std::vector<FactorPair> refused;  ///< pairs for which no accepted row was found
+};
+
+/// `sizes`: the number of values of each factor, at least one. `accepts`: whether a row makes sense. A pair is refused
+/// where no accepted row was found in which at most two other factors differ from value 0, and no row has it. A single
+/// factor gets a row for each accepted value. Deterministic.
+[[nodiscard]] Covering cover_pairs(std::span<const std::size_t> sizes, const std::function<bool(const Row&)>& accepts);
 
 /// An attribute of the op, or something else that its variants differ in (extents, a second operand).
 struct Factor {
