@@ -11,7 +11,6 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/runs.h"
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 
 namespace gpubench::cpu {

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "reference/cuda/kernels/cross_entropy.h"
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/tensor_checks.h"
 

@@ -1,4 +1,4 @@
-#include "reference/ops/attention_one_key.h"
+#include "reference/ops/attention_textbook.h"
 
 #include <algorithm>
 #include <bit>

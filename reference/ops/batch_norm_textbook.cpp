@@ -1,6 +1,6 @@
 // What batch normalization means. Elements are judged one by one; the sums down a channel are taken once for all that
 // are wanted of it.
-#include "reference/ops/batch_norm_textbook.h"
+#include "reference/ops/shared_textbook.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,8 +11,8 @@
 
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/pointwise_textbook.h"
 #include "reference/ops/range_data.h"
+#include "reference/ops/shared_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {

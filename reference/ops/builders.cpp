@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/ops/builder_arguments.h"
-#include "reference/ops/tensor_checks.h"
-
 namespace gpubench {
 
 const OpCall& append_call(Program& program, const OpCall& call, std::span<const TensorSpec> outputs) {

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "reference/ops/batch_norm_textbook.h"
 #include "reference/ops/definition.h"
+#include "reference/ops/shared_textbook.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/ops/count_labels.h"
+#include "reference/ops/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "reference/ops/builder_arguments.h"
-#include "reference/ops/tensor_checks.h"
+#include "reference/ops/builders.h"
 
 namespace gpubench {
 namespace {
@@ -132,8 +131,20 @@ CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, con
   return {loss, lse, dlogits};
 }
 
+ValueId count_labels(Program& program, const CountLabels& attributes, const Math& math, std::string label,
+                     ValueId labels, DType wide) {
+  constexpr OpKind op = count_labels_kind;
+  expect_dtype(op, program.spec(labels), DType::i32);
+  if (attributes.parts < 1)
+    throw ProgramError("count_labels: parts = " + std::to_string(attributes.parts) + "; expected at least 1");
+  const ValueId y = reserve_output(program, labels, label, wide, {1}, Role::scalar);
+  program.append({op, attributes, math, {labels}, {y}, std::move(label)});
+  return y;
+}
+
 Builders cross_entropy_builders() {
-  return {{cross_entropy_backward_kind,
+  return {{count_labels_kind, in_turn<count_labels>},
+          {cross_entropy_backward_kind,
            [](const BuilderArguments& a) {
              cross_entropy_backward(a.program, a.call.math, a.call.label, a.in("logits"), a.in("labels"), a.in("lse"),
                                     false, a.attributes<CrossEntropy>(), a.optional("dloss"), a.optional("count"));

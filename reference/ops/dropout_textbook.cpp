@@ -1,6 +1,6 @@
 // The mask is exact: of an element that is dropped only zero is accepted, of others x times a factor. That is 1 / (1 -
 // p) rounded once, and so is the product: 2 u |y|.
-#include "reference/ops/dropout_textbook.h"
+#include "reference/ops/shared_textbook.h"
 
 #include <cmath>
 

@@ -8,9 +8,9 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/matrix_lines.h"
 #include "reference/ops/move.h"
-#include "reference/ops/pointwise_textbook.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/range_data.h"
+#include "reference/ops/shared_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {

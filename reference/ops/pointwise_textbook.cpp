@@ -1,7 +1,7 @@
 // What the pointwise ops mean: each is a struct that says its FLOP and bound, makes the function of the elements from a
 // call, and appends its gradient. Arithmetic has one u per operation. Factors are doubles that a backend rounds once to
 // the type it computes in: what they lose there belongs to the bound.
-#include "reference/ops/pointwise_textbook.h"
+#include "reference/ops/shared_textbook.h"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/ops/builder_arguments.h"
-#include "reference/ops/tensor_checks.h"
+#include "reference/ops/builders.h"
 
 namespace gpubench {
 namespace {

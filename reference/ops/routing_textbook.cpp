@@ -12,7 +12,7 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/range_data.h"
 #include "reference/ops/routing.h"
-#include "reference/ops/softmax_textbook.h"
+#include "reference/ops/shared_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {

@@ -1,5 +1,5 @@
-// Rows are judged whole; the bound is derived in softmax_textbook.h.
-#include "reference/ops/softmax_textbook.h"
+// Rows are judged whole; the bound is derived in shared_textbook.h.
+#include "reference/ops/shared_textbook.h"
 
 #include <algorithm>
 #include <cmath>

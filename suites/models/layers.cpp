@@ -16,14 +16,12 @@
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
-#include "reference/ops/transform/accumulate.h"
+#include "reference/ops/transform/batches.h"
 #include "reference/ops/transform/checkpoint.h"
 #include "reference/ops/transform/context.h"
-#include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
 #include "reference/ops/transform/partition.h"
 #include "reference/ops/transform/pipeline.h"
-#include "reference/ops/transform/weigh_losses.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {

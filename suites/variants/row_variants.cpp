@@ -1,5 +1,4 @@
 // Ops on rows: norms, softmax, losses, embeddings.
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/norm.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "reference/ops/bias_gradient.h"
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/tensor_checks.h"

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/accumulate.h"
+#include "reference/ops/transform/batches.h"
 
 #include <algorithm>
 #include <map>

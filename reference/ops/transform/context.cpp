@@ -10,7 +10,7 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/transform/data_parallel.h"
+#include "reference/ops/transform/batches.h"
 
 namespace gpubench {
 namespace {

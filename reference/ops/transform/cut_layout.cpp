@@ -1,4 +1,4 @@
-#include "reference/ops/transform/cut_layout.h"
+#include "reference/ops/transform/cut_plan.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/data_parallel.h"
+#include "reference/ops/transform/batches.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/dropout.h"
-#include "reference/ops/transform/outer_axis.h"
+#include "reference/ops/transform/partition.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/outer_axis.h"
+#include "reference/ops/transform/partition.h"
 
 #include <utility>
 #include <vector>

@@ -15,7 +15,6 @@
 #include "reference/ops/token_exchange.h"
 #include "reference/ops/token_groups.h"
 #include "reference/ops/transform/cut_plan.h"
-#include "reference/ops/transform/outer_axis.h"
 
 namespace gpubench {
 namespace {
@@ -96,7 +95,7 @@ class Shares {
       return program_.part(of_rank(rank)[at(*value.part_of)], std::move(spec), first);
     }
     if (cut) {
-      const bool has_views = step_.values_in(value.storage).size() > 1;  // which cut_layout.h places by rows
+      const bool has_views = step_.values_in(value.storage).size() > 1;  // which cut_plan.h places by rows
       if (has_views ? !is_row_major(spec) : !is_dense(spec) || !spec.layout.blocks.empty())
         throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut, and not row-major");
       shrink(spec, *cut, options_.ranks);

@@ -10,8 +10,7 @@
 #include "reference/ops/collective.h"
 #include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
-#include "reference/ops/transform/outer_axis.h"
-#include "reference/ops/transform/pipeline_plan.h"
+#include "reference/ops/transform/partition.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/pipeline_plan.h"
+#include "reference/ops/transform/pipeline.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/weigh_losses.h"
+#include "reference/ops/transform/batches.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,6 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 
 namespace gpubench {

@@ -18,7 +18,7 @@
 #include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/grouped_gemm.h"
-#include "reference/ops/pointwise_textbook.h"
+#include "reference/ops/shared_textbook.h"
 
 namespace gpubench {
 namespace exact_data_test {

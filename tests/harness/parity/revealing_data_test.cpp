@@ -15,7 +15,7 @@
 #include "harness/parity/judge.h"
 #include "harness/parity/textbook_outputs.h"
 #include "reference/ops/attention.h"
-#include "reference/ops/attention_one_key.h"
+#include "reference/ops/attention_textbook.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"

@@ -14,7 +14,7 @@
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
-#include "reference/ops/transform/data_parallel.h"
+#include "reference/ops/transform/batches.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
 #include "tests/fakes/sim/sim_backend.h"

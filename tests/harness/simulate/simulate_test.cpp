@@ -11,7 +11,7 @@
 
 #include "reference/ops/collective.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/transform/data_parallel.h"
+#include "reference/ops/transform/batches.h"
 #include "tests/harness/simulate/lanes.h"
 
 namespace gpubench {

@@ -9,7 +9,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/transform/data_parallel.h"
+#include "reference/ops/transform/batches.h"
 
 namespace gpubench {
 namespace value_numbers_test {

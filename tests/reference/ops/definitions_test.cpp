@@ -12,7 +12,6 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/conv2d_batch_norm.h"
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/dropout.h"

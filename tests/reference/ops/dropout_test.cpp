@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "reference/ops/dropout_textbook.h"
+#include "reference/ops/shared_textbook.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {

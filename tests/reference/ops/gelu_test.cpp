@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/ops/pointwise_textbook.h"
+#include "reference/ops/shared_textbook.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {

@@ -1,5 +1,5 @@
 // Micro-batches: their gradients added up are those of the whole batch, and the optimizer runs once.
-#include "reference/ops/transform/accumulate.h"
+#include "reference/ops/transform/batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,6 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/textbook_run.h"
 

@@ -10,7 +10,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
-#include "reference/ops/transform/cut_layout.h"
+#include "reference/ops/transform/cut_plan.h"
 #include "tests/reference/ops/textbook_run.h"
 #include "tests/reference/ops/transform/mesh_step.h"
 

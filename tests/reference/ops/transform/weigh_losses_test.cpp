@@ -1,4 +1,4 @@
-#include "reference/ops/transform/weigh_losses.h"
+#include "reference/ops/transform/batches.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <cmath>
 #include <optional>
 
-#include "reference/ops/count_labels.h"
 #include "reference/ops/cross_entropy.h"
 #include "tests/reference/ops/textbook_run.h"
 
