@@ -1,4 +1,4 @@
-#include "reference/cpu/autotune.h"
+#include "reference/cpu/kernel.h"
 
 #include <fmt/core.h>
 

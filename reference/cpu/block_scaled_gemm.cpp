@@ -13,7 +13,6 @@
 #include <type_traits>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/convert.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"

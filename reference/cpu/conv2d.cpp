@@ -4,7 +4,6 @@
 #include <array>
 #include <vector>
 
-#include "reference/cpu/autotune.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/own_products.h"
 #include "reference/ops/conv2d.h"

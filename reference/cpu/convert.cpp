@@ -1,10 +1,9 @@
-#include "reference/cpu/convert.h"
+#include "reference/cpu/runs.h"
 
 #include <algorithm>
 #include <array>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/runs.h"
 #include "reference/cpu/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE

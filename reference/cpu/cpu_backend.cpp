@@ -24,7 +24,6 @@
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/usable_isa.h"
-#include "reference/cpu/widening.h"
 
 namespace gpubench {
 namespace {

@@ -14,7 +14,6 @@
 #include "harness/core/communicator.h"
 #include "harness/core/error.h"
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/convert.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"

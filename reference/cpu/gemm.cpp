@@ -7,13 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "reference/cpu/autotune.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/own_products.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/pointwise.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/gemm.h"
 

@@ -47,8 +47,8 @@ class CpuPlan : public PlanImpl {
 using OpImplementation = OpEntry<CpuContext>;
 
 /// What <file>_ops() of each op file returns. A plan gets the specs of the call's inputs, then of its outputs; the
-/// comment above it says what this backend supports of the op without widening (widening.h): f32 or bf16 where nothing
-/// else is said, and rows may have a stride. Gains are measured by memory_bench: of_two_ops.
+/// comment above it says what this backend supports of the op without widening (plan_or_widen()): f32 or bf16 where
+/// nothing else is said, and rows may have a stride. Gains are measured by memory_bench: of_two_ops.
 using Ops = OpEntries<CpuContext>;
 
 /// Of all op files, as CMakeLists.txt lists them.
@@ -162,5 +162,30 @@ void expect_f32_sums(const OpCall& call);
 
 /// How many elements are worth a thread; a multiple of every block size and cache line.
 inline constexpr std::int64_t element_grain = 8192;
+
+// Choosing among implementations by timing them, outside of all measurement.
+
+/// How many ways of doing `flop` operations are worth making: one where the best would save less than trying them
+/// costs, a few tenths of a millisecond a run.
+[[nodiscard]] inline std::size_t ways_worth_trying(double flop) { return flop < 0x1p29 ? 1 : 4; }
+
+/// The fastest of the candidates, which take turns on scratch tensors like `tensors`; the first, unless another takes
+/// at least 3% less time. All are of an instruction set that was tried out (usable_isa.h): their results are not looked
+/// at here but by the check.
+///
+/// The first is taken, too, where the same bits are wanted of every run: which is the fastest may depend on the day.
+/// A pinned call takes the candidate of that name, untimed; so does one whose remembered implementation is among them.
+/// Where the scratch tensors would take most of the free memory, the first candidate is taken.
+/// Throws Unsupported ("cpu <kind> '<label>': ...") where the pinned one is not among them.
+[[nodiscard]] Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,
+                              const CpuContext& context);
+
+// Types that an implementation lacks: exact f32 copies of the operands, the op on those, results rounded once.
+
+/// The implementation's own plan for the call. If that is Unsupported and operands are narrower than f32, its plan for
+/// f32 copies of them; the name of that plan ends in "+widen". Throws the first plan's Unsupported if both are. A
+/// pinned name with that suffix selects the plan for copies, one without it the own plan.
+[[nodiscard]] Plan plan_or_widen(const OpImplementation& implementation, const OpCall& call,
+                                 std::span<const TensorSpec> tensors, const CpuContext& context);
 
 }  // namespace gpubench::cpu

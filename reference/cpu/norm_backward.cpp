@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/convert.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"

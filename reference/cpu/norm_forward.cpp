@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/convert.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/norm.h"

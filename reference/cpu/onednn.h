@@ -102,7 +102,8 @@ class OneDnnWork {
 
 /// Work for the request: on the operands in place where the library has fast code for that, else with the weights
 /// or all operands repacked as part of the work. The library's reference code is the last resort for f32; other types
-/// have it, or emulation, never (widening.h). Throws Unsupported with the library's own words when there is no way.
+/// have it, or emulation, never (plan_or_widen()). Throws Unsupported with the library's own words when there is no
+/// way.
 [[nodiscard]] OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request);
 /// In that order, at most `most` of the fast ways, each of another implementation(); which is the fastest depends on
 /// the shape, by up to a factor of two.

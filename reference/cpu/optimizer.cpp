@@ -12,7 +12,6 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/optimizer_updates.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/loss_scaling.h"

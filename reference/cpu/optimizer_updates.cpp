@@ -1,4 +1,4 @@
-#include "reference/cpu/optimizer_updates.h"
+#include "reference/cpu/runs.h"
 
 #include <algorithm>
 

@@ -10,7 +10,6 @@
 
 #include "reference/cpu/attention.h"
 #include "reference/cpu/block_matmul.h"
-#include "reference/cpu/pointwise.h"
 #include "reference/cpu/runs.h"
 
 namespace gpubench::cpu {

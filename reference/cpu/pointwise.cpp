@@ -1,5 +1,5 @@
 // Ops that treat every element alike: one plan for all of them, and the arithmetic of each in Highway.
-#include "reference/cpu/pointwise.h"
+#include "reference/cpu/runs.h"
 
 #include <algorithm>
 #include <array>

@@ -1,14 +1,18 @@
-// Arithmetic on runs of f32: the loops that ops share, in Highway, for the instruction set in use.
-//
-// Runs may have any length and alignment, and an output may be an input. Sums are taken by vector lanes: callers keep
-// runs short and add their sums in f64.
+// Arithmetic on runs of elements: the loops that ops share, in Highway, for the instruction set in use.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
+#include "harness/core/dtype.h"
 #include "reference/cpu/block_io.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::cpu {
+
+// Runs of f32. They may have any length and alignment, and an output may be an input. Sums are taken by vector lanes:
+// callers keep runs short and add their sums in f64.
 
 /// Longest run that a row is read in where nothing is staged: keeps sums in f32 short.
 inline constexpr std::int64_t direct_columns = 2048;
@@ -89,5 +93,66 @@ struct Runs {
 };
 
 [[nodiscard]] const Runs& runs();
+
+// Elements of the narrow types to f32 and back.
+
+/// True for the types that widen_elements() reads: f16, bf16, f8_e4m3 and f8_e5m2.
+[[nodiscard]] bool widens_to_f32(DType type);
+/// True for the types that narrow_elements() writes: f16 and bf16.
+[[nodiscard]] bool narrows_from_f32(DType type);
+
+/// The numbers of a type of 8 bits by their codes; of one of 4 bits, by the low half of a byte.
+[[nodiscard]] std::array<float, 256> values_by_code(DType type);
+
+/// to[i] = from[i], exactly.
+void widen_elements(DType type, const std::byte* from, std::int64_t count, float* to);
+
+/// to[i] = from[i], rounded to nearest, ties to even; too large ones become infinities.
+void narrow_elements(DType type, const float* from, std::int64_t count, std::byte* to);
+
+/// values[i], rounded as narrow_elements() does.
+void round_elements(DType type, std::int64_t count, float* values);
+
+// The arithmetic of ops that treat every element alike, also for ops that end in one.
+
+/// Of one op, for the instruction set in use. An output may be an input.
+struct PointwiseKernel {
+  using Function = void (*)(const float* const* x, float factor, std::int64_t count, float* const* y);
+  /// y[j][i] from all x[k][i], i < count: as many x as the op has inputs, as many y as it has outputs.
+  Function block = nullptr;
+  /// The same bits, stored around the caches, or null; call stream_fence() when done.
+  Function streaming = nullptr;
+  /// y is x: a block that is stored from a buffer can be stored from that of x.
+  bool copies = false;
+};
+
+/// Of an op of reference/ops/pointwise.h; `form` where it is a GELU. Without a function for other ops.
+[[nodiscard]] PointwiseKernel pointwise_kernel(const OpKind& kind, GeluForm form = GeluForm::tanh);
+
+// The arithmetic of optimizers on a run of one parameter.
+
+/// Factors of one step.
+struct AdamWFactors {
+  float beta1, one_minus_beta1, beta2, one_minus_beta2;
+  float inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
+  float epsilon, lr;
+  float weight_decay, l2;  ///< with the step; part of the gradient: one of them is 0
+  float clip;              ///< of the gradient
+};
+struct LionFactors {
+  float beta1, one_minus_beta1, beta2, one_minus_beta2, weight_decay, lr;
+};
+/// The step is of_d d + of_m m': m' alone, or Nesterov's.
+struct SgdFactors {
+  float momentum, weight_decay, of_d, of_m, lr;
+};
+
+/// The moments m and v, and the weights w, of `count` elements.
+void update_run(const float* g, const AdamWFactors& factors, std::int64_t count, float* w, float* m, float* v);
+void update_run(const float* g, const LionFactors& factors, std::int64_t count, float* w, float* m, float* v);
+void update_run(const float* g, const SgdFactors& factors, std::int64_t count, float* w, float* m, float* v);
+
+/// In f64.
+[[nodiscard]] double sum_of_squares(const float* g, std::int64_t count);
 
 }  // namespace gpubench::cpu

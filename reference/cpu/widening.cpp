@@ -1,4 +1,4 @@
-#include "reference/cpu/widening.h"
+#include "reference/cpu/kernel.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,6 @@
 
 #include "harness/core/error.h"
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/convert.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
 #include "reference/ops/batch_norm.h"

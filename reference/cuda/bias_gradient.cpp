@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reference/cuda/autotune.h"
-#include "reference/cuda/gemm.h"
 #include "reference/cuda/kernels/products.h"
+#include "reference/cuda/plans.h"
 #include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {

@@ -12,7 +12,6 @@
 #include "reference/cuda/execution.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/runtime.h"
-#include "reference/cuda/storage.h"
 #ifdef GPUBENCH_HAS_NCCL
 #include "harness/core/error.h"
 #include "reference/cuda/nccl.h"

@@ -1,4 +1,4 @@
-#include "reference/cuda/gemm.h"
+#include "reference/cuda/plans.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/nccl_token_exchange.h"
 #include "reference/cuda/runtime.h"
 #include "reference/ops/collective.h"
 

@@ -22,7 +22,6 @@
 #include "harness/core/error.h"
 #include "reference/cuda/each_rank.h"
 #include "reference/cuda/nccl.h"
-#include "reference/cuda/nccl_token_exchange.h"
 #include "reference/ops/collective.h"
 
 namespace gpubench::cuda {

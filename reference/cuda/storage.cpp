@@ -1,4 +1,4 @@
-#include "reference/cuda/storage.h"
+#include "reference/cuda/cuda_backend.h"
 
 #include <algorithm>
 #include <array>

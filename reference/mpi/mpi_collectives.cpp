@@ -13,8 +13,6 @@
 
 #include "harness/core/error.h"
 #include "reference/mpi/mpi_processes.h"
-#include "reference/mpi/reduce.h"
-#include "reference/mpi/token_exchange.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/token_exchange.h"
 

@@ -1,4 +1,4 @@
-#include "reference/mpi/reduce.h"
+#include "reference/mpi/mpi_processes.h"
 
 #include <algorithm>
 #include <array>

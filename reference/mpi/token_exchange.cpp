@@ -1,6 +1,6 @@
 // All ranks' sizes come first, then the rows, each straight to its place: what a rank has for its experts lies expert
 // by expert, so that what it exchanges with one rank is in as many places as it has experts.
-#include "reference/mpi/token_exchange.h"
+#include "reference/mpi/mpi_processes.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Every number of the narrow types, and every way that an f32 can lie between two of them, against the harness' own
 // conversions (harness/core/dtype.h), with each instruction set.
-#include "reference/cpu/convert.h"
+#include "reference/cpu/runs.h"
 
 #include <gtest/gtest.h>
 

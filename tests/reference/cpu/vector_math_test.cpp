@@ -9,7 +9,6 @@
 
 #include "harness/core/dtype.h"
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/pointwise.h"
 #include "reference/cpu/runs.h"
 #include "reference/cpu/vector_targets.h"
 #include "tests/reference/cpu/each_target.h"

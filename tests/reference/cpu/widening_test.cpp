@@ -1,5 +1,5 @@
 // Ops on types that their implementation lacks: by f32 copies.
-#include "reference/cpu/widening.h"
+#include "reference/cpu/kernel.h"
 
 #include <gtest/gtest.h>
 

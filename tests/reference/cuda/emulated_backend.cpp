@@ -5,7 +5,7 @@
 #include <new>
 
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/storage.h"
+#include "reference/cuda/cuda_backend.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
 #include "tests/reference/cuda/emulation/streams.h"
