@@ -236,10 +236,8 @@ void judge_sinks(const Operands& operands, const AttentionExtents& e, std::span<
   }
 }
 
-class AttentionBackwardDefinition : public OpDefinition {
+class AttentionBackwardDefinition : public DefinitionOf<attention_backward_kind> {
  public:
-  OpKind kind() const override { return attention_backward_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);

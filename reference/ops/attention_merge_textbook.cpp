@@ -40,10 +40,8 @@ Joined joined(double first, double second, double u, double rounding) {
   return all;
 }
 
-class AttentionMerge final : public OpDefinition {
+class AttentionMerge final : public DefinitionOf<attention_merge_kind> {
  public:
-  OpKind kind() const override { return attention_merge_kind; }
-
   // Per element: two products and a sum; per row two exponentials and a logarithm.
   Cost cost(const CallSpecs& op) const override {
     return {3.0 * elements_of(op.input("o1")) + 6.0 * elements_of(op.input("lse1")), op.bytes()};

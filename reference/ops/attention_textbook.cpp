@@ -128,10 +128,8 @@ class WeightedMean {
   std::vector<double> worst_, variance_;
 };
 
-class AttentionForwardDefinition : public OpDefinition {
+class AttentionForwardDefinition : public DefinitionOf<attention_forward_kind> {
  public:
-  OpKind kind() const override { return attention_forward_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);

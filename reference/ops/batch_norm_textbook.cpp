@@ -154,10 +154,9 @@ CheckUnits units_of(const CallSpecs& op, int output, double flop_per_row) {
 
 /// `fused`: batch_norm_relu_forward.
 template <bool fused>
-class BatchNormForwardDefinition : public OpDefinition {
+class BatchNormForwardDefinition
+    : public DefinitionOf<(fused ? batch_norm_relu_forward_kind : batch_norm_forward_kind)> {
  public:
-  OpKind kind() const override { return fused ? batch_norm_relu_forward_kind : batch_norm_forward_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const double per_element = 8.0 + (fused ? 1.0 : 0.0) + (has_residual(op.call) ? 1.0 : 0.0);
     return {per_element * elements_of(op.inputs[0]), op.bytes()};
@@ -318,10 +317,9 @@ struct GradientSums {
 /// `fused`: batch_norm_relu_backward. With a second gradient, dr is a sum and rounded; the others are judged on dr as
 /// stored, which may have been summed over the rows before it was rounded.
 template <bool fused>
-class BatchNormBackwardDefinition : public OpDefinition {
+class BatchNormBackwardDefinition
+    : public DefinitionOf<(fused ? batch_norm_relu_backward_kind : batch_norm_backward_kind)> {
  public:
-  OpKind kind() const override { return fused ? batch_norm_relu_backward_kind : batch_norm_backward_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const double per_element = 11.0 + (fused ? 1.0 : 0.0) + (op.call.attributes.has("dy2") ? 1.0 : 0.0);
     return {per_element * elements_of(op.inputs[0]), op.bytes()};

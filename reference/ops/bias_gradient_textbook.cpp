@@ -21,10 +21,8 @@ namespace {
 std::int64_t summed_rows(const Shape& x, const Shape& y) { return y.elements() == 0 ? 0 : x.elements() / y.elements(); }
 
 // Rule G over the rows.
-class ColumnSumDefinition : public OpDefinition {
+class ColumnSumDefinition : public DefinitionOf<column_sum_kind> {
  public:
-  OpKind kind() const override { return column_sum_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int) const override {
@@ -73,10 +71,8 @@ void judge_product(const OpCall& product, const Operands& operands, std::span<co
                                  wanted, judged);
 }
 
-class GemmGeluBiasGradient : public OpDefinition {
+class GemmGeluBiasGradient : public DefinitionOf<gemm_gelu_bias_gradient_kind> {
  public:
-  OpKind kind() const override { return gemm_gelu_bias_gradient_kind; }
-
   // The work of gemm, gelu_backward and column_sum. Their bytes, without what only passes from one to the next.
   Cost cost(const CallSpecs& op) const override {
     OpCall slope = op.call;
@@ -156,10 +152,8 @@ class GemmGeluBiasGradient : public OpDefinition {
   }
 };
 
-class GemmWeightBiasGradientDefinition : public OpDefinition {
+class GemmWeightBiasGradientDefinition : public DefinitionOf<gemm_weight_bias_gradient_kind> {
  public:
-  OpKind kind() const override { return gemm_weight_bias_gradient_kind; }
-
   // The work of gemm and column_sum; the bytes of both, but for one reading of the gradient.
   Cost cost(const CallSpecs& op) const override {
     const double flop = definition(gemm_kind).cost({product_of(op.call), op.inputs, op.outputs.first(1)}).flop +

@@ -163,8 +163,8 @@ std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction 
 }
 
 // A reduction over ranks: every element of an output is one of as many contributions as there are ranks.
-template <class Attributes>
-class ReductionDefinition : public OpDefinition {
+template <const OpKind& op_kind, class Attributes>
+class ReductionDefinition : public DefinitionOf<op_kind> {
  public:
   CheckUnits units(const CallSpecs& op, int output) const override {
     const auto& shape = op.output(output).shape;
@@ -193,10 +193,8 @@ class ReductionDefinition : public OpDefinition {
   [[nodiscard]] virtual int chunks(int ranks) const = 0;
 };
 
-class AllReduceDefinition : public ReductionDefinition<AllReduce> {
+class AllReduceDefinition : public ReductionDefinition<all_reduce_kind, AllReduce> {
  public:
-  OpKind kind() const override { return all_reduce_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const double ranks = op.call.attributes.as<AllReduce>().ranks;
     const double message = bytes_moved(op.inputs) / op.call.held.size();
@@ -233,10 +231,8 @@ class AllReduceDefinition : public ReductionDefinition<AllReduce> {
   [[nodiscard]] int chunks(int ranks) const override { return ranks; }
 };
 
-class ReduceScatterDefinition : public ReductionDefinition<ReduceScatter> {
+class ReduceScatterDefinition : public ReductionDefinition<reduce_scatter_kind, ReduceScatter> {
  public:
-  OpKind kind() const override { return reduce_scatter_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const double ranks = op.call.attributes.as<ReduceScatter>().ranks;
     const double message = bytes_moved(op.inputs[0]);

@@ -34,10 +34,8 @@ class Parts {
   CallSpecs convolved_, normalized_;
 };
 
-class Conv2dBatchNormForwardDefinition : public OpDefinition {
+class Conv2dBatchNormForwardDefinition : public DefinitionOf<conv2d_batch_norm_forward_kind> {
  public:
-  OpKind kind() const override { return conv2d_batch_norm_forward_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const Parts parts(op);
     return {definition(conv2d_forward_kind).cost(parts.convolution()).flop +

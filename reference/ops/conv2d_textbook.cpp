@@ -144,10 +144,8 @@ std::string conv_bound(const CallSpecs& op, std::int64_t most_terms) {
 
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
 template <bool forward>
-class ImageDefinition final : public OpDefinition {
+class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind : conv2d_backward_data_kind)> {
  public:
-  OpKind kind() const override { return forward ? conv2d_forward_kind : conv2d_backward_data_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     return cost_of_conv(op, (forward ? op.inputs[0] : op.outputs[0]).shape, op.input("filter").shape);
   }
@@ -276,10 +274,8 @@ class ImageDefinition final : public OpDefinition {
   }
 };
 
-class Conv2dBackwardFilterDefinition final : public OpDefinition {
+class Conv2dBackwardFilterDefinition final : public DefinitionOf<conv2d_backward_filter_kind> {
  public:
-  OpKind kind() const override { return conv2d_backward_filter_kind; }
-
   Cost cost(const CallSpecs& op) const override { return cost_of_conv(op, op.input("x").shape, op.outputs[0].shape); }
 
   CheckUnits units(const CallSpecs& op, int) const override {

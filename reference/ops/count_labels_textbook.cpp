@@ -9,9 +9,8 @@
 namespace gpubench {
 namespace {
 
-class CountLabelsDefinition final : public OpDefinition {
+class CountLabelsDefinition final : public DefinitionOf<count_labels_kind> {
  public:
-  OpKind kind() const override { return count_labels_kind; }
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
   CheckUnits units(const CallSpecs& op, int) const override {
     return element_units(op.outputs[0].shape, 2.0 * elements_of(op.inputs[0]));

@@ -268,9 +268,8 @@ std::string unseen_mean(const CallSpecs& op) {
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
 
-class CrossEntropyForwardDefinition : public OpDefinition {
+class CrossEntropyForwardDefinition : public DefinitionOf<cross_entropy_forward_kind> {
  public:
-  OpKind kind() const override { return cross_entropy_forward_kind; }
   bool nan_is_right(const Operands& operands, int output) const override {
     return output == 0 && is_mean_of_nothing(operands);
   }
@@ -325,10 +324,8 @@ std::string gradient_rule(const OpCall& call, const Shape& logits, const std::st
                     call.math);
 }
 
-class CrossEntropyBackwardDefinition : public OpDefinition {
+class CrossEntropyBackwardDefinition : public DefinitionOf<cross_entropy_backward_kind> {
  public:
-  OpKind kind() const override { return cross_entropy_backward_kind; }
-
   // Per logit: difference, exp, product with 1 / rows; to smooth labels, a difference.
   Cost cost(const CallSpecs& op) const override {
     return {(3.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
@@ -359,9 +356,8 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
 
 // The lse behind the gradient need not be the stored one: it may have been rounded or not, and is within T(lse) and one
 // rounding of the true one. A gradient is judged with the whole of its row.
-class CrossEntropyForwardBackwardDefinition : public OpDefinition {
+class CrossEntropyForwardBackwardDefinition : public DefinitionOf<cross_entropy_forward_backward_kind> {
  public:
-  OpKind kind() const override { return cross_entropy_forward_backward_kind; }
   bool nan_is_right(const Operands& operands, int output) const override {
     return output == 0 && is_mean_of_nothing(operands);
   }
@@ -419,10 +415,8 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
 
 // The lse of a part of the classes, and what is to be taken off that of all: a logit as it is, or with smoothed labels
 // two products and a sum.
-class CrossEntropyPartialDefinition : public OpDefinition {
+class CrossEntropyPartialDefinition : public DefinitionOf<cross_entropy_partial_kind> {
  public:
-  OpKind kind() const override { return cross_entropy_partial_kind; }
-
   // As of the forward.
   Cost cost(const CallSpecs& op) const override {
     return {(4.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
@@ -475,9 +469,8 @@ class CrossEntropyPartialDefinition : public OpDefinition {
 };
 
 // The mean of what the rows lose, each by the log-sum-exp of the parts' and the sum of their scores.
-class CrossEntropyCombineDefinition : public OpDefinition {
+class CrossEntropyCombineDefinition : public DefinitionOf<cross_entropy_combine_kind> {
  public:
-  OpKind kind() const override { return cross_entropy_combine_kind; }
   bool nan_is_right(const Operands& operands, int output) const override {
     return output == 0 && is_mean_of_nothing(operands);
   }

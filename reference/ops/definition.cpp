@@ -90,16 +90,15 @@ void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape)
   }
 }
 
+ValueId required_gradient(const Program& program, const OpCall& call, const GradientTape& tape, ValueId output) {
+  if (const std::optional<ValueId> gradient = incoming_gradient(call, tape, output)) return *gradient;
+  throw ProgramError(std::string(call.kind.name) + ": no gradient flows into '" + program.spec(output).name +
+                     "'; expected one on each rank");
+}
+
 std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call, const GradientTape& tape) {
   std::vector<ValueId> gradients;
-  for (const ValueId output : call.outputs) {
-    const std::optional<ValueId> gradient = incoming_gradient(call, tape, output);
-    if (!gradient) {
-      throw ProgramError(std::string(call.kind.name) + ": no gradient flows into '" + program.spec(output).name +
-                         "'; expected one on each rank");
-    }
-    gradients.push_back(*gradient);
-  }
+  for (const ValueId output : call.outputs) gradients.push_back(required_gradient(program, call, tape, output));
   return gradients;
 }
 

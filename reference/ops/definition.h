@@ -180,6 +180,13 @@ class OpDefinition {
   virtual void derivative(Program& program, const OpCall& call, GradientTape& tape) const;
 };
 
+/// What the definition of this op derives from.
+template <const OpKind& op>
+class DefinitionOf : public OpDefinition {
+ public:
+  [[nodiscard]] OpKind kind() const final { return op; }
+};
+
 /// The definition of an op. Throws ProgramError for a kind that is not in the set.
 [[nodiscard]] const OpDefinition& definition(OpKind kind);
 
@@ -238,8 +245,11 @@ class GradientTape {
 /// may read them.
 void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape);
 
-/// The gradients of all outputs of a collective: its backward needs every one of them. Throws ProgramError as
-/// above, and naming an output that none flows into.
+/// The gradient of an output of a collective, whose backward needs every one of them. Throws ProgramError as above, and
+/// naming an output that none flows into.
+[[nodiscard]] ValueId required_gradient(const Program& program, const OpCall& call, const GradientTape& tape,
+                                        ValueId output);
+/// Of all outputs.
 [[nodiscard]] std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call,
                                                       const GradientTape& tape);
 

@@ -31,10 +31,8 @@ std::array<std::uint32_t, 2> words_of(const TensorView& view) {
   return {word(0), word(1)};
 }
 
-class DropoutDefinition : public OpDefinition {
+class DropoutDefinition : public DefinitionOf<dropout_kind> {
  public:
-  OpKind kind() const override { return dropout_kind; }
-
   // One product per element; what the random numbers take is not counted.
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.outputs[0]), op.bytes()}; }
 

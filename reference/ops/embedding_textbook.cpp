@@ -18,10 +18,8 @@ std::size_t same_row(std::span<const std::int64_t> wanted, std::int64_t width) {
   return static_cast<std::size_t>(std::lower_bound(wanted.begin(), wanted.end(), end) - wanted.begin());
 }
 
-class EmbeddingForward : public OpDefinition {
+class EmbeddingForward : public DefinitionOf<embedding_forward_kind> {
  public:
-  OpKind kind() const override { return embedding_forward_kind; }
-
   // Rows that no token names need not be read, and those that several name are counted for each.
   Cost cost(const CallSpecs& op) const override {
     return {0.0, 2.0 * bytes_moved(op.outputs) + bytes_moved(op.inputs[1])};
@@ -80,10 +78,8 @@ Occurrences occurrences_of(const TensorView& tokens, const TableRows& table, std
 
 // embedding_backward and embedding_backward_add.
 template <const OpKind& scatter_kind>
-class EmbeddingBackward : public OpDefinition {
+class EmbeddingBackward : public DefinitionOf<scatter_kind> {
  public:
-  OpKind kind() const override { return scatter_kind; }
-
   // Added to another gradient, it is the work of that add as well. Rows that no token names need not be read or
   // written.
   Cost cost(const CallSpecs& op) const override {

@@ -113,10 +113,8 @@ std::string epilogue_bound(const Gemm& gemm, const Math& math, int output, const
   return "|gelu'| T + 2 u |c| + |z| " + gelu_slope_text(gemm.gelu_form, "pre", math) + given;
 }
 
-class GemmDefinition : public OpDefinition {
+class GemmDefinition : public DefinitionOf<gemm_kind> {
  public:
-  OpKind kind() const override { return gemm_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const GemmExtents e = extents_of(op.call.attributes.as<Gemm>(), op.inputs[0].shape, op.inputs[1].shape);
     const double mnk = static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);

@@ -36,10 +36,8 @@ ContractionRule grouped_rule_of(const Operands& operands) {
 
 constexpr Expected no_right_answer{std::numeric_limits<double>::quiet_NaN(), 0.0};
 
-class GroupedGemmDefinition final : public OpDefinition {
+class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
  public:
-  OpKind kind() const override { return grouped_gemm_kind; }
-
   // However the rows are spread over the groups.
   Cost cost(const CallSpecs& op) const override {
     return {2.0 * elements_of(op.inputs[0]) * static_cast<double>(op.outputs[0].shape[1]), op.bytes()};
@@ -122,10 +120,8 @@ class GroupedGemmDefinition final : public OpDefinition {
   }
 };
 
-class GroupedGemmBackwardWeight final : public OpDefinition {
+class GroupedGemmBackwardWeight final : public DefinitionOf<grouped_gemm_backward_weight_kind> {
  public:
-  OpKind kind() const override { return grouped_gemm_backward_weight_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     return {2.0 * elements_of(op.inputs[0]) * static_cast<double>(op.inputs[1].shape[1]), op.bytes()};
   }

@@ -20,10 +20,8 @@ bool any_not_finite(std::span<const TensorView> gradients) {
   return found;
 }
 
-class UnscaleDefinition : public OpDefinition {
+class UnscaleDefinition : public DefinitionOf<unscale_kind> {
  public:
-  OpKind kind() const override { return unscale_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     double elements = 0.0;
     for (const TensorSpec& gradient : op.inputs.subspan(1)) elements += elements_of(gradient);
@@ -67,10 +65,8 @@ class UnscaleDefinition : public OpDefinition {
   }
 };
 
-class UpdateScaleDefinition : public OpDefinition {
+class UpdateScaleDefinition : public DefinitionOf<update_scale_kind> {
  public:
-  OpKind kind() const override { return update_scale_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {2.0, op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int output) const override {

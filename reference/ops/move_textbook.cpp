@@ -10,10 +10,9 @@ namespace gpubench {
 namespace {
 
 // What all of them share: one element is one unit, everything read and written once; the same logical element.
-class SameElements : public OpDefinition {
+template <const OpKind& op_kind>
+class SameElements : public DefinitionOf<op_kind> {
  public:
-  explicit SameElements(const OpKind& kind) : kind_(kind) {}
-  OpKind kind() const override { return kind_; }
   Cost cost(const CallSpecs& op) const override { return {0.0, op.bytes()}; }
   CheckUnits units(const CallSpecs& op, int) const override { return element_units(op.outputs[0].shape, 4.0); }
   std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
@@ -21,23 +20,18 @@ class SameElements : public OpDefinition {
                 std::span<Expected> judged) const override {
     judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) { return moved(in[0]); });
   }
-
- private:
-  OpKind kind_;
 };
 
-class CopyDefinition : public SameElements {
+class CopyDefinition : public SameElements<copy_kind> {
  public:
-  CopyDefinition() : SameElements(copy_kind) {}
   void derivative(Program&, const OpCall& call, GradientTape& tape) const override {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     if (dy && tape.wanted(call.inputs[0])) tape.contribute(call.inputs[0], *dy);
   }
 };
 
-class ReorderDefinition : public SameElements {
+class ReorderDefinition : public SameElements<reorder_kind> {
  public:
-  ReorderDefinition() : SameElements(reorder_kind) {}
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     const ValueId x = call.inputs[0];
@@ -53,10 +47,8 @@ class ReorderDefinition : public SameElements {
   }
 };
 
-class RepeatRowsDefinition : public SameElements {
+class RepeatRowsDefinition : public SameElements<repeat_rows_kind> {
  public:
-  RepeatRowsDefinition() : SameElements(repeat_rows_kind) {}
-
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const Shape& y = operands.outputs[0].shape;
@@ -73,10 +65,8 @@ class RepeatRowsDefinition : public SameElements {
   }
 };
 
-class TransposeDefinition : public SameElements {
+class TransposeDefinition : public SameElements<transpose_kind> {
  public:
-  TransposeDefinition() : SameElements(transpose_kind) {}
-
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const std::vector<int>& permutation = operands.call.attributes.as<Transpose>().permutation;

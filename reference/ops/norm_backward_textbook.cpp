@@ -19,10 +19,8 @@ double sum_bound(const ProductSum& sum, double u) {
 
 // layer_norm_backward and rms_norm_backward, and residual_norm_backward, which adds to the former's dx.
 template <const OpKind& norm_kind>
-class NormBackwardDefinition : public OpDefinition {
+class NormBackwardDefinition : public DefinitionOf<norm_kind> {
  public:
-  OpKind kind() const override { return norm_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     return {(centered ? residual ? 15.0 : 14.0 : 11.0) * elements_of(op.inputs[0]), op.bytes()};
   }

@@ -100,10 +100,8 @@ std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math
 
 // Layer normalization where `centered`, else root mean square normalization.
 template <bool centered>
-class NormForwardDefinition : public OpDefinition {
+class NormForwardDefinition : public DefinitionOf<(centered ? layer_norm_forward_kind : rms_norm_forward_kind)> {
  public:
-  OpKind kind() const override { return centered ? layer_norm_forward_kind : rms_norm_forward_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     return {(centered ? 8.0 : 5.0) * elements_of(op.inputs[0]), op.bytes()};
   }
@@ -179,10 +177,8 @@ NormalizedOutput normalized(int output) {
   return output == 1 ? NormalizedOutput::y : output == 2 ? NormalizedOutput::mean : NormalizedOutput::rstd;
 }
 
-class ResidualNormForwardDefinition : public OpDefinition {
+class ResidualNormForwardDefinition : public DefinitionOf<residual_norm_forward_kind> {
  public:
-  OpKind kind() const override { return residual_norm_forward_kind; }
-
   // The work of the two ops; the bytes of both, but for one reading of the sum.
   Cost cost(const CallSpecs& op) const override { return {9.0 * elements_of(op.inputs[0]), op.bytes()}; }
 

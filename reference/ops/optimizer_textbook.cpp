@@ -17,10 +17,8 @@ double elements_of(std::span<const TensorSpec> tensors) {
   return elements;
 }
 
-class GradientNormDefinition : public OpDefinition {
+class GradientNormDefinition : public DefinitionOf<gradient_norm_kind> {
  public:
-  OpKind kind() const override { return gradient_norm_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {2.0 * elements_of(op.inputs), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int) const override {
@@ -80,10 +78,8 @@ std::vector<RevealingData> near_the_limit(const CallSpecs& op, double limit) {
           {"a norm below the limit", {{*norm, [limit](std::int64_t) { return 0.75 * limit; }}}}};
 }
 
-class ClipDefinition : public OpDefinition {
+class ClipDefinition : public DefinitionOf<clip_kind> {
  public:
-  OpKind kind() const override { return clip_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.outputs), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
@@ -280,10 +276,8 @@ struct SgdRule {
 
 // An op that updates parameters: f32 masters and what it keeps of each, with copies that are casts of the masters.
 template <class Rule, const OpKind& op_kind>
-class UpdateDefinition : public OpDefinition {
+class UpdateDefinition : public DefinitionOf<op_kind> {
  public:
-  OpKind kind() const override { return op_kind; }
-
   // The low-precision copy is written, never read.
   Cost cost(const CallSpecs& op) const override {
     const Named<TensorSpec> operand(op.call, op.inputs);
@@ -337,7 +331,7 @@ class UpdateDefinition : public OpDefinition {
                         [](std::int64_t, const auto& old) { return moved(old[0]); });
       return;
     }
-    const std::size_t weight_at = *position_of(kind().outputs, operands.call.attributes, "w'", out.item);
+    const std::size_t weight_at = *position_of(op_kind.outputs, operands.call.attributes, "w'", out.item);
     const bool copy = out.name == "copy'";
     if (copy && !operands.written.empty()) {  // of the stored weight, which is judged itself
       judge_elements<1>({operands.written[weight_at]}, wanted, judged,

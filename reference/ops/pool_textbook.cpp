@@ -39,14 +39,12 @@ void for_each_run(const Shape& image, std::span<const std::int64_t> wanted, std:
   }
 }
 
-class PoolDefinition : public OpDefinition {
+template <const OpKind& op_kind, bool forward>
+class PoolDefinition : public DefinitionOf<op_kind> {
  public:
-  explicit PoolDefinition(OpKind kind, bool forward) : kind_(kind), forward_(forward) {}
-  OpKind kind() const override { return kind_; }
-
   // One comparison, or sum, for each element of each window.
   Cost cost(const CallSpecs& op) const override {
-    const PoolExtents e = extents(op.call, forward_ ? op.inputs[0].shape : op.outputs[0].shape);
+    const PoolExtents e = extents(op.call, forward ? op.inputs[0].shape : op.outputs[0].shape);
     const auto taps = static_cast<double>(e.vertical.window * e.horizontal.window);
     return {static_cast<double>(e.output().elements()) * taps, op.bytes()};
   }
@@ -58,8 +56,8 @@ class PoolDefinition : public OpDefinition {
   }
 
  protected:
-  [[nodiscard]] PoolExtents extents(const OpCall& call, const Shape& x) const {
-    return pool_extents(kind_, call.attributes.as<Pool>(), x);
+  static PoolExtents extents(const OpCall& call, const Shape& x) {
+    return pool_extents(op_kind, call.attributes.as<Pool>(), x);
   }
   static std::pair<std::int64_t, std::int64_t> window(const OpCall& call) {
     const Pool& pool = call.attributes.as<Pool>();
@@ -77,16 +75,10 @@ class PoolDefinition : public OpDefinition {
                                                    : e.vertical.elements(p).size() * e.horizontal.elements(q).size();
     return static_cast<double>(count);
   }
-
- private:
-  OpKind kind_;
-  bool forward_;
 };
 
-class MaxPoolForwardDefinition final : public PoolDefinition {
+class MaxPoolForwardDefinition final : public PoolDefinition<max_pool_forward_kind, true> {
  public:
-  MaxPoolForwardDefinition() : PoolDefinition(max_pool_forward_kind, true) {}
-
   std::string bound(const CallSpecs&, int output) const override {
     return std::string(exact_bound) + (output == 1 ? "; of equal elements any" : "");
   }
@@ -136,13 +128,12 @@ class MaxPoolForwardDefinition final : public PoolDefinition {
 };
 
 // Both gradients: a sum over the windows that an element of dx lies in.
-class PoolBackwardDefinition : public PoolDefinition {
+template <const OpKind& op_kind>
+class PoolBackwardDefinition : public PoolDefinition<op_kind, false> {
  public:
-  explicit PoolBackwardDefinition(OpKind kind) : PoolDefinition(kind, false) {}
-
   CheckUnits units(const CallSpecs& op, int output) const override {
-    CheckUnits units = PoolDefinition::units(op, output);
-    units.flop_per_unit = 2.0 * (1.0 + strided_read_flop) * static_cast<double>(most_windows(op.call));
+    CheckUnits units = PoolDefinition<op_kind, false>::units(op, output);
+    units.flop_per_unit = 2.0 * (1.0 + strided_read_flop) * static_cast<double>(this->most_windows(op.call));
     return units;
   }
 
@@ -157,10 +148,8 @@ class PoolBackwardDefinition : public PoolDefinition {
   }
 };
 
-class MaxPoolBackwardDefinition final : public PoolBackwardDefinition {
+class MaxPoolBackwardDefinition final : public PoolBackwardDefinition<max_pool_backward_kind> {
  public:
-  MaxPoolBackwardDefinition() : PoolBackwardDefinition(max_pool_backward_kind) {}
-
   std::string bound(const CallSpecs& op, int) const override {
     const std::string most = std::to_string(most_windows(op.call));
     return sum_error_bound_text("K <= " + most + " windows that chose the element; exact for one", op.call.math);
@@ -194,10 +183,8 @@ class MaxPoolBackwardDefinition final : public PoolBackwardDefinition {
 };
 
 // The division, or a product with a reciprocal that is itself rounded, costs 2 u of the quotient beside the sum.
-class AveragePoolForwardDefinition final : public PoolDefinition {
+class AveragePoolForwardDefinition final : public PoolDefinition<average_pool_forward_kind, true> {
  public:
-  AveragePoolForwardDefinition() : PoolDefinition(average_pool_forward_kind, true) {}
-
   std::string bound(const CallSpecs& op, int) const override {
     const auto& [h, w] = window(op.call);
     return bound_text("(Rule G: " + sum_error_text(h * w) + ", of fewer at borders, + 2 u |C|) / n", op.call.math);
@@ -237,10 +224,8 @@ class AveragePoolForwardDefinition final : public PoolDefinition {
   }
 };
 
-class AveragePoolBackwardDefinition final : public PoolBackwardDefinition {
+class AveragePoolBackwardDefinition final : public PoolBackwardDefinition<average_pool_backward_kind> {
  public:
-  AveragePoolBackwardDefinition() : PoolBackwardDefinition(average_pool_backward_kind) {}
-
   std::string bound(const CallSpecs& op, int) const override {
     return bound_text("Rule G: " + sum_error_text(most_windows(op.call)) + " of dy / n, + 2 u sum |dy / n|",
                       op.call.math);

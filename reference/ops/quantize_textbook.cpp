@@ -51,10 +51,8 @@ double largest_magnitude(const TensorView& x) {
   return largest;
 }
 
-class QuantizeDefinition final : public OpDefinition {
+class QuantizeDefinition final : public DefinitionOf<quantize_kind> {
  public:
-  OpKind kind() const override { return quantize_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
@@ -98,9 +96,8 @@ class QuantizeDefinition final : public OpDefinition {
   }
 };
 
-class AmaxDefinition final : public OpDefinition {
+class AmaxDefinition final : public DefinitionOf<amax_kind> {
  public:
-  OpKind kind() const override { return amax_kind; }
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
   CheckUnits units(const CallSpecs& op, int) const override {
     return element_units(op.outputs[0].shape, 2.0 * elements_of(op.inputs[0]));
@@ -112,9 +109,8 @@ class AmaxDefinition final : public OpDefinition {
   }
 };
 
-class ScaleFromAmaxDefinition final : public OpDefinition {
+class ScaleFromAmaxDefinition final : public DefinitionOf<scale_from_amax_kind> {
  public:
-  OpKind kind() const override { return scale_from_amax_kind; }
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
   CheckUnits units(const CallSpecs& op, int) const override {
     return element_units(op.outputs[0].shape, elements_of(op.inputs[0]));
@@ -173,10 +169,8 @@ BlockScale mx_scale(double largest, DType to, bool covers) {
   return {power + 127.0, std::ldexp(1.0, -power), 1.0};
 }
 
-class QuantizeBlocksDefinition final : public OpDefinition {
+class QuantizeBlocksDefinition final : public DefinitionOf<quantize_blocks_kind> {
  public:
-  OpKind kind() const override { return quantize_blocks_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {2.0 * elements_of(op.inputs[0]), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int output) const override {

@@ -15,10 +15,8 @@ Expected rotated(double a, double c, double b, double s, double u) {
   return {a * c + b * s, 2.0 * u * (std::fabs(a * c) + std::fabs(b * s))};
 }
 
-class RotaryDefinition : public OpDefinition {
+class RotaryDefinition : public DefinitionOf<rotary_kind> {
  public:
-  OpKind kind() const override { return rotary_kind; }
-
   // Four products and two sums per pair.
   Cost cost(const CallSpecs& op) const override {
     const double pairs = elements_of(op.outputs[0]) / 2.0;

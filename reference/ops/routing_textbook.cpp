@@ -146,10 +146,8 @@ std::string shares_rule(const Routing& routing, std::int64_t experts, const Math
          power_text(2.0 * smallest_normal(math.accumulate)) + " / sum s, r = " + term;
 }
 
-class RoutingForwardDefinition final : public OpDefinition {
+class RoutingForwardDefinition final : public DefinitionOf<routing_forward_kind> {
  public:
-  OpKind kind() const override { return routing_forward_kind; }
-
   // Scores as a softmax has them, and a comparison for each of the k.
   Cost cost(const CallSpecs& op) const override {
     const auto k = static_cast<double>(op.call.attributes.as<Routing>().k);
@@ -230,10 +228,8 @@ class RoutingForwardDefinition final : public OpDefinition {
 //     dx = scale f g h
 // Where normalized, and for sigmoids, only the chosen ones get a gradient. The bound is that of a product of three
 // factors, and of its roundings.
-class RoutingBackwardDefinition final : public OpDefinition {
+class RoutingBackwardDefinition final : public DefinitionOf<routing_backward_kind> {
  public:
-  OpKind kind() const override { return routing_backward_kind; }
-
   Cost cost(const CallSpecs& op) const override { return {8.0 * elements_of(op.inputs[0]), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int) const override {

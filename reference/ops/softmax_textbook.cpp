@@ -33,10 +33,8 @@ std::string softmax_rule(std::int64_t n, const Math& math) {
 
 namespace {
 
-class SoftmaxForward final : public OpDefinition {
+class SoftmaxForward final : public DefinitionOf<softmax_forward_kind> {
  public:
-  OpKind kind() const override { return softmax_forward_kind; }
-
   // Per element: maximum, difference, exp, sum, quotient.
   Cost cost(const CallSpecs& op) const override { return {5.0 * elements_of(op.inputs[0]), op.bytes()}; }
 
@@ -71,10 +69,8 @@ class SoftmaxForward final : public OpDefinition {
 };
 
 // With D = sum y dy: T = |y| (T(D) + 3 u |dy - D|) + u |dx|.
-class SoftmaxBackward final : public OpDefinition {
+class SoftmaxBackward final : public DefinitionOf<softmax_backward_kind> {
  public:
-  OpKind kind() const override { return softmax_backward_kind; }
-
   // Per element: product and sum, difference, product.
   Cost cost(const CallSpecs& op) const override { return {4.0 * elements_of(op.inputs[0]), op.bytes()}; }
 

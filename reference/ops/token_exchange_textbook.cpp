@@ -133,11 +133,7 @@ class TokenExchangeDefinition final : public MoveDefinition {
     std::vector<ValueId> incoming, sizes;
     for (std::size_t i = 0; i < call.inputs.size(); i += 2) {
       const ValueId output = call.outputs[dispatches ? i : i / 2];
-      const std::optional<ValueId> gradient = incoming_gradient(call, tape, output);
-      if (!gradient)
-        throw ProgramError(std::string(call.kind.name) + ": no gradient flows into '" + program.spec(output).name +
-                           "'; expected one on each rank");
-      incoming.push_back(*gradient);
+      incoming.push_back(required_gradient(program, call, tape, output));
       sizes.push_back(call.inputs[i + 1]);
     }
     const TokenExchange& attributes = call.attributes.as<TokenExchange>();

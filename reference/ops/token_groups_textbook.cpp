@@ -10,9 +10,8 @@
 namespace gpubench {
 namespace {
 
-class GroupTokens final : public OpDefinition {
+class GroupTokens final : public DefinitionOf<group_tokens_kind> {
  public:
-  OpKind kind() const override { return group_tokens_kind; }
   Cost cost(const CallSpecs& op) const override { return {0.0, op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
@@ -79,10 +78,8 @@ void for_each_row(std::int64_t columns, std::span<const std::int64_t> wanted, st
   }
 }
 
-class PermuteTokens final : public OpDefinition {
+class PermuteTokens final : public DefinitionOf<permute_tokens_kind> {
  public:
-  OpKind kind() const override { return permute_tokens_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     return {op.call.attributes.as<TokenMove>().weighted ? elements_of(op.outputs[0]) : 0.0, op.bytes()};
   }
@@ -128,10 +125,8 @@ class PermuteTokens final : public OpDefinition {
   }
 };
 
-class UnpermuteTokens final : public OpDefinition {
+class UnpermuteTokens final : public DefinitionOf<unpermute_tokens_kind> {
  public:
-  OpKind kind() const override { return unpermute_tokens_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     const double rows = elements_of(op.input("places")) * static_cast<double>(op.outputs[0].shape[1]);
     return {(op.call.attributes.as<TokenMove>().weighted ? 2.0 : 1.0) * rows, op.bytes()};
@@ -184,10 +179,8 @@ class UnpermuteTokens final : public OpDefinition {
   }
 };
 
-class UnpermuteBackwardWeights final : public OpDefinition {
+class UnpermuteBackwardWeights final : public DefinitionOf<unpermute_backward_weights_kind> {
  public:
-  OpKind kind() const override { return unpermute_backward_weights_kind; }
-
   Cost cost(const CallSpecs& op) const override {
     return {2.0 * elements_of(op.outputs[0]) * static_cast<double>(op.inputs[0].shape[1]), op.bytes()};
   }
