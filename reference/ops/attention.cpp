@@ -43,10 +43,7 @@ Attention check_options(OpKind op, const Program& program, Attention attributes,
          "softcap is " + std::to_string(attributes.softcap) + "; expected a positive number, or 0 for none");
   attributes.sinks = options.sinks.has_value();
   attributes.documents = options.documents.has_value();
-  if (options.sinks) {
-    expect_shape(op, program.spec(*options.sinks), {e.hq});
-    expect_dtype(op, program.spec(*options.sinks), statistic_type(type));
-  }
+  if (options.sinks) expect_tensor(program, op, *options.sinks, {e.hq}, statistic_type(type));
   if (options.documents) {
     const TensorSpec& documents = program.spec(*options.documents);
     expect_dtype(op, documents, DType::i32);
@@ -134,17 +131,12 @@ AttentionBackward attention_backward(Program& program, const Attention& attribut
   const AttentionExtents e = check_operands(op, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
   const Attention checked = check_options(op, program, attributes, options, program.spec(k), e, type);
-  for (const ValueId of_o : {o, d_o}) {
-    expect_shape(op, program.spec(of_o), {e.b, e.s, e.hq, e.d_v});
-    expect_dtype(op, program.spec(of_o), type);
-  }
-  expect_shape(op, program.spec(lse), {e.b, e.hq, e.s});
-  expect_dtype(op, program.spec(lse), statistic_type(type));
+  for (const ValueId of_o : {o, d_o}) expect_tensor(program, op, of_o, {e.b, e.s, e.hq, e.d_v}, type);
+  expect_tensor(program, op, lse, {e.b, e.hq, e.s}, statistic_type(type));
 
   const auto place = [&](const char* suffix, ValueId like, const std::optional<ValueId>& given) {
-    const TensorSpec spec = program.spec(like);
-    if (!given) return reserve_output(program, like, label + suffix, spec.dtype, spec.shape, Role::gradient);
-    expect_like(op, program.spec(*given), spec);
+    if (!given) return reserve_like(program, like, label + suffix, Role::gradient);
+    expect_like(op, program.spec(*given), program.spec(like));
     return *given;
   };
   AttentionBackward gradients{place(".dq", q, into.dq), place(".dk", k, into.dk), place(".dv", v, into.dv), {}};

@@ -16,15 +16,7 @@ void check(const Program& program, OpKind op, ValueId x, std::initializer_list<V
   if (data.shape.rank() < 2 || data.shape.elements() < 2 * data.shape[-1] || data.shape[-1] < 1) {
     refuse_shape(op, data.name, data.shape, "", "[..., c] with at least two rows of channels, whose variance it takes");
   }
-  for (const ValueId id : of_channels) {
-    expect_shape(op, program.spec(id), {data.shape[-1]});
-    expect_dtype(op, program.spec(id), statistic_type(data.dtype));
-  }
-}
-
-ValueId reserve_as(Program& program, ValueId like, const std::string& name, Role role) {
-  const TensorSpec spec = program.spec(like);
-  return reserve_output(program, like, name, spec.dtype, spec.shape, role);
+  for (const ValueId id : of_channels) expect_tensor(program, op, id, {data.shape[-1]}, statistic_type(data.dtype));
 }
 
 /// An op with the operands of batch_norm_forward, and with `r`.
@@ -38,9 +30,9 @@ BatchNormForward append_forward(Program& program, OpKind kind, const BatchNorm& 
     throw ProgramError(std::string(kind.name) + ": attributes are {" + describe(norm) +
                        "}; expected an epsilon of 0 or more and a momentum from 0 to 1");
   }
-  const BatchNormForward out{reserve_as(program, x, label + ".y", Role::activation),
-                             reserve_as(program, gamma, label + ".mean", Role::statistic),
-                             reserve_as(program, gamma, label + ".rstd", Role::statistic),
+  const BatchNormForward out{reserve_like(program, x, label + ".y", Role::activation),
+                             reserve_like(program, gamma, label + ".mean", Role::statistic),
+                             reserve_like(program, gamma, label + ".rstd", Role::statistic),
                              update_output(program, running_mean), update_output(program, running_var)};
   std::vector<ValueId> inputs{x, gamma, beta, running_mean, running_var};
   if (r) inputs.push_back(*r);
@@ -64,10 +56,7 @@ BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attribute
 BatchNormForward batch_norm_relu_forward(Program& program, const BatchNorm& attributes, const Math& math,
                                          std::string label, ValueId x, const BatchNormChannels& channels,
                                          std::optional<ValueId> r) {
-  if (r) {
-    expect_shape(batch_norm_relu_forward_kind, program.spec(*r), program.spec(x).shape);
-    expect_dtype(batch_norm_relu_forward_kind, program.spec(*r), program.spec(x).dtype);
-  }
+  if (r) expect_tensor(program, batch_norm_relu_forward_kind, *r, program.spec(x).shape, program.spec(x).dtype);
   return append_forward(program, batch_norm_relu_forward_kind, attributes, BatchNormRelu{attributes, r.has_value()},
                         math, std::move(label), x, channels, r);
 }
@@ -75,11 +64,10 @@ BatchNormForward batch_norm_relu_forward(Program& program, const BatchNorm& attr
 BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,
                                       ValueId gamma, ValueId mean, ValueId rstd) {
   check(program, batch_norm_backward_kind, x, {gamma, mean, rstd});
-  expect_shape(batch_norm_backward_kind, program.spec(dy), program.spec(x).shape);
-  expect_dtype(batch_norm_backward_kind, program.spec(dy), program.spec(x).dtype);
-  const BatchNormBackward out{reserve_as(program, x, label + ".dx", Role::gradient),
-                              reserve_as(program, gamma, label + ".dgamma", Role::gradient),
-                              reserve_as(program, gamma, label + ".dbeta", Role::gradient)};
+  expect_tensor(program, batch_norm_backward_kind, dy, program.spec(x).shape, program.spec(x).dtype);
+  const BatchNormBackward out{reserve_like(program, x, label + ".dx", Role::gradient),
+                              reserve_like(program, gamma, label + ".dgamma", Role::gradient),
+                              reserve_like(program, gamma, label + ".dbeta", Role::gradient)};
   program.append({batch_norm_backward_kind,
                   {},
                   math,
@@ -103,13 +91,12 @@ std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormR
   if (dy2) inputs.push_back(*dy2);
   for (const ValueId id : inputs) {
     if (id == x || id == gamma || id == mean || id == rstd) continue;
-    expect_shape(kind, program.spec(id), program.spec(x).shape);
-    expect_dtype(kind, program.spec(id), program.spec(x).dtype);
+    expect_tensor(program, kind, id, program.spec(x).shape, program.spec(x).dtype);
   }
-  std::vector<ValueId> outputs{reserve_as(program, x, label + ".dx", Role::gradient),
-                               reserve_as(program, gamma, label + ".dgamma", Role::gradient),
-                               reserve_as(program, gamma, label + ".dbeta", Role::gradient)};
-  if (attributes.dr) outputs.push_back(reserve_as(program, x, label + ".dr", Role::gradient));
+  std::vector<ValueId> outputs{reserve_like(program, x, label + ".dx", Role::gradient),
+                               reserve_like(program, gamma, label + ".dgamma", Role::gradient),
+                               reserve_like(program, gamma, label + ".dbeta", Role::gradient)};
+  if (attributes.dr) outputs.push_back(reserve_like(program, x, label + ".dr", Role::gradient));
   program.append({kind, attributes, math, std::move(inputs), outputs, std::move(label)});
   return outputs;
 }

@@ -22,14 +22,11 @@ Conv2dBatchNormForward conv2d_batch_norm_forward(Program& program, const Conv2dB
   if (e.n * e.p * e.q < 2) {
     refuse_shape(op, "product", shape, "", "[n, p, q, k] with at least two rows of channels, whose variance it takes");
   }
-  for (const ValueId id : {channels.gamma, channels.beta, channels.running_mean, channels.running_var}) {
-    expect_shape(op, program.spec(id), {e.k});
-    expect_dtype(op, program.spec(id), statistic_type(type));
-  }
+  for (const ValueId id : {channels.gamma, channels.beta, channels.running_mean, channels.running_var})
+    expect_tensor(program, op, id, {e.k}, statistic_type(type));
   std::vector<ValueId> inputs{x, filter, channels.gamma, channels.beta, channels.running_mean, channels.running_var};
   if (r) {
-    expect_shape(op, program.spec(*r), shape);
-    expect_dtype(op, program.spec(*r), type);
+    expect_tensor(program, op, *r, shape, type);
     inputs.push_back(*r);
   }
   const auto output = [&](const char* name, DType dtype, const Shape& extents, Role role) {

@@ -35,8 +35,7 @@ void complete(Program& program, OpCall call, CrossEntropy attributes, std::optio
     throw ProgramError(std::string(call.kind.name) + ": a count of rows, all of which count; expected 'ignores'");
   for (const std::optional<ValueId>& number : {dloss, count}) {
     if (!number) continue;
-    expect_shape(call.kind, program.spec(*number), Shape{1});
-    expect_float(call.kind, program.spec(*number));
+    expect_float_tensor(program, call.kind, *number, {1});
     call.inputs.push_back(*number);
   }
   attributes.scaled = dloss.has_value();
@@ -55,8 +54,7 @@ CrossEntropyForward reserve_loss(Program& program, const std::string& label, Val
 
 ValueId reserve_gradient(Program& program, const std::string& name, ValueId logits, bool in_place) {
   if (in_place) return program.update(logits, program.unique_name(name));
-  const TensorSpec spec = program.spec(logits);
-  return reserve_output(program, logits, name, spec.dtype, spec.shape, Role::gradient);
+  return reserve_like(program, logits, name, Role::gradient);
 }
 
 }  // namespace
@@ -76,8 +74,7 @@ ValueId cross_entropy_backward(Program& program, const Math& math, std::string l
                                std::optional<ValueId> count) {
   const TensorSpec spec = program.spec(logits);
   expect_logits_and_labels(cross_entropy_backward_kind, spec, program.spec(labels));
-  expect_shape(cross_entropy_backward_kind, program.spec(lse), Shape{spec.shape[0]});
-  expect_float(cross_entropy_backward_kind, program.spec(lse));
+  expect_float_tensor(program, cross_entropy_backward_kind, lse, {spec.shape[0]});
   expect_part(cross_entropy_backward_kind, attributes, spec.shape[1]);
   const ValueId dlogits = reserve_gradient(program, label, logits, in_place);
   OpCall call{cross_entropy_backward_kind, {}, math, {logits, labels, lse}, {dlogits}, std::move(label)};
@@ -108,10 +105,8 @@ CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, st
   const TensorSpec parts = program.spec(lses);
   expect_axes(op, parts, 2, "[parts, rows]");
   expect_float(op, parts);
-  expect_shape(op, program.spec(scores), parts.shape);
-  expect_dtype(op, program.spec(scores), parts.dtype);
-  expect_shape(op, program.spec(labels), Shape{parts.shape[1]});
-  expect_dtype(op, program.spec(labels), DType::i32);
+  expect_tensor(program, op, scores, parts.shape, parts.dtype);
+  expect_tensor(program, op, labels, {parts.shape[1]}, DType::i32);
   const CrossEntropyForward out = reserve_loss(program, label, lses, labels);
   complete(program, {op, {}, math, {lses, scores, labels}, {out.loss, out.lse}, std::move(label)}, attributes, {},
            count);

@@ -10,10 +10,7 @@ ValueId dropout(Program& program, const Dropout& attributes, const Math& math, s
                 const MaskSource& source, const std::optional<ValueId>& into) {
   const TensorSpec data = program.spec(x);
   expect_float(dropout_kind, data);
-  for (const ValueId words : {source.seed, source.offset}) {
-    expect_shape(dropout_kind, program.spec(words), {2});
-    expect_dtype(dropout_kind, program.spec(words), DType::i32);
-  }
+  for (const ValueId words : {source.seed, source.offset}) expect_tensor(program, dropout_kind, words, {2}, DType::i32);
   if (!(attributes.p >= 0.0 && attributes.p < 1.0)) {
     throw ProgramError("dropout: p is " + std::to_string(attributes.p) + "; expected at least 0 and less than 1");
   }

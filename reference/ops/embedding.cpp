@@ -67,8 +67,7 @@ ValueId embedding_backward_add(Program& program, const Math& math, std::string l
   const TensorSpec gradient = program.spec(dy);
   expect_axes(kind, program.spec(dtable), 2, "[rows, h]");
   expect_rows(kind, attributes, program.spec(dtable).shape[0]);
-  expect_shape(kind, program.spec(dtable), Shape{program.spec(dtable).shape[0], gradient.shape[1]});
-  expect_dtype(kind, program.spec(dtable), gradient.dtype);
+  expect_tensor(program, kind, dtable, {program.spec(dtable).shape[0], gradient.shape[1]}, gradient.dtype);
   const ValueId sum = program.update(dtable, program.spec(dtable).name + "'");
   program.append({kind, attributes, math, {dy, tokens, dtable}, {sum}, std::move(label)});
   return sum;

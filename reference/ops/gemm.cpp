@@ -42,8 +42,7 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
   }
   const auto expect = [&program](const std::optional<ValueId>& operand, const Shape& shape) {
     if (!operand) return;
-    expect_shape(gemm_kind, program.spec(*operand), shape);
-    expect_float(gemm_kind, program.spec(*operand));
+    expect_float_tensor(program, gemm_kind, *operand, shape);
   };
   expect(operands.c_in, c);
   expect(operands.bias, Shape{c[-1]});

@@ -9,8 +9,7 @@ namespace gpubench {
 Unscale unscale(Program& program, const Math& math, std::string label, ValueId scale,
                 std::span<const ValueId> gradients) {
   if (gradients.empty()) throw ProgramError("unscale: no gradients given; expected at least one");
-  expect_shape(unscale_kind, program.spec(scale), Shape{1});
-  expect_float(unscale_kind, program.spec(scale));
+  expect_float_tensor(program, unscale_kind, scale, {1});
   OpCall call{unscale_kind, {}, math, {scale}, {}, std::move(label)};
   Unscale result;
   result.found_inf =
@@ -32,12 +31,8 @@ Unscale unscale(Program& program, const Math& math, std::string label, ValueId s
 
 void update_scale(Program& program, const UpdateScale& attributes, std::string label, ValueId scale, ValueId tracker,
                   ValueId found_inf) {
-  for (const ValueId scalar : {scale, found_inf}) {
-    expect_shape(update_scale_kind, program.spec(scalar), Shape{1});
-    expect_float(update_scale_kind, program.spec(scalar));
-  }
-  expect_shape(update_scale_kind, program.spec(tracker), Shape{1});
-  expect_dtype(update_scale_kind, program.spec(tracker), DType::i32);
+  for (const ValueId scalar : {scale, found_inf}) expect_float_tensor(program, update_scale_kind, scalar, {1});
+  expect_tensor(program, update_scale_kind, tracker, {1}, DType::i32);
   if (!(attributes.growth > 0.0 && attributes.backoff > 0.0 && attributes.interval > 0)) {
     throw ProgramError("update_scale: growth, backoff and interval are to be positive");
   }

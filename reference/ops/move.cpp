@@ -57,8 +57,7 @@ ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase
 }
 
 void reorder_into(Program& program, std::string label, ValueId x, ValueId y) {
-  expect_shape(reorder_kind, program.spec(y), program.spec(x).shape);
-  expect_dtype(reorder_kind, program.spec(y), program.spec(x).dtype);
+  expect_tensor(program, reorder_kind, y, program.spec(x).shape, program.spec(x).dtype);
   program.append({reorder_kind, {}, Math{}, {x}, {y}, std::move(label)});
 }
 

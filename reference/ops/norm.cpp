@@ -18,34 +18,20 @@ Shape rows_of(const Shape& x) {
 void check(const Program& program, OpKind op, const Norm& attributes, ValueId x, std::initializer_list<ValueId> like_x,
            std::initializer_list<ValueId> parameters, std::initializer_list<ValueId> statistics) {
   const TensorSpec& data = program.spec(x);
-  expect_float(op, data);
-  if (data.shape.rank() < 1 || data.shape[-1] < 1) {
-    refuse_shape(op, data.name, data.shape, "", "at least one axis, the last with at least one element");
-  }
+  expect_float_rows(op, data);
   if (!(attributes.epsilon >= 0.0)) {
     throw ProgramError(std::string(op.name) + ": epsilon is " + std::to_string(attributes.epsilon) +
                        "; expected 0 or more");
   }
-  for (const ValueId id : like_x) {
-    expect_shape(op, program.spec(id), data.shape);
-    expect_dtype(op, program.spec(id), data.dtype);
-  }
+  for (const ValueId id : like_x) expect_tensor(program, op, id, data.shape, data.dtype);
   for (const ValueId id : parameters) {
-    expect_shape(op, program.spec(id), {data.shape[-1]});
-    expect_float(op, program.spec(id));
+    expect_float_tensor(program, op, id, {data.shape[-1]});
     expect_dtype(op, program.spec(id), program.spec(*parameters.begin()).dtype);
   }
-  for (const ValueId id : statistics) {
-    expect_shape(op, program.spec(id), rows_of(data.shape));
-    expect_dtype(op, program.spec(id), statistic_type(data.dtype));
-  }
+  for (const ValueId id : statistics) expect_tensor(program, op, id, rows_of(data.shape), statistic_type(data.dtype));
 }
 
-/// Reserves an output like x, or a statistic of its rows, or a gradient like `parameter`.
-ValueId reserve_like(Program& program, ValueId x, const std::string& name, Role role) {
-  const TensorSpec data = program.spec(x);
-  return reserve_output(program, x, name, data.dtype, data.shape, role);
-}
+/// Reserves a statistic of x's rows, or a gradient like `parameter`.
 ValueId reserve_statistic(Program& program, ValueId x, const std::string& name) {
   const TensorSpec data = program.spec(x);
   return reserve_output(program, x, name, statistic_type(data.dtype), rows_of(data.shape), Role::statistic);
@@ -90,11 +76,10 @@ LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attribu
 ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& attributes, const Math& math,
                                           std::string label, ValueId x, ValueId r, ValueId gamma, ValueId beta) {
   check(program, residual_norm_forward_kind, attributes, x, {r}, {gamma, beta}, {});
-  const TensorSpec data = program.spec(x);
-  const ResidualNormForward out{
-      reserve_output(program, x, label + ".sum", data.dtype, data.shape, role_of_result(program, {x, r})),
-      reserve_like(program, x, label + ".y", Role::activation), reserve_statistic(program, x, label + ".mean"),
-      reserve_statistic(program, x, label + ".rstd")};
+  const ResidualNormForward out{reserve_like(program, x, label + ".sum", role_of_result(program, {x, r})),
+                                reserve_like(program, x, label + ".y", Role::activation),
+                                reserve_statistic(program, x, label + ".mean"),
+                                reserve_statistic(program, x, label + ".rstd")};
   program.append({residual_norm_forward_kind,
                   attributes,
                   math,

@@ -13,8 +13,7 @@ void expect_gradients(const Program& program, OpKind op, std::span<const ValueId
 }
 
 void expect_limit(const Program& program, OpKind op, double limit, ValueId norm) {
-  expect_shape(op, program.spec(norm), Shape{1});
-  expect_float(op, program.spec(norm));
+  expect_float_tensor(program, op, norm, {1});
   if (!(limit > 0.0)) throw ProgramError(std::string(op.name) + ": limit is not above 0; expected a positive norm");
 }
 
@@ -47,16 +46,14 @@ void expect_parameter(const Program& program, OpKind op, const Parameter& parame
   const Shape& shape = program.spec(parameter.weight).shape;
   expect_master(program, op, parameter.weight, shape);
   for (const ValueId moment : parameter.moments) expect_master(program, op, moment, shape);
-  expect_shape(op, program.spec(parameter.gradient), shape);
-  expect_float(op, program.spec(parameter.gradient));
+  expect_float_tensor(program, op, parameter.gradient, shape);
   if (parameter.copy.has_value() != copies) {
     throw ProgramError(std::string(op.name) + ": tensor '" + program.spec(parameter.weight).name + "' has " +
                        (copies ? "no" : "a") +
                        " low-precision copy; expected one for every tensor with copies, else for none");
   }
   if (!copies) return;
-  expect_shape(op, program.spec(*parameter.copy), shape);
-  expect_float(op, program.spec(*parameter.copy));
+  expect_float_tensor(program, op, *parameter.copy, shape);
 }
 
 }  // namespace
@@ -91,17 +88,14 @@ void append_update(Program& program, OpCall call, ValueId lr, std::optional<Valu
   // Clipping is part of the step that it is fused with.
   const OpKind op = call.kind == clip_adamw_kind ? adamw_kind : call.kind;
   if (parameters.empty()) throw ProgramError(std::string(op.name) + ": no tensors given; expected at least one");
-  expect_shape(op, program.spec(lr), Shape{1});
-  expect_float(op, program.spec(lr));
+  expect_float_tensor(program, op, lr, {1});
   call.inputs.push_back(lr);
   if (step) {
-    expect_shape(op, program.spec(*step), Shape{1});
-    expect_dtype(op, program.spec(*step), DType::i32);
+    expect_tensor(program, op, *step, {1}, DType::i32);
     call.inputs.push_back(*step);
   }
   if (found_inf) {
-    expect_shape(op, program.spec(*found_inf), Shape{1});
-    expect_float(op, program.spec(*found_inf));
+    expect_float_tensor(program, op, *found_inf, {1});
     call.inputs.push_back(*found_inf);
   }
   for (const Parameter& parameter : parameters) {
@@ -159,10 +153,7 @@ AdamWCall adamw_call(const OpCall& call) {
   } else {
     result.adamw = call.attributes.as<AdamW>();
   }
-  if (result.adamw.copies) {
-    result.inputs = 5;
-    result.outputs = 4;
-  }
+  if (result.adamw.copies) result.inputs = 5;
   return result;
 }
 

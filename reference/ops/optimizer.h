@@ -196,11 +196,9 @@ struct AdamWCall {
   std::optional<double> limit;  ///< of clip_adamw, whose first input is the norm
   std::size_t lr = 0;           ///< which input; the step follows, found_inf if it skips, then the tensors
   std::size_t inputs = 4;       ///< per parameter: w, g, m, v, [copy]
-  std::size_t outputs = 3;      ///< per parameter: w', m', v', [copy']
 
-  [[nodiscard]] std::size_t first() const {
-    return lr + (adamw.skips ? 3 : 2);
-  }  ///< the input that is the first parameter's w
+  /// The input that is the first parameter's w.
+  [[nodiscard]] std::size_t first() const { return lr + (adamw.skips ? 3 : 2); }
 };
 [[nodiscard]] AdamWCall adamw_call(const OpCall& call);
 

@@ -28,10 +28,8 @@ ValueId rotary(Program& program, const Rotary& attributes, const Math& math, std
   const RotaryExtents e = rotary_extents(data);
   expect_float(rotary_kind, data);
   expect_contiguous_heads(data);
-  for (const ValueId table : {tables.cos, tables.sin}) {
-    expect_shape(rotary_kind, program.spec(table), {e.s, e.d / 2});
-    expect_dtype(rotary_kind, program.spec(table), statistic_type(data.dtype));
-  }
+  for (const ValueId table : {tables.cos, tables.sin})
+    expect_tensor(program, rotary_kind, table, {e.s, e.d / 2}, statistic_type(data.dtype));
   const ValueId y =
       output_or_reserve(program, rotary_kind, into, x, label, data.dtype, data.shape, role_of_result(program, {x}));
   expect_dtype(rotary_kind, program.spec(y), data.dtype);

@@ -27,8 +27,7 @@ RoutingForward routing_forward(Program& program, const Routing& attributes, cons
     throw ProgramError("routing_forward: a bias comes with the attribute bias; expected both or neither");
   std::vector<ValueId> inputs{logits};
   if (bias) {
-    expect_shape(op, program.spec(*bias), {scores.shape[1]});
-    expect_dtype(op, program.spec(*bias), statistic_type(scores.dtype));
+    expect_tensor(program, op, *bias, {scores.shape[1]}, statistic_type(scores.dtype));
     inputs.push_back(*bias);
   }
   const Shape chosen{scores.shape[0], attributes.k};
@@ -44,13 +43,11 @@ ValueId routing_backward(Program& program, const Routing& attributes, const Math
   constexpr OpKind op = routing_backward_kind;
   const TensorSpec scores = program.spec(logits);
   expect_logits(op, attributes, scores);
-  expect_shape(op, program.spec(indices), {scores.shape[0], attributes.k});
-  expect_dtype(op, program.spec(indices), DType::i32);
-  expect_shape(op, program.spec(dweights), {scores.shape[0], attributes.k});
-  expect_dtype(op, program.spec(dweights), statistic_type(scores.dtype));
+  expect_tensor(program, op, indices, {scores.shape[0], attributes.k}, DType::i32);
+  expect_tensor(program, op, dweights, {scores.shape[0], attributes.k}, statistic_type(scores.dtype));
   Routing without_bias = attributes;
   without_bias.bias = false;
-  const ValueId dlogits = reserve_output(program, logits, label, scores.dtype, scores.shape, Role::gradient);
+  const ValueId dlogits = reserve_like(program, logits, label, Role::gradient);
   program.append({op, without_bias, math, {logits, indices, dweights}, {dlogits}, std::move(label)});
   return dlogits;
 }

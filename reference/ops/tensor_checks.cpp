@@ -41,11 +41,27 @@ void expect_float(OpKind op, const TensorSpec& tensor) {
   }
 }
 
+void expect_float_rows(OpKind op, const TensorSpec& tensor) {
+  expect_float(op, tensor);
+  if (tensor.shape.rank() < 1 || tensor.shape[-1] < 1)
+    refuse_shape(op, tensor.name, tensor.shape, "", "at least one axis, the last with at least one element");
+}
+
 void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected) {
   if (tensor.dtype != expected) {
     throw ProgramError(subject(op, tensor.name) + "type " + std::string(name(tensor.dtype)) + "; expected " +
                        std::string(name(expected)));
   }
+}
+
+void expect_tensor(const Program& program, OpKind op, ValueId id, const Shape& shape, DType dtype) {
+  expect_shape(op, program.spec(id), shape);
+  expect_dtype(op, program.spec(id), dtype);
+}
+
+void expect_float_tensor(const Program& program, OpKind op, ValueId id, const Shape& shape) {
+  expect_shape(op, program.spec(id), shape);
+  expect_float(op, program.spec(id));
 }
 
 Role role_of_result(const Program& program, std::initializer_list<ValueId> operands) {
@@ -74,11 +90,15 @@ ValueId reserve_output(Program& program, ValueId like, std::string_view name, DT
   return program.reserve(std::move(output));
 }
 
+ValueId reserve_like(Program& program, ValueId like, std::string_view name, Role role) {
+  const TensorSpec spec = program.spec(like);
+  return reserve_output(program, like, name, spec.dtype, spec.shape, role);
+}
+
 ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into, ValueId like,
                           std::string_view name, DType dtype, const Shape& shape, Role role) {
   if (!into) return reserve_output(program, like, name, dtype, shape, role);
-  expect_shape(op, program.spec(*into), shape);
-  expect_float(op, program.spec(*into));
+  expect_float_tensor(program, op, *into, shape);
   return *into;
 }
 

@@ -23,8 +23,13 @@ void expect_axes(OpKind op, const TensorSpec& tensor, int rank, std::string_view
 void expect_rows_divide(OpKind op, const TensorSpec& few, const TensorSpec& many);
 /// Throws ProgramError unless the tensor is of a floating-point type.
 void expect_float(OpKind op, const TensorSpec& tensor);
+/// And that it has rows, of at least one element.
+void expect_float_rows(OpKind op, const TensorSpec& tensor);
 /// Throws ProgramError unless the tensor is of this type.
 void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
+/// Both of a value: its shape, then its type, or that it is of a floating-point type.
+void expect_tensor(const Program& program, OpKind op, ValueId id, const Shape& shape, DType dtype);
+void expect_float_tensor(const Program& program, OpKind op, ValueId id, const Shape& shape);
 
 /// Gradient if any of the values is one, else activation: the role of what an op computes from them.
 [[nodiscard]] Role role_of_result(const Program& program, std::initializer_list<ValueId> operands);
@@ -42,6 +47,8 @@ void place_like(Program& program, ValueId like, std::string_view name, TensorSpe
 /// Reserves a row-major output, placed and named so.
 [[nodiscard]] ValueId reserve_output(Program& program, ValueId like, std::string_view name, DType dtype,
                                      const Shape& shape, Role role);
+/// One with the type and shape of `like`.
+[[nodiscard]] ValueId reserve_like(Program& program, ValueId like, std::string_view name, Role role);
 
 /// `into` after checking that it has the shape of the output and a floating-point type; a new reservation without it.
 [[nodiscard]] ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into, ValueId like,

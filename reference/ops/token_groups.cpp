@@ -24,8 +24,7 @@ void expect_pairs(OpKind op, const TensorSpec& pairs) {
 std::vector<ValueId> with_weights(const Program& program, OpKind op, std::vector<ValueId> inputs,
                                   const std::optional<ValueId>& weights, const Shape& pairs) {
   if (!weights) return inputs;
-  expect_shape(op, program.spec(*weights), pairs);
-  expect_dtype(op, program.spec(*weights), statistic_type(program.spec(inputs[0]).dtype));
+  expect_tensor(program, op, *weights, pairs, statistic_type(program.spec(inputs[0]).dtype));
   inputs.push_back(*weights);
   return inputs;
 }
@@ -88,8 +87,7 @@ ValueId unpermute_backward_weights(Program& program, const Math& math, std::stri
   expect_data(op, rows);
   const Shape pairs = program.spec(places).shape;
   expect_pairs(op, program.spec(places));
-  expect_shape(op, program.spec(dy), {pairs[0], rows.shape[1]});
-  expect_dtype(op, program.spec(dy), rows.dtype);
+  expect_tensor(program, op, dy, {pairs[0], rows.shape[1]}, rows.dtype);
   const ValueId dweights = reserve_output(program, x, label, statistic_type(rows.dtype), pairs, Role::gradient);
   program.append({op, {}, math, {x, places, dy}, {dweights}, std::move(label)});
   return dweights;
