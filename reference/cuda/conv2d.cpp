@@ -87,22 +87,16 @@ namespace {
 
 // NHWC, every type that cuDNN has; dfilter may be f32 where x and dy are narrower. Winograd and Fourier transforms are
 // never used: their errors are not those of a sum of products.
-Plan plan_conv2d_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_graph(call, tensors, conv2d_graph(call, tensors), context);
-}
-Plan plan_conv2d_backward_data(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_graph(call, tensors, conv2d_graph(call, tensors), context);
-}
-Plan plan_conv2d_backward_filter(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return plan_graph(call, tensors, conv2d_graph(call, tensors), context);
 }
 
 }  // namespace
 
 Ops conv2d_ops() {
-  return {{conv2d_backward_data_kind, plan_conv2d_backward_data},
-          {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
-          {conv2d_forward_kind, plan_conv2d_forward}};
+  return {{conv2d_backward_data_kind, plan_conv2d},
+          {conv2d_backward_filter_kind, plan_conv2d},
+          {conv2d_forward_kind, plan_conv2d}};
 }
 
 }  // namespace gpubench::cuda

@@ -57,20 +57,31 @@ void split_scratch(Args& args, const Tensor& scratch, bool) {
   if constexpr (requires { args.row_loss; }) args.row_loss = args.terms.counted + 1;
 }
 
-// Also cross_entropy_partial. Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in
-// their place.
-Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const Named<TensorSpec> operand(call, tensors);
+/// What calls on logits have in common. Throws Unsupported for types and layouts that the kernels lack.
+template <class Args>
+Args logits_args(const OpCall& call, const Named<TensorSpec>& operand) {
   const RowView rows = checked_logits(call, operand);
-  using Args = CrossEntropyForwardArgs;
   Args args;
   args.terms = terms_of(call, operand);
-  args.part = part_of(call, rows.columns);
+  if constexpr (requires { args.part; }) args.part = part_of(call, rows.columns);
   args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
-  args.stride = rows.stride;
-  const std::size_t bytes = static_cast<std::size_t>(rows.rows + 1) * sizeof(double);
+  if constexpr (requires { args.stride; }) {
+    args.stride = rows.stride;
+  } else {
+    args.logits_stride = rows.stride;
+    args.dlogits_stride = rows_of(call, operand["dlogits"]).stride;
+  }
+  return args;
+}
+
+// Also cross_entropy_partial. Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in
+// their place.
+Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = CrossEntropyForwardArgs;
+  const auto args = logits_args<Args>(call, {call, tensors});
+  const std::size_t bytes = static_cast<std::size_t>(args.rows + 1) * sizeof(double);
   return own_plan(call, context, args, launch_cross_entropy_forward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
@@ -108,20 +119,13 @@ Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> 
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                          const CudaContext& context) {
+  using Args = CountedForwardBackwardArgs;
   const Named<TensorSpec> operand(call, tensors);
-  const RowView rows = checked_logits(call, operand);
-  if (rows.columns > std::numeric_limits<int>::max()) {
+  const auto args = logits_args<Args>(call, operand);
+  if (args.classes > std::numeric_limits<int>::max()) {
     refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", operand["logits"].to_string()));
   }
-  using Args = CountedForwardBackwardArgs;
-  Args args;
-  args.terms = terms_of(call, operand);
-  args.data = any_element(call, operand["logits"]);
-  args.rows = rows.rows;
-  args.classes = rows.columns;
-  args.logits_stride = rows.stride;
-  args.dlogits_stride = rows_of(call, operand["dlogits"]).stride;
-  const std::size_t bytes = static_cast<std::size_t>(rows.rows + 1) * sizeof(double);
+  const std::size_t bytes = static_cast<std::size_t>(args.rows + 1) * sizeof(double);
   return own_plan(call, context, args, launch_cross_entropy_forward_backward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
@@ -135,17 +139,8 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
 }
 
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const Named<TensorSpec> operand(call, tensors);
-  const RowView rows = checked_logits(call, operand);
   using Args = CrossEntropyBackwardArgs;
-  Args args;
-  args.terms = terms_of(call, operand);
-  args.part = part_of(call, rows.columns);
-  args.data = any_element(call, operand["logits"]);
-  args.rows = rows.rows;
-  args.classes = rows.columns;
-  args.logits_stride = rows.stride;
-  args.dlogits_stride = rows_of(call, operand["dlogits"]).stride;
+  const auto args = logits_args<Args>(call, {call, tensors});
   return own_plan(call, context, args, launch_cross_entropy_backward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},

@@ -33,6 +33,7 @@ struct Tables {
   std::shared_ptr<std::byte> memory;
   const Entry* entries = nullptr;
   const TensorChunk* chunks = nullptr;
+  std::int64_t chunk_count = 0;
 };
 
 template <class Entry>
@@ -46,6 +47,7 @@ Tables<Entry> upload_tables(const std::vector<Entry>& entries, const std::vector
   tables.memory = upload(bytes);
   tables.entries = reinterpret_cast<const Entry*>(tables.memory.get());
   tables.chunks = reinterpret_cast<const TensorChunk*>(tables.memory.get() + entry_bytes.size());
+  tables.chunk_count = static_cast<std::int64_t>(chunks.size());
   return tables;
 }
 
@@ -82,30 +84,45 @@ Element norm_element(const OpCall& call, const TensorSpec& norm) {
   return Element::f32;
 }
 
-}  // namespace
+/// The plan of one launch over all gradients: `work_of(operands, tables, workspace)` makes its arguments, given tables
+/// of the gradients and, where the call has any, of what is made of each.
+template <class WorkOf, class Launch>
+Plan plan_over(const Gradients& gradients, const OpCall& call, const CudaContext& context, std::size_t workspace_bytes,
+               WorkOf work_of, Launch launch) {
+  return plan_of(own_implementation(context), workspace_bytes, [=](std::span<const Tensor> bound, Workspace space) {
+    const Named<Tensor> at(call, bound);
+    std::vector<GradientEntry> entries = gradients.entries;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      entries[i].gradient = at.at("g", i).data;
+      if (const Tensor* made = at.find("g'", i)) entries[i].clipped = made->data;
+    }
+    const auto tables = upload_tables(entries, gradients.chunks);
+    return [work = work_of(at, tables, space), launch, name = std::string(call.kind.name),
+            held = tables.memory](cudaStream_t stream) {
+      launch(work, stream);
+      check_launch(name);
+    };
+  });
+}
+
+using GradientTables = Tables<GradientEntry>;
 
 // Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Element norm_type = norm_element(call, tensors.back());
   const Gradients gradients = gradients_of(call, tensors.first(tensors.size() - 1));
   const int parts = gradient_norm_parts(gradients.chunk_count(), context.device.multiprocessors);
-  return plan_of(own_implementation(context), static_cast<std::size_t>(parts) * sizeof(double),
-                 [gradients, parts, norm_type](std::span<const Tensor> bound, Workspace space) {
-                   std::vector<GradientEntry> entries = gradients.entries;
-                   for (std::size_t i = 0; i < entries.size(); ++i) entries[i].gradient = bound[i].data;
-                   const auto tables = upload_tables(entries, gradients.chunks);
-                   const GradientNormArgs work{tables.entries,
-                                               tables.chunks,
-                                               gradients.chunk_count(),
-                                               bound.back().data,
-                                               norm_type,
-                                               reinterpret_cast<double*>(space.data),
-                                               parts};
-                   return [work, held = tables.memory](cudaStream_t stream) {
-                     launch_gradient_norm(work, stream);
-                     check_launch("gradient_norm");
-                   };
-                 });
+  const auto work_of = [=](const Named<Tensor>& at, const GradientTables& tables, Workspace space) {
+    return GradientNormArgs{tables.entries,
+                            tables.chunks,
+                            tables.chunk_count,
+                            at["norm"].data,
+                            norm_type,
+                            reinterpret_cast<double*>(space.data),
+                            parts};
+  };
+  return plan_over(gradients, call, context, static_cast<std::size_t>(parts) * sizeof(double), work_of,
+                   launch_gradient_norm);
 }
 
 Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
@@ -113,22 +130,14 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   const Element norm_type = norm_element(call, tensors[0]);
   const Gradients gradients = gradients_of(call, tensors.subspan(1, count));
   for (std::size_t i = 0; i < count; ++i) expect_same_type(call, tensors[1 + i], tensors[1 + count + i]);
-  return plan_of(own_implementation(context), 0,
-                 [gradients, count, norm_type, limit = call.attributes.as<Clip>().limit,
-                  multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
-                   std::vector<GradientEntry> entries = gradients.entries;
-                   for (std::size_t i = 0; i < count; ++i) {
-                     entries[i].gradient = bound[1 + i].data;
-                     entries[i].clipped = bound[1 + count + i].data;
-                   }
-                   const auto tables = upload_tables(entries, gradients.chunks);
-                   const ClipArgs work{tables.entries, tables.chunks, gradients.chunk_count(),
-                                       bound[0].data,  norm_type,     limit};
-                   return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
-                     launch_clip(work, multiprocessors, stream);
-                     check_launch("clip");
-                   };
-                 });
+  const auto work_of = [norm_type, limit = call.attributes.as<Clip>().limit](const Named<Tensor>& at,
+                                                                             const GradientTables& tables, Workspace) {
+    return ClipArgs{tables.entries, tables.chunks, tables.chunk_count, at["norm"].data, norm_type, limit};
+  };
+  const auto launch = [multiprocessors = context.device.multiprocessors](const ClipArgs& work, cudaStream_t stream) {
+    launch_clip(work, multiprocessors, stream);
+  };
+  return plan_over(gradients, call, context, 0, work_of, launch);
 }
 
 // Unscaled gradients f32, or f64 as the gradients.
@@ -146,28 +155,17 @@ Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const
     }
   }
   const int parts = gradient_norm_parts(gradients.chunk_count(), context.device.multiprocessors);
-  return plan_of(own_implementation(context), static_cast<std::size_t>(parts) * sizeof(double),
-                 [=](std::span<const Tensor> bound, Workspace space) {
-                   const Named<Tensor> at(call, bound);
-                   std::vector<GradientEntry> entries = gradients.entries;
-                   for (std::size_t i = 0; i < count; ++i) {
-                     entries[i].gradient = at.at("g", i).data;
-                     entries[i].clipped = at.at("g'", i).data;
-                   }
-                   const auto tables = upload_tables(entries, gradients.chunks);
-                   const UnscaleArgs work{tables.entries,
-                                          tables.chunks,
-                                          gradients.chunk_count(),
-                                          at["scale"].data,
-                                          at["found_inf"].data,
-                                          scale_type,
-                                          reinterpret_cast<double*>(space.data),
-                                          parts};
-                   return [work, held = tables.memory](cudaStream_t stream) {
-                     launch_unscale(work, stream);
-                     check_launch("unscale");
-                   };
-                 });
+  const auto work_of = [=](const Named<Tensor>& at, const GradientTables& tables, Workspace space) {
+    return UnscaleArgs{tables.entries,
+                       tables.chunks,
+                       tables.chunk_count,
+                       at["scale"].data,
+                       at["found_inf"].data,
+                       scale_type,
+                       reinterpret_cast<double*>(space.data),
+                       parts};
+  };
+  return plan_over(gradients, call, context, static_cast<std::size_t>(parts) * sizeof(double), work_of, launch_unscale);
 }
 
 Plan plan_update_scale(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
@@ -185,8 +183,6 @@ Plan plan_update_scale(const OpCall& call, std::span<const TensorSpec> tensors, 
       call, context, args, launch_update_scale,
       {{"scale'", to<&Args::scale>}, {"tracker'", to<&Args::tracker>}, {"found_inf", to<&Args::found_inf>}});
 }
-
-namespace {
 
 /// The parameters of an optimizer's call, without addresses.
 std::vector<ParameterEntry> parameters_of(const OpCall& call, const Named<TensorSpec>& operand,
@@ -247,7 +243,7 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
                    Args work = args;
                    work.entries = tables.entries;
                    work.chunks = tables.chunks;
-                   work.chunk_count = static_cast<std::int64_t>(chunks.size());
+                   work.chunk_count = tables.chunk_count;
                    work.lr = at["lr"].data;
                    if (const Tensor* found = at.find("found_inf")) work.found_inf = found->data;
                    bind(work, at);

@@ -44,18 +44,17 @@ Plan plan_group_tokens(const OpCall& call, std::span<const TensorSpec> tensors, 
                   static_cast<std::size_t>(scratch) * sizeof(int));
 }
 
-Plan plan_permute_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+// permute_tokens and unpermute_tokens.
+Plan plan_move_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = TokenRowsArgs;
-  return own_plan(
-      call, context, token_rows(call, tensors, true), launch_permute_tokens,
-      {{"x", to<&Args::x>}, {"order", to<&Args::pairs>}, {"weights", to<&Args::weights>}, {"y", to<&Args::to>}});
-}
-
-Plan plan_unpermute_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  using Args = TokenRowsArgs;
-  return own_plan(
-      call, context, token_rows(call, tensors, false), launch_unpermute_tokens,
-      {{"x", to<&Args::x>}, {"places", to<&Args::pairs>}, {"weights", to<&Args::weights>}, {"y", to<&Args::to>}});
+  const bool permutes = call.kind == permute_tokens_kind;
+  return own_plan(call, context, token_rows(call, tensors, permutes),
+                  permutes ? launch_permute_tokens : launch_unpermute_tokens,
+                  {{"x", to<&Args::x>},
+                   {"order?", to<&Args::pairs>},
+                   {"places?", to<&Args::pairs>},
+                   {"weights", to<&Args::weights>},
+                   {"y", to<&Args::to>}});
 }
 
 Plan plan_unpermute_backward_weights(const OpCall& call, std::span<const TensorSpec> tensors,
@@ -70,9 +69,9 @@ Plan plan_unpermute_backward_weights(const OpCall& call, std::span<const TensorS
 
 Ops token_groups_ops() {
   return {{group_tokens_kind, plan_group_tokens},
-          {permute_tokens_kind, plan_permute_tokens},
+          {permute_tokens_kind, plan_move_tokens},
           {unpermute_backward_weights_kind, plan_unpermute_backward_weights},
-          {unpermute_tokens_kind, plan_unpermute_tokens}};
+          {unpermute_tokens_kind, plan_move_tokens}};
 }
 
 }  // namespace gpubench::cuda
