@@ -130,16 +130,9 @@ struct Patch {
   }
 };
 
-ContractionRule rule_of(const Operands& operands) {
-  if (operands.exact_sums) return exact_sums_rule;
-  return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
-                          operands.outputs[0].dtype);
-}
-
 std::string conv_bound(const CallSpecs& op, std::int64_t most_terms) {
-  const ContractionRule rule =
-      contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
-  return bound_text("Rule G: " + rule.formula("K") + ", K <= " + std::to_string(most_terms), op.call.math);
+  return bound_text("Rule G: " + contraction_rule(op).formula("K") + ", K <= " + std::to_string(most_terms),
+                    op.call.math);
 }
 
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
@@ -169,7 +162,7 @@ class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
     const Shape& out = operands.outputs[0].shape;
     const Geometry g(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), out);
-    const ContractionRule rule = rule_of(operands);
+    const ContractionRule rule = contraction_rule(operands);
     FilterLines lines(out[3], g.extents.r * g.extents.s * g.contracted);
     Patch patch;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -298,7 +291,7 @@ class Conv2dBackwardFilterDefinition final : public DefinitionOf<conv2d_backward
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const Shape& filter = operands.outputs[0].shape;
-    const ContractionRule rule = rule_of(operands);
+    const ContractionRule rule = contraction_rule(operands);
     std::vector<ProductSum> sums(wanted.size());
     // Neighbouring input channels of one tap share every gradient they are multiplied with.
     for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {

@@ -135,8 +135,7 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
   std::string bound(const CallSpecs& op, int output) const override {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     const std::int64_t k = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape).k;
-    const ContractionRule rule =
-        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype, gemm.blocks);
+    const ContractionRule rule = contraction_rule(op, gemm.blocks);
     return bound_text(epilogue_bound(gemm, op.call.math, output, pre_activation_bound(gemm, op.call.math, rule, k)),
                       op.call.math);
   }
@@ -148,18 +147,14 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
     const Named<TensorView> operand(operands.call, operands.inputs);
     const GemmViews views(operand);
     const Math& math = operands.call.math;
-    const ContractionRule rule = operands.exact_sums
-                                     ? exact_sums_rule
-                                     : contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
-                                                        operands.outputs[0].dtype, gemm.blocks);
+    const ContractionRule rule = contraction_rule(operands, gemm.blocks);
     Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1, 0, operand.find("blocks_a"));
     Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n, 0, operand.find("blocks_b"));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::int64_t batch = wanted[i] / (e.m * e.n);
       const std::int64_t row = wanted[i] / e.n % e.m;
       const std::int64_t column = wanted[i] % e.n;
-      const std::span<const double> left = rows.line(batch, row), right = columns.line(batch, column);
-      const ProductSum ab = math.accumulate == DType::f64 ? wide_dot(left, right) : dot(left, right);
+      const ProductSum ab = product_sum(math, rows.line(batch, row), columns.line(batch, column));
       judged[i] = pre_activation(gemm, math, rule, views, ab, wanted[i], column);
       if (output == 0) judged[i] = with_epilogue(gemm, math, judged[i], views, wanted[i]);
     }
@@ -206,14 +201,8 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     if (gemm.alpha == 0.0 || gemm.epilogue == Gemm::Epilogue::gelu_gradient) return {};
     const GemmExtents e = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape);
-    OpProduct product;
+    OpProduct product = OpProduct::of_matrices(e.m, e.n, e.k, gemm.transpose_a, gemm.transpose_b);
     product.output = gemm.epilogue == Gemm::Epilogue::gelu ? 1 : 0;
-    product.a_rows = Offsets({{e.m, gemm.transpose_a ? 1 : e.k}});
-    product.a_k = Offsets({{e.k, gemm.transpose_a ? e.m : 1}});
-    product.b_k = Offsets({{e.k, gemm.transpose_b ? 1 : e.n}});
-    product.b_columns = Offsets({{e.n, gemm.transpose_b ? e.k : 1}});
-    product.rows = Offsets({{e.m, e.n}});
-    product.columns = Offsets({{e.n, 1}});
     product.factor = gemm.alpha;
     const Named<TensorSpec> operand(op.call, op.inputs);
     const auto fill = [&](std::string_view name, double value) {

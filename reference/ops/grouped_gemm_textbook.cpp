@@ -24,16 +24,6 @@ std::vector<std::int64_t> begins_of(const Operands& operands) {
   return begins;
 }
 
-ProductSum sum_of(const Math& math, std::span<const double> left, std::span<const double> right) {
-  return math.accumulate == DType::f64 ? wide_dot(left, right) : dot(left, right);
-}
-
-ContractionRule grouped_rule_of(const Operands& operands) {
-  if (operands.exact_sums) return exact_sums_rule;
-  return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
-                          operands.outputs[0].dtype);
-}
-
 constexpr Expected no_right_answer{std::numeric_limits<double>::quiet_NaN(), 0.0};
 
 class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
@@ -50,9 +40,7 @@ class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
   }
 
   std::string bound(const CallSpecs& op, int) const override {
-    const ContractionRule rule =
-        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
-    return bound_text("Rule G: " + rule.formula(op.inputs[0].shape[1]), op.call.math);
+    return bound_text("Rule G: " + contraction_rule(op).formula(op.inputs[0].shape[1]), op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -60,7 +48,7 @@ class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
     const bool transpose_b = operands.call.attributes.as<GroupedGemm>().transpose_b;
     const std::vector<std::int64_t> begins = begins_of(operands);
     const std::int64_t n = operands.outputs[0].shape[1], k = operands.input("a").shape()[1];
-    const ContractionRule rule = grouped_rule_of(operands);
+    const ContractionRule rule = contraction_rule(operands);
     Lines rows(operands.input("a"), true, k, 1);
     Lines columns(operands.input("b"), transpose_b, k, n);
     std::size_t group = 0;
@@ -72,8 +60,8 @@ class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
       } else if (group + 1 == begins.size()) {
         judged[i] = {0.0, 0.0};
       } else {
-        const ProductSum sum = sum_of(operands.call.math, rows.line(0, row),
-                                      columns.line(static_cast<std::int64_t>(group), wanted[i] % n));
+        const ProductSum sum = product_sum(operands.call.math, rows.line(0, row),
+                                           columns.line(static_cast<std::int64_t>(group), wanted[i] % n));
         judged[i] = {sum.value, rule.bound(sum)};
       }
     }
@@ -92,13 +80,7 @@ class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const bool transpose_b = op.call.attributes.as<GroupedGemm>().transpose_b;
     const std::int64_t m = op.inputs[0].shape[0], k = op.inputs[0].shape[1], n = op.outputs[0].shape[1];
-    OpProduct product;
-    product.a_rows = Offsets({{m, k}});
-    product.a_k = Offsets({{k, 1}});
-    product.b_k = Offsets({{k, transpose_b ? 1 : n}});
-    product.b_columns = Offsets({{n, transpose_b ? k : 1}});
-    product.rows = Offsets({{m, n}});
-    product.columns = Offsets({{n, 1}});
+    OpProduct product = OpProduct::of_matrices(m, n, k, false, transpose_b);
     product.others = {{2, static_cast<double>(m), 0.0}};
     return product;
   }
@@ -140,16 +122,14 @@ class GroupedGemmBackwardWeight final : public DefinitionOf<grouped_gemm_backwar
   }
 
   std::string bound(const CallSpecs& op, int) const override {
-    const ContractionRule rule =
-        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
-    return bound_text("Rule G: " + rule.formula("K") + ", K = rows of the group", op.call.math);
+    return bound_text("Rule G: " + contraction_rule(op).formula("K") + ", K = rows of the group", op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const std::vector<std::int64_t> begins = begins_of(operands);
     const std::int64_t m = operands.outputs[0].shape[1], n = operands.outputs[0].shape[2];
-    const ContractionRule rule = grouped_rule_of(operands);
+    const ContractionRule rule = contraction_rule(operands);
     for (std::size_t i = 0; i < wanted.size();) {
       const std::int64_t group = wanted[i] / (m * n);
       const auto at = static_cast<std::size_t>(group);
@@ -163,7 +143,7 @@ class GroupedGemmBackwardWeight final : public DefinitionOf<grouped_gemm_backwar
           judged[i] = {0.0, 0.0};
         } else {
           const ProductSum sum =
-              sum_of(operands.call.math, left.line(0, wanted[i] / n % m), right.line(0, wanted[i] % n));
+              product_sum(operands.call.math, left.line(0, wanted[i] / n % m), right.line(0, wanted[i] % n));
           judged[i] = {sum.value, rule.bound(sum)};
         }
       }
@@ -179,13 +159,7 @@ class GroupedGemmBackwardWeight final : public DefinitionOf<grouped_gemm_backwar
   // Of the first group, which has all rows.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const std::int64_t rows = op.inputs[0].shape[0], m = op.inputs[0].shape[1], n = op.inputs[1].shape[1];
-    OpProduct product;
-    product.a_rows = Offsets({{m, 1}});
-    product.a_k = Offsets({{rows, m}});
-    product.b_k = Offsets({{rows, n}});
-    product.b_columns = Offsets({{n, 1}});
-    product.rows = Offsets({{m, n}});
-    product.columns = Offsets({{n, 1}});
+    OpProduct product = OpProduct::of_matrices(m, n, rows, true, false);
     product.others = {{2, static_cast<double>(rows), 0.0}};
     return product;
   }

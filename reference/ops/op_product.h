@@ -65,6 +65,17 @@ struct OpProduct {
   std::vector<Other> others{};
   std::optional<OpProductScales> a_scales{}, b_scales{};  ///< filled like `others`, or used to widen a range
 
+  /// Of a [m, k], or [k, m] transposed, and b [k, n], or [n, k] transposed, all row-major.
+  [[nodiscard]] static OpProduct of_matrices(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
+                                             bool transpose_b) {
+    return {.a_rows = Offsets({{m, transpose_a ? 1 : k}}),
+            .a_k = Offsets({{k, transpose_a ? m : 1}}),
+            .b_k = Offsets({{k, transpose_b ? 1 : n}}),
+            .b_columns = Offsets({{n, transpose_b ? k : 1}}),
+            .rows = Offsets({{m, n}}),
+            .columns = Offsets({{n, 1}})};
+  }
+
   [[nodiscard]] std::int64_t m() const { return rows.size(); }
   [[nodiscard]] std::int64_t n() const { return columns.size(); }
   [[nodiscard]] std::int64_t k() const { return a_k.size(); }

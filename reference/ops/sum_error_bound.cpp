@@ -170,4 +170,14 @@ ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out, 
   return rule;
 }
 
+ContractionRule contraction_rule(const CallSpecs& op, bool blocks) {
+  return contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype, blocks);
+}
+
+ContractionRule contraction_rule(const Operands& operands, bool blocks) {
+  if (operands.exact_sums) return exact_sums_rule;
+  return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
+                          operands.outputs[0].dtype, blocks);
+}
+
 }  // namespace gpubench

@@ -165,6 +165,11 @@ class StoredSum {
   return sum;
 }
 
+/// That of the two which this arithmetic needs.
+[[nodiscard]] inline ProductSum product_sum(const Math& math, std::span<const double> a, std::span<const double> b) {
+  return math.accumulate == DType::f64 ? wide_dot(a, b) : dot(a, b);
+}
+
 // The rules above in words, for OpDefinition::bound().
 
 /// The bound of outputs that only select elements of their inputs.
@@ -230,5 +235,8 @@ inline constexpr ContractionRule exact_sums_rule{.u = 0.0};
 /// The rule for products of elements of types `a` and `b` under `math`, whose sum is stored as `out`. `blocks`: each
 /// block along k has a scale, and the products that are summed are those of scaled elements.
 [[nodiscard]] ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out, bool blocks = false);
+/// That of an op that multiplies its first two inputs; of operands on which sums are exact, exact_sums_rule.
+[[nodiscard]] ContractionRule contraction_rule(const CallSpecs& op, bool blocks = false);
+[[nodiscard]] ContractionRule contraction_rule(const Operands& operands, bool blocks = false);
 
 }  // namespace gpubench
