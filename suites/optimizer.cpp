@@ -1,7 +1,6 @@
 // Suite optimizer: the ops after a backward pass: global gradient norm, clip, AdamW and SGD in place with f32 master
 // weights.
 #include "reference/ops/optimizer.h"
-#include "reference/ops/loss_scaling.h"
 
 #include <array>
 

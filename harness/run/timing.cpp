@@ -10,7 +10,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/measure/statistics.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/loss_scaling.h"
+#include "reference/ops/optimizer.h"
 
 namespace gpubench {
 namespace {

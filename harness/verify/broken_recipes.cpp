@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench {

@@ -1,6 +1,6 @@
 // AdamW, Lion and SGD over all parameters in one pass, in place, AdamW with or without clipping; what is done to all
-// gradients before (formulas: reference/ops/optimizer.h, reference/ops/loss_scaling.h). Step and learning rate are read
-// when it runs, so that one launch serves every step.
+// gradients before (formulas: reference/ops/optimizer.h). Step and learning rate are read when it runs, so that one
+// launch serves every step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/runs.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::cpu {

@@ -20,7 +20,6 @@
 #include <thread>
 
 #include "harness/core/error.h"
-#include "reference/cuda/each_rank.h"
 #include "reference/cuda/nccl.h"
 #include "reference/ops/collective.h"
 

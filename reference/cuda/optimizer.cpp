@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reference/cuda/kernels/optimizer.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/tensor_checks.h"
 

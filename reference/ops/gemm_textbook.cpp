@@ -6,7 +6,6 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/matrix_lines.h"
 #include "reference/ops/move.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/range_data.h"

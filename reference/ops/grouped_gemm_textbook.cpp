@@ -5,7 +5,7 @@
 
 #include "reference/ops/definition.h"
 #include "reference/ops/grouped_gemm.h"
-#include "reference/ops/matrix_lines.h"
+#include "reference/ops/shared_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {

@@ -1,5 +1,5 @@
 // 1 / scale is rounded once, then the product with it.
-#include "reference/ops/loss_scaling.h"
+#include "reference/ops/optimizer.h"
 
 #include <algorithm>
 #include <cmath>

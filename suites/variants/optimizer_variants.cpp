@@ -1,7 +1,6 @@
 // Steps of optimizers, the clipping of their gradients, and loss scaling.
 #include <array>
 
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 #include "suites/variants/variants.h"
 

@@ -11,7 +11,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 #include "tests/reference/backend_contract.h"
 

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/context.h"
+#include "reference/ops/transform/batches.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,6 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/transform/batches.h"
 
 namespace gpubench {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "harness/core/tensor.h"
 #include "reference/ops/transform/partition.h"
-#include "reference/ops/transform/sharding.h"
 
 namespace gpubench {
 

@@ -8,7 +8,6 @@
 
 #include "harness/core/error.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/transform/partition.h"
 

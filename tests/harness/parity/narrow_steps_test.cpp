@@ -9,8 +9,8 @@
 
 #include "harness/parity/end_to_end.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
+#include "reference/ops/optimizer.h"
 #include "tests/suites/workloads.h"
 
 namespace gpubench {

@@ -17,7 +17,6 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/attention_textbook.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench {

@@ -16,7 +16,7 @@
 #include "harness/run/timing.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/loss_scaling.h"
+#include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "tests/harness/run/run_fixture.h"
 

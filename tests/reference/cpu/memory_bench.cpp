@@ -22,7 +22,6 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"

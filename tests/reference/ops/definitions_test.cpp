@@ -18,7 +18,6 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/grouped_gemm.h"
-#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"

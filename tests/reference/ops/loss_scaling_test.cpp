@@ -1,11 +1,10 @@
-#include "reference/ops/loss_scaling.h"
+#include "reference/ops/optimizer.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/optimizer.h"
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/textbook_run.h"
 

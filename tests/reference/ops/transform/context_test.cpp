@@ -1,4 +1,4 @@
-#include "reference/ops/transform/context.h"
+#include "reference/ops/transform/batches.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/batches.h"
-#include "reference/ops/transform/context.h"
 #include "reference/ops/transform/partition.h"
 #include "tests/reference/ops/textbook_run.h"
 #include "tests/thrown_text.h"
