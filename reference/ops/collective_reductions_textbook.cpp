@@ -198,9 +198,7 @@ class AllReduceDefinition : public ReductionDefinition<all_reduce_kind, AllReduc
   Cost cost(const CallSpecs& op) const override {
     const double ranks = op.call.attributes.as<AllReduce>().ranks;
     const double message = bytes_moved(op.inputs) / op.call.held.size();
-    double elements = 0.0;
-    for (const TensorSpec& x : op.inputs) elements += elements_of(x);
-    return {elements * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
+    return {elements_of(op.inputs) * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
   }
   std::vector<std::vector<int>> identical_outputs(const OpCall& call) const override {
     const auto tensors = call.outputs.size() / static_cast<std::size_t>(call.held.size());

@@ -55,6 +55,12 @@ double bytes_moved(std::span<const TensorSpec> tensors) {
   return bytes;
 }
 
+double elements_of(std::span<const TensorSpec> tensors) {
+  double elements = 0.0;
+  for (const TensorSpec& tensor : tensors) elements += elements_of(tensor);
+  return elements;
+}
+
 Cost cost_of(const Program& program, const OpCall& call) {
   return definition(call.kind).cost({call, specs_of(program, call.inputs), specs_of(program, call.outputs)});
 }

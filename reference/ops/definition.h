@@ -39,6 +39,7 @@ struct Cost {
   return elements_of(tensor) * bits_of(tensor.dtype) / 8.0;
 }
 [[nodiscard]] double bytes_moved(std::span<const TensorSpec> tensors);
+[[nodiscard]] double elements_of(std::span<const TensorSpec> tensors);
 
 /// A call with the specs of its tensors.
 struct CallSpecs {

@@ -98,26 +98,41 @@ std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math
   return bound_text("|gamma| rstd (T + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + theta, math);
 }
 
-// Layer normalization where `centered`, else root mean square normalization.
-template <bool centered>
-class NormForwardDefinition : public DefinitionOf<(centered ? layer_norm_forward_kind : rms_norm_forward_kind)> {
+// layer_norm_forward and rms_norm_forward, and residual_norm_forward, whose norm is of a sum.
+//
+// The sum of two numbers of one type, rounded to that type, is one number, whatever wider type it was added in: a wider
+// type of 2 p + 2 bits or more makes the second rounding harmless (Figueroa 1995), and f32 has them for bf16 and f16.
+// So the sum is judged bitwise, and the norm can be judged on the sum that must have been there.
+template <const OpKind& norm_kind>
+class NormForwardDefinition : public DefinitionOf<norm_kind> {
  public:
+  // With a residual the work of the two ops; the bytes of both, but for one reading of the sum.
   Cost cost(const CallSpecs& op) const override {
-    return {(centered ? 8.0 : 5.0) * elements_of(op.inputs[0]), op.bytes()};
+    return {(residual ? 9.0 : centered ? 8.0 : 5.0) * elements_of(op.inputs[0]), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
-    return output == 0 ? norm_row_units(op.inputs[0].shape, op.inputs[0].shape[-1], 20.0)
-                       : norm_row_units(op.inputs[0].shape, 1, 6.0);
+    const Shape& x = op.inputs[0].shape;
+    if (is_sum(output)) return element_units(x, 4.0);
+    return meaning(output) == NormalizedOutput::y ? norm_row_units(x, x[-1], residual ? 22.0 : 20.0)
+                                                  : norm_row_units(x, 1, residual ? 8.0 : 6.0);
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
-    return normalized_bound(meaning(output), op.inputs[0].shape[-1], op.call.math, centered,
-                            row_norm_of(op.call).rounds_before_gamma);
+    if (is_sum(output)) return "exact, rounded once to " + std::string(name(op.outputs[0].dtype));
+    return (residual ? "of the rounded sum x: " : "") + normalized_bound(meaning(output), op.inputs[0].shape[-1],
+                                                                         op.call.math, centered,
+                                                                         row_norm_of(op.call).rounds_before_gamma);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
+    if (is_sum(output)) {
+      judge_elements<2>({operands.inputs[0], operands.inputs[1]}, wanted, judged, [](std::int64_t, const auto& in) {
+        return Expected{in[0] + in[1], 0.0};
+      });
+      return;
+    }
     const TensorView& data = operands.input("x");
     const std::int64_t n = data.shape()[-1];
     const RmsNorm attributes = row_norm_of(operands.call);
@@ -125,13 +140,14 @@ class NormForwardDefinition : public DefinitionOf<(centered ? layer_norm_forward
     std::optional<DType> rounded;
     if (attributes.rounds_before_gamma) rounded = data.dtype();
     std::vector<double> x(static_cast<std::size_t>(n));
-    std::vector<double> gamma(x.size());
-    std::vector<double> beta(centered ? x.size() : 0);
+    std::vector<double> r(residual ? x.size() : 0), gamma(x.size()), beta(centered ? x.size() : 0);
     operands.input("gamma").read(0, gamma);
     if (centered) operands.input("beta").read(0, beta);
-    const std::size_t size = output == 0 ? x.size() : 1;
+    const std::size_t size = meaning(output) == NormalizedOutput::y ? x.size() : 1;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       data.read(wanted[i] * n, x);
+      if (residual) operands.inputs[1].read(wanted[i] * n, r);
+      for (std::size_t j = 0; j < r.size(); ++j) x[j] = round_to(operands.outputs[0].dtype, x[j] + r[j]);
       judge_normalized(meaning(output), {x, gamma, beta, attributes.norm.epsilon, u, rounded},
                        judged.subspan(i * size, size));
     }
@@ -141,113 +157,51 @@ class NormForwardDefinition : public DefinitionOf<(centered ? layer_norm_forward
     return lines_to_normalize(op.inputs[0], StatisticsOf::rows, centered);
   }
 
-  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
-    refuse_gradient_of_statistics(call, tape);
-    const auto dy = incoming_gradient(call, tape, call.output("y"));
-    if (!dy) return;
-    const auto contribute = [&](const char* input, ValueId gradient) {
-      if (tape.wanted(call.input(input))) tape.contribute(call.input(input), gradient);
-    };
-    const ValueId x = call.input("x"), gamma = call.input("gamma"), rstd = call.output("rstd");
-    const RmsNorm norm = row_norm_of(call);
-    if constexpr (centered) {
-      const auto of = layer_norm_backward(program, norm.norm, call.math, tape.label(call, "backward"), *dy, x, gamma,
-                                          call.output("mean"), rstd);
-      contribute("x", of.dx);
-      contribute("gamma", of.dgamma);
-      contribute("beta", of.dbeta);
-    } else {
-      const auto of = rms_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, x, gamma, rstd);
-      contribute("x", of.dx);
-      contribute("gamma", of.dgamma);
-    }
-  }
-
- private:
-  static NormalizedOutput meaning(int output) {
-    if (output == 0) return NormalizedOutput::y;
-    return centered && output == 1 ? NormalizedOutput::mean : NormalizedOutput::rstd;
-  }
-};
-
-// The sum of two numbers of one type, rounded to that type, is one number, whatever wider type it was added in: a wider
-// type of 2 p + 2 bits or more makes the second rounding harmless (Figueroa 1995), and f32 has them for bf16 and f16.
-// So the sum is judged bitwise, and the norm can be judged on the sum that must have been there.
-NormalizedOutput normalized(int output) {
-  return output == 1 ? NormalizedOutput::y : output == 2 ? NormalizedOutput::mean : NormalizedOutput::rstd;
-}
-
-class ResidualNormForwardDefinition : public DefinitionOf<residual_norm_forward_kind> {
- public:
-  // The work of the two ops; the bytes of both, but for one reading of the sum.
-  Cost cost(const CallSpecs& op) const override { return {9.0 * elements_of(op.inputs[0]), op.bytes()}; }
-
-  CheckUnits units(const CallSpecs& op, int output) const override {
-    if (output == 0) return element_units(op.outputs[0].shape, 4.0);
-    return output == 1 ? norm_row_units(op.inputs[0].shape, op.inputs[0].shape[-1], 22.0)
-                       : norm_row_units(op.inputs[0].shape, 1, 8.0);
-  }
-
-  std::string bound(const CallSpecs& op, int output) const override {
-    if (output == 0) return "exact, rounded once to " + std::string(name(op.outputs[0].dtype));
-    return "of the rounded sum x: " + normalized_bound(normalized(output), op.inputs[0].shape[-1], op.call.math);
-  }
-
-  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Expected> judged) const override {
-    if (output == 0) {
-      judge_elements<2>({operands.inputs[0], operands.inputs[1]}, wanted, judged, [](std::int64_t, const auto& in) {
-        return Expected{in[0] + in[1], 0.0};
-      });
-      return;
-    }
-    const std::int64_t n = operands.inputs[0].shape()[-1];
-    const double epsilon = operands.call.attributes.as<ResidualNorm>().epsilon;
-    const double u = accumulator_roundoff(operands.call.math);
-    const DType stored = operands.outputs[0].dtype;
-    std::vector<double> sum(static_cast<std::size_t>(n));
-    std::vector<double> r(sum.size()), gamma(sum.size()), beta(sum.size());
-    operands.inputs[2].read(0, gamma);
-    operands.inputs[3].read(0, beta);
-    const std::size_t size = output == 1 ? sum.size() : 1;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      operands.inputs[0].read(wanted[i] * n, sum);
-      operands.inputs[1].read(wanted[i] * n, r);
-      for (std::size_t j = 0; j < sum.size(); ++j) sum[j] = round_to(stored, sum[j] + r[j]);
-      judge_normalized(normalized(output), {sum, gamma, beta, epsilon, u}, judged.subspan(i * size, size));
-    }
-  }
-
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    return lines_to_normalize(op.inputs[0], StatisticsOf::rows);
-  }
-
-  // What add and layer_norm_forward have: the norm's gradient joins the one that comes along the residual.
+  // With a residual, what add and layer_norm_forward have: the norm's gradient joins the one that comes along it.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
     const auto contribute = [&](const char* input, ValueId gradient) {
       if (tape.wanted(call.input(input))) tape.contribute(call.input(input), gradient);
     };
-    std::optional<ValueId> dsum = incoming_gradient(call, tape, call.output("sum"));
+    std::optional<ValueId> dsum;
+    if (residual) dsum = incoming_gradient(call, tape, call.output("sum"));
     if (const auto dy = incoming_gradient(call, tape, call.output("y"))) {
-      const LayerNorm norm{call.attributes.as<ResidualNorm>().epsilon};
-      const LayerNormBackward gradients =
-          layer_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, call.output("sum"),
-                              call.input("gamma"), call.output("mean"), call.output("rstd"));
-      contribute("gamma", gradients.dgamma);
-      contribute("beta", gradients.dbeta);
-      dsum = dsum ? add(program, call.math, tape.label(call, "gradient_sum"), *dsum, gradients.dx) : gradients.dx;
+      const ValueId x = residual ? call.output("sum") : call.input("x");
+      const ValueId gamma = call.input("gamma"), rstd = call.output("rstd");
+      const RmsNorm norm = row_norm_of(call);
+      const auto of = [&, label = tape.label(call, "backward")] {
+        if constexpr (centered)
+          return layer_norm_backward(program, norm.norm, call.math, label, *dy, x, gamma, call.output("mean"), rstd);
+        else
+          return rms_norm_backward(program, norm, call.math, label, *dy, x, gamma, rstd);
+      }();
+      if (!residual) contribute("x", of.dx);
+      contribute("gamma", of.dgamma);
+      if constexpr (centered) contribute("beta", of.dbeta);
+      if (residual) dsum = dsum ? add(program, call.math, tape.label(call, "gradient_sum"), *dsum, of.dx) : of.dx;
     }
     if (!dsum) return;
     contribute("x", *dsum);
     contribute("r", *dsum);
+  }
+
+ private:
+  static constexpr bool centered = norm_kind.name != rms_norm_forward_kind.name;
+  static constexpr bool residual = norm_kind.name == residual_norm_forward_kind.name;
+
+  static bool is_sum(int output) { return residual && output == 0; }
+  static NormalizedOutput meaning(int output) {
+    if (output == (residual ? 1 : 0)) return NormalizedOutput::y;
+    return centered && output == (residual ? 2 : 1) ? NormalizedOutput::mean : NormalizedOutput::rstd;
   }
 };
 
 }  // namespace
 
 Definitions norm_definitions() {
-  return definitions_of<NormForwardDefinition<true>, ResidualNormForwardDefinition, NormForwardDefinition<false>>();
+  return definitions_of<NormForwardDefinition<layer_norm_forward_kind>,
+                        NormForwardDefinition<residual_norm_forward_kind>,
+                        NormForwardDefinition<rms_norm_forward_kind>>();
 }
 
 }  // namespace gpubench

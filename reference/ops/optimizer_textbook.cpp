@@ -11,12 +11,6 @@
 namespace gpubench {
 namespace {
 
-double elements_of(std::span<const TensorSpec> tensors) {
-  double elements = 0.0;
-  for (const TensorSpec& tensor : tensors) elements += gpubench::elements_of(tensor);
-  return elements;
-}
-
 class GradientNormDefinition : public DefinitionOf<gradient_norm_kind> {
  public:
   Cost cost(const CallSpecs& op) const override { return {2.0 * elements_of(op.inputs), op.bytes()}; }
@@ -284,7 +278,7 @@ class UpdateDefinition : public DefinitionOf<op_kind> {
     double parameters = 0.0;
     double unread = 0.0;
     for (std::size_t i = 0; const TensorSpec* weight = operand.find("w", i); ++i) {
-      parameters += gpubench::elements_of(*weight);
+      parameters += elements_of(*weight);
       if (const TensorSpec* copy = operand.find("copy", i)) unread += bytes_moved(*copy);
     }
     return {Rule(op.call).flop() * parameters, op.bytes() - unread};
