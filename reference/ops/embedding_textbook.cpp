@@ -7,16 +7,11 @@
 
 #include "reference/ops/definition.h"
 #include "reference/ops/embedding.h"
+#include "reference/ops/shared_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {
-
-// How many of `wanted` from the first on lie in one row of `width` elements.
-std::size_t same_row(std::span<const std::int64_t> wanted, std::int64_t width) {
-  const std::int64_t end = (wanted.front() / width + 1) * width;
-  return static_cast<std::size_t>(std::lower_bound(wanted.begin(), wanted.end(), end) - wanted.begin());
-}
 
 class EmbeddingForward : public DefinitionOf<embedding_forward_kind> {
  public:
@@ -35,17 +30,13 @@ class EmbeddingForward : public DefinitionOf<embedding_forward_kind> {
     const auto& attributes = operands.call.attributes.as<TableRows>();
     const std::int64_t rows = table.shape()[0], h = table.shape()[1];
     std::vector<double> values;
-    while (!wanted.empty()) {
-      const std::size_t count = same_row(wanted, h);
-      const std::int64_t position = wanted.front() / h;
+    judge_rows(h, wanted, judged, [&](std::int64_t position, auto elements, std::span<Expected> of_row) {
       const auto token = static_cast<std::int64_t>(operands.inputs[1][position]);
       const std::int64_t row = token - attributes.first;
-      values.assign(count, attributes.knows(token, rows) ? 0.0 : std::numeric_limits<double>::quiet_NaN());
-      if (row >= 0 && row < rows) gather(table, wanted.first(count), (row - position) * h, values);
-      for (std::size_t i = 0; i < count; ++i) judged[i] = moved(values[i]);
-      wanted = wanted.subspan(count);
-      judged = judged.subspan(count);
-    }
+      values.assign(elements.size(), attributes.knows(token, rows) ? 0.0 : std::numeric_limits<double>::quiet_NaN());
+      if (row >= 0 && row < rows) gather(table, elements, (row - position) * h, values);
+      for (std::size_t i = 0; i < values.size(); ++i) of_row[i] = moved(values[i]);
+    });
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
@@ -109,27 +100,24 @@ class EmbeddingBackward : public DefinitionOf<scatter_kind> {
                                                    wanted.front() / h, wanted.back() / h);
     std::vector<ProductSum> sums;
     std::vector<double> values;
-    while (!wanted.empty()) {
-      const std::size_t count = same_row(wanted, h);
-      const std::int64_t row = wanted.front() / h;
+    judge_rows(h, wanted, judged, [&](std::int64_t row, auto elements, std::span<Expected> of_row) {
+      const std::size_t count = elements.size();
       sums.assign(count, {});
       values.resize(count);
       if (adds) {
-        gather(operands.inputs[2], wanted.first(count), 0, values);
+        gather(operands.inputs[2], elements, 0, values);
         for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
       }
       const auto first = std::lower_bound(occurrences.begin(), occurrences.end(), std::pair{row, std::int64_t{0}});
       for (auto occurrence = first; occurrence != occurrences.end() && occurrence->first == row; ++occurrence) {
-        gather(dy, wanted.first(count), (occurrence->second - row) * h, values);
+        gather(dy, elements, (occurrence->second - row) * h, values);
         for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
       }
       for (std::size_t i = 0; i < count; ++i) {
         const bool alone = adds && sums[i].terms == 1.0;  // stays as it was
-        judged[i] = {sums[i].value, alone ? 0.0 : sum_error_bound(sums[i], u)};
+        of_row[i] = {sums[i].value, alone ? 0.0 : sum_error_bound(sums[i], u)};
       }
-      wanted = wanted.subspan(count);
-      judged = judged.subspan(count);
-    }
+    });
   }
 
  private:

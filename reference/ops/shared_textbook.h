@@ -1,6 +1,7 @@
 // What textbooks share: parts of an op that others are made of, with their bounds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -133,5 +134,18 @@ class Lines {
   std::vector<std::vector<double>> lines_;
   std::vector<double> of_line_;  // scales
 };
+
+/// Calls judge(row, the row's wanted elements, their expected values) for each row of `columns` elements.
+template <class Judge>
+void judge_rows(std::int64_t columns, std::span<const std::int64_t> wanted, std::span<Expected> judged, Judge judge) {
+  while (!wanted.empty()) {
+    const std::int64_t row = wanted.front() / columns;
+    const auto end = std::lower_bound(wanted.begin(), wanted.end(), (row + 1) * columns);
+    const auto count = static_cast<std::size_t>(end - wanted.begin());
+    judge(row, wanted.first(count), judged.first(count));
+    wanted = wanted.subspan(count);
+    judged = judged.subspan(count);
+  }
+}
 
 }  // namespace gpubench

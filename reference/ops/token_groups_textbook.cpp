@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
+#include "reference/ops/shared_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/token_groups.h"
 
@@ -65,19 +66,6 @@ std::optional<ValueId> weights_of(const OpCall& call) {
   return call.attributes.as<TokenMove>().weighted ? std::optional(call.input("weights")) : std::nullopt;
 }
 
-// Calls judge(row, the row's wanted columns, their expected values) for each row of `columns` elements.
-template <class Judge>
-void for_each_row(std::int64_t columns, std::span<const std::int64_t> wanted, std::span<Expected> judged, Judge judge) {
-  while (!wanted.empty()) {
-    const std::int64_t row = wanted.front() / columns;
-    std::size_t count = 1;
-    while (count < wanted.size() && wanted[count] / columns == row) ++count;
-    judge(row, wanted.first(count), judged.first(count));
-    wanted = wanted.subspan(count);
-    judged = judged.subspan(count);
-  }
-}
-
 class PermuteTokens final : public DefinitionOf<permute_tokens_kind> {
  public:
   Cost cost(const CallSpecs& op) const override {
@@ -97,7 +85,7 @@ class PermuteTokens final : public DefinitionOf<permute_tokens_kind> {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t h = x.shape()[1], n = order.shape()[0], k = n / x.shape()[0];
     std::vector<double> values;
-    for_each_row(h, wanted, judged, [&](std::int64_t row, auto elements, std::span<Expected> of_row) {
+    judge_rows(h, wanted, judged, [&](std::int64_t row, auto elements, std::span<Expected> of_row) {
       const auto pair = static_cast<std::int64_t>(order[row]);
       values.assign(elements.size(), 0.0);
       const bool is_pair = pair >= 0 && pair < n;
@@ -148,7 +136,7 @@ class UnpermuteTokens final : public DefinitionOf<unpermute_tokens_kind> {
     const std::int64_t h = x.shape()[1], k = places.shape()[1];
     std::vector<double> values;
     std::vector<ProductSum> sums;
-    for_each_row(h, wanted, judged, [&](std::int64_t token, auto elements, std::span<Expected> of_token) {
+    judge_rows(h, wanted, judged, [&](std::int64_t token, auto elements, std::span<Expected> of_token) {
       values.resize(elements.size());
       sums.assign(elements.size(), {});
       for (std::int64_t pair = token * k; pair < (token + 1) * k; ++pair) {
