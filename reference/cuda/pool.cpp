@@ -10,7 +10,11 @@ PoolAxisArgs axis_args(const PoolAxis& axis) {
   return {axis.extent, axis.outputs(), axis.window, axis.stride, axis.pad};
 }
 
-PoolArgs pool_args(const OpCall& call, const Named<TensorSpec>& operand, const TensorSpec& x, const TensorSpec& y) {
+// max_pool and average_pool, forward and backward. All row-major.
+template <auto launch, bool backward>
+Plan plan_pool(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec &x = operand[backward ? "dx" : "x"], &y = operand[backward ? "dy" : "y"];
   expect_same_type(call, x, y);
   for (const TensorSpec* tensor : {&x, &y}) expect_row_major(call, *tensor);
   if (const TensorSpec* index = operand.find("index")) {
@@ -26,41 +30,19 @@ PoolArgs pool_args(const OpCall& call, const Named<TensorSpec>& operand, const T
   args.vertical = axis_args(e.vertical);
   args.horizontal = axis_args(e.horizontal);
   args.counts_padding = attributes.counts_padding;
-  return args;
-}
-
-// All row-major.
-Plan plan_max_pool_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const Named<TensorSpec> operand(call, tensors);
-  return own_plan(call, context, pool_args(call, operand, operand["x"], operand["y"]), launch_max_pool_forward,
-                  {{"x", to<&PoolArgs::from>}, {"y", to<&PoolArgs::to>}, {"index", to<&PoolArgs::index>}});
-}
-
-Plan plan_max_pool_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const Named<TensorSpec> operand(call, tensors);
-  return own_plan(call, context, pool_args(call, operand, operand["dx"], operand["dy"]), launch_max_pool_backward,
-                  {{"dy", to<&PoolArgs::from>}, {"index", to<&PoolArgs::chosen>}, {"dx", to<&PoolArgs::to>}});
-}
-
-Plan plan_average_pool_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const Named<TensorSpec> operand(call, tensors);
-  return own_plan(call, context, pool_args(call, operand, operand["x"], operand["y"]), launch_average_pool_forward,
-                  {{"x", to<&PoolArgs::from>}, {"y", to<&PoolArgs::to>}});
-}
-
-Plan plan_average_pool_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const Named<TensorSpec> operand(call, tensors);
-  return own_plan(call, context, pool_args(call, operand, operand["dx"], operand["dy"]), launch_average_pool_backward,
-                  {{"dy", to<&PoolArgs::from>}, {"dx", to<&PoolArgs::to>}});
+  constexpr auto index = backward ? OperandPlace<PoolArgs>{"index?", to<&PoolArgs::chosen>}
+                                  : OperandPlace<PoolArgs>{"index?", to<&PoolArgs::index>};
+  return own_plan(call, context, args, launch,
+                  {{backward ? "dy" : "x", to<&PoolArgs::from>}, {backward ? "dx" : "y", to<&PoolArgs::to>}, index});
 }
 
 }  // namespace
 
 Ops pool_ops() {
-  return {{average_pool_backward_kind, plan_average_pool_backward},
-          {average_pool_forward_kind, plan_average_pool_forward},
-          {max_pool_backward_kind, plan_max_pool_backward},
-          {max_pool_forward_kind, plan_max_pool_forward}};
+  return {{average_pool_backward_kind, plan_pool<launch_average_pool_backward, true>},
+          {average_pool_forward_kind, plan_pool<launch_average_pool_forward, false>},
+          {max_pool_backward_kind, plan_pool<launch_max_pool_backward, true>},
+          {max_pool_forward_kind, plan_pool<launch_max_pool_forward, false>}};
 }
 
 }  // namespace gpubench::cuda
