@@ -81,14 +81,9 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
 }
 
 std::vector<Point> gpt2_points() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
-                        std::int64_t vocab, std::string label, Tier tier) {
-    return Point{
-        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
-  };
-  return {point(4, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
-          point(8, 128, 4, 256, 8, 2048, "4-layer gpt2", Tier::quick),
-          point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
+  return {gpt2_point(4, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
+          gpt2_point(8, 128, 4, 256, 8, 2048, "4-layer gpt2", Tier::quick),
+          gpt2_point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
 }
 
 // The same points in `micro` micro-batches of their batch each; of one sequence in the small tiers, to keep them short.
@@ -102,16 +97,9 @@ std::vector<Point> in_micro_batches(std::vector<Point> points, std::int64_t micr
 }
 
 std::vector<Point> llama_points() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
-                        std::int64_t kv, std::int64_t f, std::int64_t vocab, std::string label, Tier tier) {
-    return Point{
-        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}, {"vocab", vocab}},
-        std::move(label),
-        tier};
-  };
-  return {point(2, 64, 2, 128, 8, 8, 384, 512, "llama3, 2 narrow layers", Tier::smoke),
-          point(2, 256, 2, 512, 8, 8, 1408, 2048, "llama3, 2 layers", Tier::quick),
-          point(2, 2048, 22, 2048, 32, 8, 5632, 32000, "tinyllama-1.1b with 8 heads of keys", Tier::standard)};
+  return {llama_point(2, 64, 2, 128, 8, 8, 384, 512, "llama3, 2 narrow layers", Tier::smoke),
+          llama_point(2, 256, 2, 512, 8, 8, 1408, 2048, "llama3, 2 layers", Tier::quick),
+          llama_point(2, 2048, 22, 2048, 32, 8, 5632, 32000, "tinyllama-1.1b with 8 heads of keys", Tier::standard)};
 }
 
 std::vector<Point> mixtral_points() {

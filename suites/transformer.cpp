@@ -33,11 +33,6 @@ Grid gpt2_blocks() {
 }
 
 Grid gpt2_models() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
-                        std::int64_t vocab, std::string label, Tier tier) {
-    return Point{
-        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
-  };
   const auto in_micro_batches = [](Point step, std::int64_t micro, bool recompute) {
     step.dims.emplace_back("micro", micro);
     step.label += " in micro-batches";
@@ -56,17 +51,17 @@ Grid gpt2_models() {
   Grid grid;
   grid.recipes = linear_recipes();
   grid.points = {
-      point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
-      in_micro_batches(point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke), 2, true),
-      point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
-      in_micro_batches(point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false),
-      masked(in_micro_batches(point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false)),
-      point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
-      point(16, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::large),
-      point(4, 1024, 24, 1024, 16, 50304, "gpt2-350m", Tier::large),
-      point(4, 1024, 36, 1280, 20, 50304, "gpt2-774m", Tier::large),
-      point(4, 1024, 48, 1600, 25, 50304, "gpt2-1558m", Tier::large),
-      in_micro_batches(point(4, 1024, 48, 1600, 25, 50304, "gpt2-1558m", Tier::large), 8, true),
+      gpt2_point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
+      in_micro_batches(gpt2_point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke), 2, true),
+      gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
+      in_micro_batches(gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false),
+      masked(in_micro_batches(gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false)),
+      gpt2_point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
+      gpt2_point(16, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::large),
+      gpt2_point(4, 1024, 24, 1024, 16, 50304, "gpt2-350m", Tier::large),
+      gpt2_point(4, 1024, 36, 1280, 20, 50304, "gpt2-774m", Tier::large),
+      gpt2_point(4, 1024, 48, 1600, 25, 50304, "gpt2-1558m", Tier::large),
+      in_micro_batches(gpt2_point(4, 1024, 48, 1600, 25, 50304, "gpt2-1558m", Tier::large), 8, true),
   };
   return grid;
 }
@@ -89,37 +84,25 @@ Grid llama_blocks() {
 }
 
 Grid llama_models() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
-                        std::int64_t kv, std::int64_t f, std::int64_t vocab, std::string label, Tier tier) {
-    return Point{
-        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}, {"vocab", vocab}},
-        std::move(label),
-        tier};
-  };
   Grid grid;
   grid.recipes = linear_recipes();
   grid.points = {
-      point(2, 64, 2, 128, 4, 2, 352, 512, "llama3, 2 narrow layers", Tier::smoke),
+      llama_point(2, 64, 2, 128, 4, 2, 352, 512, "llama3, 2 narrow layers", Tier::smoke),
       // TinyLlama: Zhang et al., arXiv 2401.02385
-      point(1, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::standard),
-      point(4, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::large),
+      llama_point(1, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::standard),
+      llama_point(4, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::large),
   };
   return grid;
 }
 
 Grid bert_models() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
-                        std::int64_t vocab, std::string label, Tier tier) {
-    return Point{
-        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
-  };
   Grid grid;
   grid.recipes = training_recipes();
   grid.points = {
-      point(2, 49, 2, 64, 2, 512, "bert-base, 2 narrow layers", Tier::smoke),
+      gpt2_point(2, 49, 2, 64, 2, 512, "bert-base, 2 narrow layers", Tier::smoke),
       // 30522 words and what fills a multiple of 64
-      point(8, 512, 12, 768, 12, 30528, "bert-base", Tier::standard),
-      point(16, 512, 24, 1024, 16, 30528, "bert-large", Tier::large),
+      gpt2_point(8, 512, 12, 768, 12, 30528, "bert-base", Tier::standard),
+      gpt2_point(16, 512, 24, 1024, 16, 30528, "bert-large", Tier::large),
   };
   return grid;
 }

@@ -45,4 +45,10 @@ Program gpt2_train_step(const Case& c, const Recipe& r) {
   });
 }
 
+Point gpt2_point(std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                 std::int64_t vocab, std::string label, Tier tier) {
+  return {
+      {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
+}
+
 }  // namespace gpubench::suites

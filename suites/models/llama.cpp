@@ -83,4 +83,11 @@ Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed
   });
 }
 
+Point llama_point(std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                  std::int64_t kv, std::int64_t f, std::int64_t vocab, std::string label, Tier tier) {
+  return {{{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}, {"vocab", vocab}},
+          std::move(label),
+          tier};
+}
+
 }  // namespace gpubench::suites

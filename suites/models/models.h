@@ -16,6 +16,9 @@ namespace gpubench::suites {
 [[nodiscard]] Program gpt2_block_step(const Case& c, const Recipe& r);
 /// The whole model. Dims b, s, layers, h, heads, vocab.
 [[nodiscard]] Program gpt2_train_step(const Case& c, const Recipe& r);
+/// A point of its grids, and of those of others with these dims.
+[[nodiscard]] Point gpt2_point(std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                               std::int64_t vocab, std::string label, Tier tier);
 
 // Llama 3 (Grattafiori et al., arXiv 2407.21783): pre-norm blocks of grouped-query attention with rotary positions, and
 // a SwiGLU feed-forward layer; no biases, a head of its own.
@@ -24,6 +27,9 @@ namespace gpubench::suites {
 [[nodiscard]] Program llama_block_step(const Case& c, const Recipe& r);
 /// The whole model. Dims as a block's, and layers, vocab.
 [[nodiscard]] Program llama_train_step(const Case& c, const Recipe& r);
+
+[[nodiscard]] Point llama_point(std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                                std::int64_t kv, std::int64_t f, std::int64_t vocab, std::string label, Tier tier);
 
 /// What a block has behind its second norm: x [b s, h] -> [b s, h].
 using FeedForward = std::function<ValueId(Layers& layers, const std::string& prefix, ValueId x)>;
