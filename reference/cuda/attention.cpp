@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "reference/cuda/cudnn.h"
-#include "reference/cuda/cudnn_ops.h"
+#include "reference/cuda/cudnn_plan.h"
 #include "reference/cuda/plans.h"
 #include "reference/ops/attention.h"
 

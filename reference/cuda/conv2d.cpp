@@ -1,7 +1,7 @@
 // Convolution and its two gradients (reference/ops/conv2d.h) as cuDNN graphs.
 #include <array>
 
-#include "reference/cuda/cudnn_ops.h"
+#include "reference/cuda/cudnn_plan.h"
 #include "reference/cuda/plans.h"
 #include "reference/ops/conv2d_batch_norm.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/cudnn_ops.h"
+#include "reference/cuda/cudnn_plan.h"
 #include "reference/cuda/execution.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/runtime.h"

@@ -1,4 +1,4 @@
-#include "reference/cuda/cudnn_ops.h"
+#include "reference/cuda/cudnn_plan.h"
 
 #include <fmt/format.h>
 

@@ -38,11 +38,13 @@ void expect_parameters_and_statistics(const OpCall& call, const Named<TensorSpec
   }
 }
 
-/// What the forwards have in common, with a residual or without. Throws Unsupported for types and layouts that the
-/// kernels lack.
-LayerNormForwardArgs forward_args(const OpCall& call, const Named<TensorSpec>& operand) {
+// With a residual or without. Parameters of the data's type, or f32 with a narrower one; statistics f64 for f64, else
+// f32; x, r, sum and y in one type.
+Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = LayerNormForwardArgs;
+  const Named<TensorSpec> operand(call, tensors);
   const TensorSpec& x = operand["x"];
-  LayerNormForwardArgs args;
+  Args args;
   args.data = any_element(call, x);
   args.parameter = parameter_element(call, operand["gamma"], x);
   expect_same_type(call, x, operand["y"]);
@@ -54,38 +56,20 @@ LayerNormForwardArgs forward_args(const OpCall& call, const Named<TensorSpec>& o
   args.y_stride = rows_of(call, operand["y"]).stride;
   args.epsilon = row_norm_of(call).norm.epsilon;
   args.rounds = row_norm_of(call).rounds_before_gamma;
-  return args;
-}
-
-// Parameters of the data's type, or f32 with a narrower one; statistics f64 for f64, else f32.
-Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  using Args = LayerNormForwardArgs;
-  const Args args = forward_args(call, {call, tensors});
-  return own_plan(call, context, args, launch_layer_norm_forward,
+  const TensorSpec* const r = operand.find("r");
+  if (r != nullptr) {
+    for (const char* alike : {"r", "sum"}) expect_same_type(call, x, operand[alike]);
+    args.residual_stride = rows_of(call, *r).stride;
+    args.sum_stride = rows_of(call, operand["sum"]).stride;
+  }
+  return own_plan(call, context, args, r != nullptr ? launch_residual_norm_forward : launch_layer_norm_forward,
                   {{"x", to<&Args::x>},
+                   {"r?", to<&Args::residual>},
                    {"gamma", to<&Args::gamma>},
                    {"beta?", to<&Args::beta>},
+                   {"sum?", to<&Args::sum>},
                    {"y", to<&Args::y>},
                    {"mean?", to<&Args::mean>},
-                   {"rstd", to<&Args::rstd>}});
-}
-
-// x, r, sum and y in one type.
-Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  using Args = LayerNormForwardArgs;
-  const Named<TensorSpec> operand(call, tensors);
-  Args args = forward_args(call, operand);
-  for (const char* alike : {"r", "sum"}) expect_same_type(call, operand["x"], operand[alike]);
-  args.residual_stride = rows_of(call, operand["r"]).stride;
-  args.sum_stride = rows_of(call, operand["sum"]).stride;
-  return own_plan(call, context, args, launch_residual_norm_forward,
-                  {{"x", to<&Args::x>},
-                   {"r", to<&Args::residual>},
-                   {"gamma", to<&Args::gamma>},
-                   {"beta", to<&Args::beta>},
-                   {"sum", to<&Args::sum>},
-                   {"y", to<&Args::y>},
-                   {"mean", to<&Args::mean>},
                    {"rstd", to<&Args::rstd>}});
 }
 
@@ -128,7 +112,7 @@ Ops norm_ops() {
   return {{layer_norm_backward_kind, plan_norm_backward},
           {layer_norm_forward_kind, plan_norm_forward},
           {residual_norm_backward_kind, plan_norm_backward, Gain::expected},
-          {residual_norm_forward_kind, plan_residual_norm_forward, Gain::expected},
+          {residual_norm_forward_kind, plan_norm_forward, Gain::expected},
           {rms_norm_backward_kind, plan_norm_backward},
           {rms_norm_forward_kind, plan_norm_forward}};
 }

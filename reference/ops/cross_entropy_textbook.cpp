@@ -268,12 +268,20 @@ std::string unseen_mean(const CallSpecs& op) {
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
 
-class CrossEntropyForwardDefinition : public DefinitionOf<cross_entropy_forward_kind> {
+// What makes a loss, output 0.
+template <const OpKind& op_kind>
+class LossDefinition : public DefinitionOf<op_kind> {
  public:
   bool nan_is_right(const Operands& operands, int output) const override {
     return output == 0 && is_mean_of_nothing(operands);
   }
 
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
+  std::string unseen(const CallSpecs& op) const override { return unseen_mean(op); }
+};
+
+class CrossEntropyForwardDefinition : public LossDefinition<cross_entropy_forward_kind> {
+ public:
   // Per logit: maximum, difference, exp, sum; to smooth labels, a sum of the logits.
   Cost cost(const CallSpecs& op) const override {
     return {(4.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
@@ -292,9 +300,6 @@ class CrossEntropyForwardDefinition : public DefinitionOf<cross_entropy_forward_
                 std::span<Expected> judged) const override {
     judge_loss(operands, output, wanted, judged);
   }
-
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
-  std::string unseen(const CallSpecs& op) const override { return unseen_mean(op); }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const ValueId logits = call.inputs[0];
@@ -356,12 +361,8 @@ class CrossEntropyBackwardDefinition : public DefinitionOf<cross_entropy_backwar
 
 // The lse behind the gradient need not be the stored one: it may have been rounded or not, and is within T(lse) and one
 // rounding of the true one. A gradient is judged with the whole of its row.
-class CrossEntropyForwardBackwardDefinition : public DefinitionOf<cross_entropy_forward_backward_kind> {
+class CrossEntropyForwardBackwardDefinition : public LossDefinition<cross_entropy_forward_backward_kind> {
  public:
-  bool nan_is_right(const Operands& operands, int output) const override {
-    return output == 0 && is_mean_of_nothing(operands);
-  }
-
   // The work of the two ops; the bytes of both, but for one reading of logits, labels and lse.
   Cost cost(const CallSpecs& op) const override {
     return {(7.0 + 2.0 * smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
@@ -380,9 +381,6 @@ class CrossEntropyForwardBackwardDefinition : public DefinitionOf<cross_entropy_
     const std::string rounding = power_text(unit_roundoff(op.outputs[1].dtype)) + " |lse|";
     return gradient_rule(op.call, logits, "(e^(T(lse) + " + rounding + ") (1 + u (2|x - lse| + 6)) - 1)");
   }
-
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
-  std::string unseen(const CallSpecs& op) const override { return unseen_mean(op); }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -469,12 +467,8 @@ class CrossEntropyPartialDefinition : public DefinitionOf<cross_entropy_partial_
 };
 
 // The mean of what the rows lose, each by the log-sum-exp of the parts' and the sum of their scores.
-class CrossEntropyCombineDefinition : public DefinitionOf<cross_entropy_combine_kind> {
+class CrossEntropyCombineDefinition : public LossDefinition<cross_entropy_combine_kind> {
  public:
-  bool nan_is_right(const Operands& operands, int output) const override {
-    return output == 0 && is_mean_of_nothing(operands);
-  }
-
   // Per part of a row: maximum, difference, exp, two sums.
   Cost cost(const CallSpecs& op) const override { return {5.0 * elements_of(op.inputs[0]), op.bytes()}; }
 

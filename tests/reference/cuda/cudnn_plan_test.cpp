@@ -8,7 +8,6 @@
 #include <array>
 
 #include "harness/core/error.h"
-#include "reference/cuda/cudnn_ops.h"
 #include "reference/cuda/kernel.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d_batch_norm.h"

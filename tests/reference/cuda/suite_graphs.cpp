@@ -5,7 +5,7 @@
 #include <set>
 
 #include "harness/plan/plan.h"
-#include "reference/cuda/cudnn_ops.h"
+#include "reference/cuda/cudnn_plan.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"
 #include "suites/suites.h"
