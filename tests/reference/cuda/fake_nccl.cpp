@@ -411,10 +411,10 @@ const cuda::NcclCalls& fake_nccl(NcclTrouble trouble, bool splits) {
                                      comm_abort,
                                      group_start,
                                      group_end,
-                                     all_reduce,
-                                     all_gather,
-                                     reduce_scatter,
-                                     broadcast,
+                                     ::all_reduce,
+                                     ::all_gather,
+                                     ::reduce_scatter,
+                                     ::broadcast,
                                      send,
                                      recv};
   static const cuda::NcclCalls without_split = [] {
