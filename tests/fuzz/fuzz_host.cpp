@@ -17,8 +17,8 @@
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "tests/fuzz/memory_folder.h"
-#include "tests/harness/report/holding_report.h"
-#include "tests/harness/report/output_checks.h"
+#include "tests/harness/report/sample_records.h"
+#include "tests/harness/report/sinks.h"
 
 using namespace gpubench;
 

@@ -2,7 +2,6 @@
 // written of it is taken again, the same.
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
 #include "harness/compare/baseline.h"
 #include "harness/report/json.h"

@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "harness/report/json.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/sinks.h"
-#include "tests/harness/report/string_fields.h"
 
 using namespace gpubench;
 

@@ -22,9 +22,9 @@
 #include "harness/run/wire.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/harness/compare/made_reports.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
 #include "tests/harness/report/malformed_reports.h"
+#include "tests/harness/report/sample_records.h"
 
 using namespace gpubench;
 

@@ -119,10 +119,8 @@ TEST_P(Collectives, ReduceSeveralTensorsOfOneBucket) {
   Program p;
   std::vector<ValueId> x;
   for (int rank = 0; rank < ranks(); ++rank) {
-    for (const auto& [name, type, n] :
-         {std::tuple{"a", DType::f32, 770}, {"b", DType::bf16, 3}, {"c", DType::f32, 1}}) {
+    for (const auto& [name, type, n] : {std::tuple{"a", DType::f32, 770}, {"b", DType::bf16, 3}, {"c", DType::f32, 1}})
       x.push_back(on_rank(p, name, rank, ranks(), type, {n}));
-    }
   }
   (void)all_reduce(p, {ranks()}, Math{}, "y", x, true);
   EXPECT_EQ(judged(*ranks_, p, x), "");

@@ -282,10 +282,9 @@ inline void expect_bounds_of_adamw(const BackendContract& on, const Trainings& a
     for (const bool copies : {false, true}) {
       for (const DType lr : std::set{DType::f32, types.state}) {
         const Training t = training({.copies = copies}, all.sizes, types, {}, lr);
-        for (const int step : {1, 2, 1000}) {
+        for (const int step : {1, 2, 1000})
           EXPECT_EQ(on.judge(t.program, [&](ProgramRun& run) { set_state(run, t, step); }), "")
               << told(types) << ", copies " << copies << ", learning rate " << name(lr) << ", step " << step;
-        }
       }
     }
   }
@@ -295,10 +294,9 @@ inline void expect_bounds_of_clip_adamw(const BackendContract& on, const Trainin
   for (const TrainingTypes& types : all.types) {
     for (const bool copies : {false, true}) {
       const Training t = training({.copies = copies}, all.sizes, types, 1.0);
-      for (const double norm : {0.5, 3.7}) {
+      for (const double norm : {0.5, 3.7})
         EXPECT_EQ(on.judge(t.program, [&](ProgramRun& run) { set_state(run, t, 2, norm); }), "")
             << told(types) << ", copies " << copies << ", norm " << norm;
-      }
     }
   }
 }

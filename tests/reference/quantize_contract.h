@@ -85,9 +85,8 @@ inline std::vector<BlocksProgram> blocks_programs(DType from, const Shape& shape
       BlocksProgram& one = all.emplace_back();
       one.what = std::string(name(from)) + " to " + std::string(name(format)) + (covers ? ", covers" : "");
       one.x = one.program.add(tensor("x", from, shape, Role::activation));
-      if (format == BlockFormat::nvfp4) {
+      if (format == BlockFormat::nvfp4)
         one.scale = one.program.add(tensor("scale", DType::f32, Shape{1}, Role::scalar));
-      }
       (void)quantize_blocks(one.program, {format, covers}, {}, "q", one.x, one.scale);
     }
   }

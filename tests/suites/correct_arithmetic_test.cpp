@@ -73,9 +73,8 @@ OtherOrder with_cut_inputs(const char* name, const TensorCore& core) {
 // What may add up such sums, under the math that the op declares.
 std::vector<OtherOrder> orders_for(const OpCall& call, const SumsOfProducts& sums, DType a, DType b) {
   std::vector<OtherOrder> orders;
-  for (const SummationOrder& order : summation_orders) {
+  for (const SummationOrder& order : summation_orders)
     orders.push_back({order.name, [sum = order.sum](const Factors& t) { return static_cast<double>(sum(t)); }});
-  }
   if (!sums.matrices) return orders;
   const std::size_t widest = std::max(size_of(a), size_of(b));
   if (widest == 4 && call.math.inputs == Math::Inputs::tf32) {
@@ -147,9 +146,8 @@ class Trial {
     const std::int64_t step = std::max<std::int64_t>(1, sums.units / wanted_units) | 1;  // odd: all columns in turn
     std::vector<std::int64_t> units;
     for (auto unit = static_cast<std::int64_t>(seed_ % static_cast<std::uint64_t>(step)); unit < sums.units;
-         unit += step) {
+         unit += step)
       units.push_back(unit);
-    }
     std::vector<Expected> judged(units.size());
     const std::vector<TensorSpec> specs = specs_of(prepared_.program(), call.outputs);
     definition(call.kind).evaluate({call, inputs, specs, outputs}, sums.output, units, judged);

@@ -2,8 +2,6 @@
 // a training step.
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "reference/ops/definition.h"
 #include "tests/suites/workloads.h"
 

@@ -1,4 +1,4 @@
-#include "tests/fakes/io_faults/failing_memory.h"
+#include "tests/fakes/io_faults/io_faults.h"
 
 #include <atomic>
 #include <cstdlib>

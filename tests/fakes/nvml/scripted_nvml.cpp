@@ -1,4 +1,4 @@
-#include "tests/fakes/nvml/scripted_nvml.h"
+#include "tests/fakes/nvml/fake_nvml.h"
 
 #include <dlfcn.h>
 

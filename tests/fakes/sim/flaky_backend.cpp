@@ -1,4 +1,4 @@
-#include "tests/fakes/sim/flaky_backend.h"
+#include "tests/fakes/sim/sim_backend.h"
 
 #include <algorithm>
 #include <utility>

@@ -111,9 +111,8 @@ class OpLaunch : public SimLaunch {
 
   void compute(Within within) const {
     std::vector<TensorView> inputs;
-    for (std::size_t i = 0; i < plan_->inputs.size(); ++i) {
+    for (std::size_t i = 0; i < plan_->inputs.size(); ++i)
       inputs.emplace_back(plan_->inputs[i], i == 1 && !stale_.empty() ? stale_.data() : tensors_[i].data);
-    }
     const OpDefinition& meaning = definition(plan_->call.kind);
     std::vector<std::vector<Expected>> results;  // all of them before any is stored: outputs may overwrite inputs
     for (int o = 0; o < static_cast<int>(plan_->outputs.size()); ++o) {
@@ -348,9 +347,8 @@ RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& pla
   events_.push_back({SimEvent::What::time, first.labels(), dynamic_cast<const SequenceLaunch*>(&first) != nullptr,
                      static_cast<int>(copies.size()), plan, first.first_output(), traffic_});
   const std::int64_t turns = plan.samples * plan.batch;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(turns, static_cast<std::int64_t>(copies.size())); ++i) {
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(turns, static_cast<std::int64_t>(copies.size())); ++i)
     of(copies[static_cast<std::size_t>(i)]).run(Within::nothing);
-  }
   RoundTimes times;
   double run_ns = script_.clock_ns == 0.0 ? 0.0 : first.ns();
   if (++timed_[&first] % 2 == 0) run_ns *= 1.0 + script_.uneven;

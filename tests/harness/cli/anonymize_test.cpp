@@ -9,9 +9,9 @@
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/harness/report/sample_records.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace anonymize_verbs_test {

@@ -12,9 +12,9 @@
 #include "harness/report/reader.h"
 #include "tests/fakes/sim/sim_backend.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/harness/core/text/terminal_width.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

@@ -10,8 +10,8 @@
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "suites/suites.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

@@ -12,8 +12,8 @@
 #include "harness/report/report_json.h"
 #include "tests/harness/cli/captured.h"
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

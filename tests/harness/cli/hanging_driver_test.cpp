@@ -11,8 +11,8 @@
 #include <future>
 
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace hanging_driver_test {

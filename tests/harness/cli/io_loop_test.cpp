@@ -16,7 +16,7 @@
 #include "harness/report/reader.h"
 #include "tests/fakes/io_faults/io_faults.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 #include "tests/trials.h"
 
 namespace gpubench {

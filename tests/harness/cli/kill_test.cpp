@@ -22,8 +22,8 @@
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 #include "tests/trials.h"
 
 namespace gpubench {

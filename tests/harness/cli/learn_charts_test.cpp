@@ -10,8 +10,8 @@
 
 #include "harness/cli/finding_records.h"
 #include "harness/cli/learn.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace learn_charts_test {

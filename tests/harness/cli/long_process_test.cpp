@@ -12,8 +12,8 @@
 #include <fstream>
 
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 #include "tests/trials.h"
 
 namespace gpubench {

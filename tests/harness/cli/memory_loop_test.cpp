@@ -12,9 +12,9 @@
 #include <new>
 
 #include "harness/cli/run_cli.h"
-#include "tests/fakes/io_faults/failing_memory.h"
+#include "tests/fakes/io_faults/io_faults.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 #include "tests/trials.h"
 
 namespace gpubench {

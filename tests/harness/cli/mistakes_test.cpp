@@ -9,7 +9,7 @@
 #include "harness/cli/verb.h"
 #include "harness/core/error.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 #include "tests/thrown_text.h"
 
 namespace gpubench {

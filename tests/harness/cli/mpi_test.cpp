@@ -14,9 +14,9 @@
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

@@ -11,9 +11,9 @@
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

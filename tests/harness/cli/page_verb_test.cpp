@@ -9,8 +9,8 @@
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/sample_records.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

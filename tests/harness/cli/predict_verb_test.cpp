@@ -4,7 +4,7 @@
 
 #include "harness/report/json.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

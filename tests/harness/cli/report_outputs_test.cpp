@@ -7,8 +7,8 @@
 
 #include "harness/report/report_json.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
-#include "tests/harness/report/xml_reader.h"
+#include "tests/harness/report/format_readers.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

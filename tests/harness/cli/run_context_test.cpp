@@ -9,7 +9,7 @@
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/harness/core/text/terminal_width.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

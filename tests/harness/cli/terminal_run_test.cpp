@@ -6,7 +6,7 @@
 
 #include "harness/core/text/visible_text.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {

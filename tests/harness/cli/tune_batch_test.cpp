@@ -5,8 +5,8 @@
 #include "harness/report/json.h"
 #include "harness/report/json_parser.h"
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace tune_batch_test {

@@ -11,7 +11,7 @@
 
 #include "harness/report/reader.h"
 #include "tests/harness/cli/captured.h"
-#include "tests/harness/cli/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace verb_output_test {

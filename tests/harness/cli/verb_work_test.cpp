@@ -7,8 +7,8 @@
 #include "harness/report/line_journal.h"
 #include "harness/report/reader.h"
 #include "tests/harness/cli/child.h"
-#include "tests/harness/cli/scratch_folder.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace verb_work_test {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "tests/harness/compare/made_evidence.h"
+#include "tests/harness/compare/made_reports.h"
 
 namespace gpubench {
 

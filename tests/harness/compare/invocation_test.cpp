@@ -9,8 +9,8 @@
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
+#include "tests/harness/report/sample_records.h"
 #include "tests/thrown_text.h"
 
 namespace gpubench {

@@ -1,16 +1,14 @@
 // read_sides(): files of several sides, read together and told apart.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "harness/compare/baseline.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/scratch_folder.h"
 #include "tests/thrown_text.h"
 
 namespace gpubench {
@@ -19,22 +17,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-class Sides : public ::testing::Test {
+class Sides : public ScratchFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string file(const std::string& name, const std::string& text) {
-    const std::string path = folder_ / name;
-    std::ofstream(path) << text;
-    return path;
+  static std::string file(const std::string& name, const std::string& text) {
+    write(name, text);
+    return name;
   }
-  std::string report(const std::string& name, double ns) {
+  static std::string report(const std::string& name, double ns) {
     return file(name, sealed_text(report_json(timed_report({timed_record("a", ns)}))));
   }
-
-  std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / ("gpubench_sides." + std::to_string(::getpid()));
 };
 
 std::vector<double> nanoseconds_of(const SideFile& side) {
@@ -68,22 +59,18 @@ TEST_F(Sides, TakeABaselineForItsRunsAndItsNoise) {
 
 TEST_F(Sides, RefuseABaselineThatWasChangedOrLostItsDigest) {
   const Baseline baseline = make_baseline("main", "now", side_of({1000, 1010}), std::nullopt);
-  const auto refusal = [](const std::string& text) -> std::string {
-    try {
-      return parse_baseline(text, "b.json").name;
-    } catch (const ReadError& e) {
-      return e.what();
-    }
+  const auto refusal = [](const std::string& text) {
+    return thrown_text<ReadError>([&] { (void)parse_baseline(text, "b.json"); }, "accepted");
   };
   const std::string text = baseline_text(baseline);
-  EXPECT_EQ(refusal(text), "main");
+  EXPECT_EQ(parse_baseline(text, "b.json").name, "main");
   std::string faster = text;
   faster.replace(faster.find("\"log_median\": 6."), 17, "\"log_median\": 5.");
   EXPECT_EQ(refusal(faster), "b.json:digest: is not that of the content: the file was changed after it was written");
   Json json = to_json(baseline);
   EXPECT_EQ(refusal(dump(json)), "b.json:(root): lacks \"digest\" as its last member: the file was changed by hand");
   json["schema_version"] = "1.1";  // the last that had none
-  EXPECT_EQ(refusal(dump(json)), "main");
+  EXPECT_EQ(parse_baseline(dump(json), "b.json").name, "main");
 }
 
 TEST_F(Sides, RefuseTheFirstFileThatIsNoReportAndNameItsSide) {

@@ -204,9 +204,8 @@ TEST(Operands, ListsTakeTurns) {
 
 OpCall call_of(Program& p, int inputs, const Everything& attributes) {
   OpCall call{declared, attributes, {}, {}, {}, "p"};
-  for (int i = 0; i < inputs; ++i) {
+  for (int i = 0; i < inputs; ++i)
     call.inputs.push_back(p.add(tensor("x" + std::to_string(i), DType::f32, Shape{1}, Role::input)));
-  }
   call.outputs.push_back(p.reserve(tensor("y", DType::f32, Shape{1}, Role::activation)));
   return call;
 }

@@ -15,10 +15,9 @@ constexpr std::array from_worst{Verdict::error,      Verdict::fail,        Verdi
 
 TEST(Verdict, TheWorseOfTwoFollowsTheDocumentedOrder) {
   for (std::size_t a = 0; a < from_worst.size(); ++a) {
-    for (std::size_t b = 0; b < from_worst.size(); ++b) {
+    for (std::size_t b = 0; b < from_worst.size(); ++b)
       EXPECT_EQ(worse(from_worst[a], from_worst[b]), from_worst[std::min(a, b)])
           << name(from_worst[a]) << " " << name(from_worst[b]);
-    }
   }
 }
 

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-
 namespace gpubench {
 namespace step_parts_test {
 
@@ -19,9 +17,8 @@ TEST(StepParts, ALayerIsTheFirstPartOfALabel) {
                                      {"loss", "loss"},
                                      {"loss+loss.backward", "loss"},
                                      {"adamw@3", "adamw"},
-                                     {"gradients.bucket0@1", "gradients"}}) {
+                                     {"gradients.bucket0@1", "gradients"}})
     EXPECT_EQ(layer_of(label), layer) << label;
-  }
 }
 
 TEST(StepParts, TheLayerOfAnOpIsSaidWhereThereAreSeveral) {

@@ -148,8 +148,7 @@ TEST(DiagnoseGpus, EachTroubleHasItsCodeItsNumbersAndAMend) {
   for (const auto& [code, text] : expected) {
     const Finding* finding = find(findings, code);
     ASSERT_NE(finding, nullptr) << code;
-    EXPECT_THAT(finding->text, HasSubstr("gpu 3: "));
-    EXPECT_THAT(finding->text, HasSubstr(text));
+    EXPECT_THAT(finding->text, ::testing::AllOf(HasSubstr("gpu 3: "), HasSubstr(text)));
     EXPECT_FALSE(finding->fix.empty()) << code;
     EXPECT_NE(finding->health, Health::ok) << code;
   }

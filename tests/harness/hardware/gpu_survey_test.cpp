@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/backend.h"
-#include "tests/fakes/nvml/scripted_nvml.h"
+#include "tests/fakes/nvml/fake_nvml.h"
 
 namespace gpubench {
 namespace gpu_survey_test {

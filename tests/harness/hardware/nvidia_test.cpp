@@ -46,10 +46,9 @@ using ::testing::ElementsAre;
 TEST(GpuRecipes, EightBitsNeedAdaOrNewer) {
   EXPECT_THAT(recipes_of_gpu(80), ElementsAre("f64", "f32", "tf32", "bf16", "f16", "bf16_approx_tanh"));
   EXPECT_THAT(recipes_of_gpu(86), ElementsAre("f64", "f32", "tf32", "bf16", "f16", "bf16_approx_tanh"));
-  for (const int capability : {89, 90}) {
+  for (const int capability : {89, 90})
     EXPECT_THAT(recipes_of_gpu(capability),
                 ElementsAre("f64", "f32", "tf32", "bf16", "f16", "bf16_approx_tanh", "f8_hybrid", "f8_hybrid_fast"));
-  }
 }
 
 TEST(GpuRecipes, BlockScaledProductsNeedBlackwellOrNewer) {

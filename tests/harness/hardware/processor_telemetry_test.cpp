@@ -25,9 +25,8 @@ TEST(WaitingSeconds, AreTheTotalOfSomeTasks) {
 
 TEST(WaitingSeconds, OfAnyOtherTextAreNotKnown) {
   for (const char* text : {"", "some", "some avg10=1.0", "full avg10=0.00 total=7", "some avg10=0.00 total=",
-                           "some avg10=0.00 total=x", "some avg10=0.00 total=99999999999999999999999"}) {
+                           "some avg10=0.00 total=x", "some avg10=0.00 total=99999999999999999999999"})
     EXPECT_FALSE(waiting_seconds(text).has_value()) << text;
-  }
 }
 
 TEST(ProcessorTelemetry, IsHowFarTheCountersWentInARound) {

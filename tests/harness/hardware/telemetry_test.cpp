@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/fakes/nvml/scripted_nvml.h"
+#include "tests/fakes/nvml/fake_nvml.h"
 
 namespace gpubench {
 namespace telemetry_test {

@@ -63,9 +63,8 @@ TEST(Statistics, StudentsDistributionAgreesWithItsClosedForms) {
 
 // With many degrees of freedom it is the normal distribution, to first order in 1 / degrees.
 TEST(Statistics, StudentsDistributionApproachesTheNormalOne) {
-  for (const double t : {-2.0, -0.3, 1.0, 1.96}) {
+  for (const double t : {-2.0, -0.3, 1.0, 1.96})
     EXPECT_NEAR(student_t_cdf(t, 1e7), 0.5 * std::erfc(-t / std::numbers::sqrt2), 1e-7) << t;
-  }
 }
 
 struct TableRow {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,6 +127,122 @@ inline std::vector<std::string> column_of(const DataTable& table, const std::str
     for (const std::vector<std::string>& row : table.rows) cells.push_back(row.at(i));
   }
   return cells;
+}
+
+// A report as large as a whole run's: ids as long, rounds, checks and breakdowns as many.
+
+namespace large {
+
+constexpr const char* recipes[] = {"f32", "tf32", "bf16", "f16"};
+
+inline void add_telemetry(CaseRecord& record, int seed) {
+  for (std::size_t round = 0; round < record.rounds.size(); ++round) {
+    RoundTelemetry t;
+    t.readings = 10;
+    t.window_s = 0.25;
+    const double mhz = 1700.0 + (seed * 37 + static_cast<int>(round) * 11) % 200;
+    t.sm_mhz = Spread{mhz - 20, mhz, mhz + 20};
+    t.power_w = 500.0 + seed % 150;
+    t.temperature_c = 50.0 + seed % 20;
+    if (seed % 9 == 0) t.reasons = {"sw_power_cap"};
+    record.rounds[round].telemetry = t;
+  }
+}
+
+inline CaseRecord gemm(int i) {
+  constexpr const char* workloads[] = {"linear_forward", "linear_backward_data", "linear_backward_weight", "matmul"};
+  const std::int64_t size = 256 + 64 * (i / 16);
+  CaseRecord record = made_case(workloads[i / 4 % 4], {{"m", size}, {"n", 3 * size}, {"k", size}}, recipes[i % 4]);
+  record.c.label = fmt::format("gpt2-124m qkv, {} tokens", size);
+  const auto s = static_cast<double>(size);
+  return with_rate(std::move(record), 6 * s * s * s, 14 * s * s);
+}
+
+inline CaseRecord conv(int i) {
+  const std::int64_t size = 7 + i / 12;
+  Dims dims{{"n", 32}, {"h", size},   {"w", size}, {"c", 64},       {"k", 256},   {"r", 3},
+            {"s", 3},  {"stride", 1}, {"pad", 1},  {"dilation", 1}, {"groups", 1}};
+  constexpr const char* workloads[] = {"conv2d_forward", "conv2d_backward_data", "conv2d_backward_filter"};
+  CaseRecord record = made_case(workloads[i / 4 % 3], std::move(dims), recipes[i % 4], "conv");
+  record.c.label = fmt::format("resnet50 stage {}", i / 12);
+  const auto s = static_cast<double>(size);
+  return with_rate(std::move(record), 1e6 * s * s, 1e4 * s * s);
+}
+
+inline CaseRecord copy(int i) {
+  const std::int64_t n = std::int64_t{1} << (10 + i / 4 % 20);
+  CaseRecord record = made_case(i % 3 == 0 ? "copy" : "triad", {{"n", n}}, recipes[i % 4], "memory");
+  return with_rate(std::move(record), static_cast<double>(n), 8.0 * static_cast<double>(n), "B/s");
+}
+
+inline CaseRecord collective(int i) {
+  const std::int64_t bytes = std::int64_t{8} << (i / 4 % 24);
+  CaseRecord record = made_case(i % 8 < 4 ? "all_reduce" : "all_gather", {{"bytes", bytes}}, "f32", "collectives");
+  record.c.ranks = 2 << (i % 3);
+  record = with_rate(std::move(record), 0.0, static_cast<double>(bytes), "B/s");
+  record.derived.collective =
+      CollectiveRates{static_cast<double>(bytes), 1e3 * static_cast<double>(bytes), 1.5e3 * static_cast<double>(bytes)};
+  return record;
+}
+
+inline CaseRecord step(int i) {
+  CaseRecord record =
+      made_case("gpt2_train_step", {{"b", 8}, {"s", 1024}, {"layers", 1 + i}, {"h", 768}, {"heads", 12}},
+                recipes[i % 4], "transformer");
+  record = with_rate(std::move(record), 1e12, 1e10, "tokens/s", 8192);
+  constexpr const char* kinds[] = {"gemm", "attention_forward", "layer_norm_forward", "gelu_forward", "adamw", "add"};
+  for (int op = 0; op < 60; ++op) {
+    const std::string kind = kinds[op % 6];
+    record.derived.breakdown.push_back({fmt::format("block{}.{}", op / 6, kind), kind, "library", 1e4, 0.01, 1e9, 1e6});
+    OpParity parity = record.parity.ops.front();
+    parity.kind = kind;
+    parity.label = record.derived.breakdown.back().label;
+    record.parity.ops.push_back(parity);
+  }
+  record.derived.remainder = 0.4;
+  return record;
+}
+
+inline CaseRecord record(int i) {
+  switch (i % 10) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: return gemm(i / 10 * 4 + i % 10);
+    case 4:
+    case 5:
+    case 6: return conv(i / 10 * 3 + i % 10 - 4);
+    case 7: return copy(i / 10);
+    case 8: return collective(i / 10);
+    default: return step(i / 10);
+  }
+}
+
+}  // namespace large
+
+/// So many cases of six suites, with peaks and telemetry, as a GPU's report has them.
+inline Report large_report(int cases) {
+  std::vector<CaseRecord> records;
+  for (int i = 0; i < cases; ++i) {
+    CaseRecord record = large::record(i);
+    record.c.modes = i >= 500 && record.c.suite != "transformer" ? std::vector<std::string>{"stream"} : record.c.modes;
+    record.id = record.c.id();
+    record.summary.ci95_high_ns += 1e3 * (i % 50);
+    record.summary.p90_ns += 1e3 * (i % 37);
+    record.derived.headline *= 1.0 + 0.01 * (i % 23);
+    const bool bytes = record.derived.headline_unit == "B/s";
+    const double rate = bytes ? record.derived.bytes_per_s : record.derived.flop_per_s;
+    const double peak = bytes ? 4.8e15 : 9.89e17;
+    record.derived.peak = PeakShare{
+        bytes ? "memory" : record.c.recipe, rate, peak, "H200 SXM, datasheet", rate / peak, {}, {}, {}, "", ""};
+    record.rerun = "gpubench run --filter '^" + record.id + "$' --tier standard --seed 42";
+    large::add_telemetry(record, i);
+    records.push_back(std::move(record));
+  }
+  // A plan goes suite by suite.
+  std::stable_sort(records.begin(), records.end(),
+                   [](const CaseRecord& a, const CaseRecord& b) { return a.c.suite < b.c.suite; });
+  return made_report(std::move(records));
 }
 
 }  // namespace gpubench::page

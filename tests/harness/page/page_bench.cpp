@@ -5,7 +5,7 @@
 #include "harness/page/report_page.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "tests/harness/page/large_report.h"
+#include "tests/harness/page/made_cases.h"
 
 namespace {
 

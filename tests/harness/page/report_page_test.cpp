@@ -7,9 +7,9 @@
 
 #include "harness/page/html.h"
 #include "harness/page/report_page.h"
-#include "tests/harness/page/large_report.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/page/made_cases.h"
 #include "tests/harness/report/hostile_text.h"
+#include "tests/harness/report/sample_records.h"
 
 namespace gpubench::page {
 namespace {

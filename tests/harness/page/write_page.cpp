@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tests/harness/page/large_report.h"
+#include "tests/harness/page/made_cases.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

@@ -75,9 +75,8 @@ TEST(Accepts, TheIntervalEndsWhereItsEndsRound) {
 TEST(Accepts, NaNNeverForAFiniteOrInfiniteReferenceWhateverTheBound) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e5m2, DType::i32, DType::u8}) {
     for (const double value : {0.0, 1.0, -3.0, infinity, -infinity}) {
-      for (const double bound : {0.0, 1.0, 1e300, infinity, not_a_number}) {
+      for (const double bound : {0.0, 1.0, 1e300, infinity, not_a_number})
         EXPECT_FALSE(accepts({value, bound}, type, not_a_number)) << name(type) << " " << value << " " << bound;
-      }
     }
   }
 }

@@ -85,10 +85,9 @@ TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
   // embedding + ln1, residual1 + ln2, residual2 + ln_f; loss + its gradient; clip + AdamW, of which bf16 has two: of
   // parameters with a copy and of those without
   ASSERT_EQ(fused.rewrites.size(), std::string(GetParam()) == "bf16" ? 6U : 5U);
-  for (const EndToEndResult& result : compare(tiny_step(GetParam()), fused.program)) {
+  for (const EndToEndResult& result : compare(tiny_step(GetParam()), fused.program))
     EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
                                  << ", norm " << result.norm;
-  }
 }
 
 Case on_ranks(Case c, int ranks) {

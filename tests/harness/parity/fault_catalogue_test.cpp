@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -16,7 +15,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/routing.h"
-#include "tests/harness/parity/faults_of_op.h"
+#include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
 namespace fault_catalogue_test {

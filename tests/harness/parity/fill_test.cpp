@@ -305,10 +305,9 @@ TEST(Fill, PartsOverTwoAxesOfAMeshMakeUpTheSameTensor) {
         spec.placement.spread = {{AxisSpread::Kind::sharded, 0, 0, i, 2}, {AxisSpread::Kind::sharded, 1, 1, j, 3}};
         const std::vector<double> part = Filled(spec).values();
         for (int row = 0; row < 2; ++row) {
-          for (int column = 0; column < 5; ++column) {
+          for (int column = 0; column < 5; ++column)
             EXPECT_EQ(part[static_cast<std::size_t>(row * 5 + column)],
                       whole[static_cast<std::size_t>((2 * i + row) * 15 + 5 * j + column)]);
-          }
         }
       }
     }

@@ -1,6 +1,5 @@
 // The order in which the libraries of this machine add up products, read and replayed: what a probe reads must give, on
 // random data, the very bits that the library gives.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/core/hash.h"

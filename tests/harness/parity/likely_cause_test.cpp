@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -281,10 +280,9 @@ TEST(LikelyCause, AConvolutionWithAFlippedFilterIsReported) {
       const std::int64_t o = e % outputs, column = e / outputs % (size - 2), row = e / outputs / (size - 2);
       double sum = 0.0;
       for (std::int64_t tap = 0; tap < 9; ++tap) {
-        for (std::int64_t c = 0; c < channels; ++c) {
+        for (std::int64_t c = 0; c < channels; ++c)
           sum += from[0].get(((row + tap / 3) * size + column + tap % 3) * channels + c) *
                  from[1].get((o * 9 + 8 - tap) * channels + c);
-        }
       }
       return sum;
     });
@@ -340,8 +338,7 @@ TEST(LikelyCause, OfCausesThatPredictDifferentNumbersNoneIsReported) {
   NormKernel kernel;
   kernel.rstd = [](double variance) { return 1.0 / std::sqrt(variance); };
   const std::string why = reason(p, kernel);
-  EXPECT_THAT(why, HasSubstr("outside their bound"));
-  EXPECT_THAT(why, Not(HasSubstr("looks like")));
+  EXPECT_THAT(why, ::testing::AllOf(HasSubstr("outside their bound"), Not(HasSubstr("looks like"))));
 }
 
 TEST(LikelyCause, OfCausesThatPredictTheSameNumbersTheFirstIsReported) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <set>
 
 #include "harness/parity/end_to_end.h"
 #include "reference/ops/gemm.h"

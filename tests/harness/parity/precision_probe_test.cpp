@@ -18,8 +18,6 @@ namespace precision_probe_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 constexpr GemmExtents usual{.m = 128, .n = 128, .k = 512};
 using enum DType;

@@ -40,13 +40,11 @@ void expect_proven(const Case& c) {
 }
 
 TEST(Recipes, EveryProductCanBeProven) {
-  for (const char* recipe : {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"}) {
+  for (const char* recipe : {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"})
     expect_proven(small_case("gemm", "matmul", {{"m", 24}, {"n", 16}, {"k", 2048}}, recipe));
-  }
   for (const char* recipe : {"f32", "tf32", "bf16", "f16", "f8_hybrid"}) {
-    for (const char* direction : {"linear_forward", "linear_backward_data", "linear_backward_weight"}) {
+    for (const char* direction : {"linear_forward", "linear_backward_data", "linear_backward_weight"})
       expect_proven(small_case("gemm", direction, {{"m", 48}, {"n", 32}, {"k", 80}}, recipe));
-    }
   }
   for (const char* recipe : {"bf16", "bf16_approx_tanh"}) {
     for (const char* with_gelu : {"linear_bias_gelu_forward", "linear_gelu_backward_data"})
@@ -61,9 +59,8 @@ TEST(Recipes, EveryConvolutionAndAttentionCanBeProven) {
   const Dims conv{{"n", 1}, {"h", 9},      {"w", 9},   {"c", 8},        {"k", 8},     {"r", 3},
                   {"s", 3}, {"stride", 2}, {"pad", 1}, {"dilation", 1}, {"groups", 1}};
   for (const char* recipe : {"f32", "tf32", "bf16", "f16"}) {
-    for (const char* pass : {"conv2d_forward", "conv2d_backward_data", "conv2d_backward_filter"}) {
+    for (const char* pass : {"conv2d_forward", "conv2d_backward_data", "conv2d_backward_filter"})
       expect_proven(small_case("conv", pass, conv, recipe));
-    }
   }
   for (const char* recipe : {"f32", "bf16", "f16"}) {
     const Dims attention{{"b", 1}, {"h", 2}, {"kv", 1}, {"s", 40}, {"d", 16}};

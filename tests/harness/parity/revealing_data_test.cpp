@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

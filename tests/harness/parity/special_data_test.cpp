@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "reference/ops/pointwise.h"
 #include "tests/harness/parity/judged_program.h"

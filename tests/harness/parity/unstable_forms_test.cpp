@@ -22,7 +22,7 @@
 #include "reference/ops/range_data.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/softmax.h"
-#include "tests/harness/parity/faults_of_op.h"
+#include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
 namespace unstable_forms_test {
@@ -276,10 +276,9 @@ TEST(RangeData, AcceptsVariancesByTwoPassesAndByWelfordsMethod) {
         squares += deviation * deviation;
       }
       const Expected& expected = rstd[static_cast<std::size_t>(row)];
-      for (const float of : {squares, moving_squares}) {
+      for (const float of : {squares, moving_squares})
         EXPECT_LE(std::fabs(1.0F / std::sqrt(of / n + 1e-5F) - expected.value), expected.bound)
             << name(type) << " row " << row;
-      }
     }
   }
 }

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "harness/plan/plan.h"
 #include "suites/suites.h"
 

@@ -8,8 +8,8 @@
 
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
 namespace brief_test {

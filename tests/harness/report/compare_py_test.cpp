@@ -1,20 +1,19 @@
 // Google Benchmark's own compare.py on our exports, with its real dependencies. It is no part of this tree: the test
 // runs it where it is found (tests/harness/report/CMakeLists.txt), and says why where it does not.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
 #include "harness/measure/statistics.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {
@@ -40,37 +39,32 @@ CaseRecord timed(const std::string& workload, double ns) {
   return record;
 }
 
-class ComparePy : public ::testing::Test {
+class ComparePy : public ScratchFolder {
  protected:
   void SetUp() override {
+    ScratchFolder::SetUp();
     if (compare_py().empty() || !std::filesystem::exists(compare_py()))
       GTEST_SKIP() << "compare.py was not found; GPUBENCH_COMPARE_PY names one";
     if (shell(python_ + " -c 'import numpy, scipy.stats'").status != 0)
       GTEST_SKIP() << "compare.py needs python3 with numpy and scipy";
-    std::filesystem::create_directories(folder_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string file(const std::string& name, const std::vector<CaseRecord>& cases, ExportFormat format) {
     Report report = holding_report();
     report.cases = cases;
-    const std::string path = folder_ / name;
-    std::ofstream(path) << exported(report, format);
-    return path;
+    write(name, exported(report, format));
+    return name;
   }
 
   // What compare.py makes of two files, by case.
   Json compared(const std::string& before, const std::string& after) {
-    const std::string dump_path = folder_ / "dump.json";
-    const ShellResult result = shell(python_ + " '" + compare_py() + "' --no-color -d '" + dump_path +
-                                     "' benchmarks '" + before + "' '" + after + "'");
+    const ShellResult result =
+        shell(python_ + " '" + compare_py() + "' --no-color -d dump.json benchmarks '" + before + "' '" + after + "'");
     EXPECT_EQ(result.status, 0) << result.out;
-    return read_json_file(dump_path);
+    return read_json_file("dump.json");
   }
 
   std::string python_ = std::filesystem::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
-  std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / ("gpubench_compare_py." + std::to_string(::getpid()));
 };
 
 const Json& named(const Json& dump, std::string_view name) {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
@@ -24,12 +23,10 @@ TEST(ResultLine, HoldsVerdictRateTimeIntervalErrorWorkloadRecipeAndLabel) {
 TEST(Results, TellTheShareOfThePeakOrOfTheBestInAColumn) {
   const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large")};
   const std::string peak = result_rows(records, plain, {ShareColumn::of_peak});
-  EXPECT_THAT(peak, HasSubstr("rate % peak    time"));
-  EXPECT_THAT(peak, HasSubstr("21.8 GFLOP/s  54.6% 3.00 us"));
-  EXPECT_THAT(peak, HasSubstr("SKIPPED            -      -       -     -     -  forward f32\n"));
+  EXPECT_THAT(peak, ::testing::AllOf(HasSubstr("rate % peak    time"), HasSubstr("21.8 GFLOP/s  54.6% 3.00 us"),
+                                     HasSubstr("SKIPPED            -      -       -     -     -  forward f32\n")));
   const std::string best = result_rows(records, plain, {ShareColumn::of_best});
-  EXPECT_THAT(best, HasSubstr("rate % best    time"));
-  EXPECT_THAT(best, HasSubstr("21.8 GFLOP/s  87.5% 3.00 us"));
+  EXPECT_THAT(best, ::testing::AllOf(HasSubstr("rate % best    time"), HasSubstr("21.8 GFLOP/s  87.5% 3.00 us")));
   EXPECT_THAT(result_rows(records, plain), Not(HasSubstr("% peak")));
 }
 
@@ -98,9 +95,8 @@ TEST(ResultLine, HostileTextCannotSteerATerminal) {
   record.parity.ops[1].implementation = "lib\x1b[2J";
   record.parity.ops[1].reason = "\x9b";
   const std::string text = result_rows({&record, 1}, {.verbosity = 1}) + failures_text({&record, 1}, plain);
-  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(text, Not(HasSubstr("\nVERDICT")));
-  EXPECT_THAT(text, HasSubstr("\\x1b]0;owned\\x07\\x0aVERDICT  PASS"));
+  EXPECT_THAT(text, ::testing::AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\nVERDICT")),
+                                     HasSubstr("\\x1b]0;owned\\x07\\x0aVERDICT  PASS")));
 }
 
 TEST(ResultHeader, IsAsciiUnlessTheTerminalTakesUtf8) {
@@ -198,8 +194,7 @@ TEST(VerdictLines, APassWithUntriedCallsIsAPartAndListsTenOps) {
 TEST(VerdictLines, AnUnverifiedRunSaysSoLoudly) {
   const std::vector<CaseRecord> records{sample_record(Verdict::unverified)};
   const std::string text = verdict_text(records, {0, "all that ran passed", "", true, 1.0}, plain);
-  EXPECT_THAT(text, HasSubstr("VERDICT  UNVERIFIED"));
-  EXPECT_THAT(text, HasSubstr("NOTHING WAS VERIFIED"));
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("VERDICT  UNVERIFIED"), HasSubstr("NOTHING WAS VERIFIED")));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "harness/report/json.h"
 #include "harness/report/json_parser.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
 namespace content_digest_test {

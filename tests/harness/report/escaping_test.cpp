@@ -1,5 +1,4 @@
 // Hostile text in every field of a report, told to everything that reports are told to: it stays text, and comes back.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,10 +6,9 @@
 
 #include "harness/core/text/visible_text.h"
 #include "harness/report/json.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
+#include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/sinks.h"
-#include "tests/harness/report/string_fields.h"
 
 namespace gpubench {
 namespace {

@@ -8,9 +8,9 @@
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "tests/harness/report/csv_reader.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/format_readers.h"
 #include "tests/harness/report/hostile_text.h"
+#include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
 
 namespace gpubench {

@@ -3,9 +3,9 @@
 
 #include "harness/core/text/visible_text.h"
 #include "harness/report/export.h"
-#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/format_readers.h"
 #include "tests/harness/report/hostile_text.h"
-#include "tests/harness/report/prometheus_reader.h"
+#include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
 namespace {
@@ -37,9 +37,8 @@ TEST(PrometheusChecker, RefusesWhatAScraperWould) {
                            "# HELP a b\n# TYPE a gauge\na{x=\"1\n2\"} 1\n",
                            "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1 1700000000\n",
                            "# HELP a b\n# TYPE a gauge\na\n",
-                           "\n"}) {
+                           "\n"})
     EXPECT_ANY_THROW((void)samples_of(text)) << text;
-  }
   EXPECT_EQ(samples_of("# HELP a b\n# TYPE a gauge\na{x=\"\\\\\\\"\\n,}\"} 1e3\n")[0].labels.at("x"), "\\\"\n,}");
 }
 

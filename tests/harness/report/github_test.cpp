@@ -7,6 +7,7 @@
 #include "harness/core/file/atomic_file.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {
@@ -91,10 +92,7 @@ TEST(GithubAnnotations, LongMessagesAreCutBetweenCharacters) {
 
 class GithubSummary : public ::testing::Test {
  protected:
-  std::string there() {
-    std::ifstream file(file_.path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string there() { return ScratchFolder::content_of(file_.path()); }
   static std::string fill(std::size_t room) { return std::string(room, 'x'); }
   TemporaryFile file_{"summary.md", "what another command wrote\n"};
 };

@@ -1,4 +1,4 @@
-#include "tests/harness/report/html_reader.h"
+#include "tests/harness/report/format_readers.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -4,17 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "harness/core/hash.h"
 #include "tests/fakes/io_faults/io_faults.h"
 #include "tests/harness/report/sample_records.h"
+#include "tests/scratch_folder.h"
 #include "tests/thrown_text.h"
 #include "tests/trials.h"
 
@@ -25,11 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-class JournalFile : public ::testing::Test {
+class JournalFile : public ScratchFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   static JournalStart start() { return {"0123456789abcdef", {"--tier", "smoke"}, {{"device.name", "a device"}}}; }
   static CaseRecord round_of(CaseRecord record, int number) {
     record.rounds.resize(1);
@@ -45,11 +40,8 @@ class JournalFile : public ::testing::Test {
     journal.finished(record_);
     journal.round(round_of(other_, 1));
   }
-  std::string text() const {
-    std::ifstream file(path_);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  void put(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+  std::string text() const { return content_of(path_); }
+  void put(const std::string& text) const { write(path_, text); }
   std::string refusal() const {
     return thrown_text<ReadError>([&] { (void)read_journal(path_); }, "accepted");
   }
@@ -68,7 +60,6 @@ class JournalFile : public ::testing::Test {
     return record;
   }
 
-  std::filesystem::path folder_ = ::testing::TempDir() + "journal_test." + std::to_string(::getpid());
   std::string path_ = (folder_ / "journal.jsonl").string();
   CaseRecord record_ = sample_record();
   CaseRecord other_ = other_sample();
@@ -202,7 +193,7 @@ TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
 }
 
 TEST_F(JournalFile, ALinkInItsPlaceIsNotFollowed) {
-  std::ofstream(folder_ / "precious") << "precious";
+  write("precious", "precious");
   std::filesystem::create_symlink("precious", path_);
   EXPECT_THROW(JournalWriter(path_, start(), {}), WriteError);
   Journal read;

@@ -1,4 +1,4 @@
-#include "tests/harness/report/junit_schema.h"
+#include "tests/harness/report/format_readers.h"
 
 #include "tests/harness/report/shell.h"
 #include "tests/paths.h"

@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/harness/report/junit_schema.h"
+#include "tests/harness/report/format_readers.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
-#include "tests/harness/report/xml_reader.h"
 
 namespace gpubench {
 namespace {
@@ -129,9 +128,8 @@ TEST(Junit, WhatDidNotRunSaysWhy) {
 TEST(Junit, SystemOutIsTheLineThatAPersonReads) {
   const XmlElement root = read(junit_text(report_of_all_verdicts()));
   const XmlElement& out = *root.children[0].all("testcase")[0]->all("system-out")[0];
-  EXPECT_THAT(out.text, HasSubstr("PASS"));
-  EXPECT_THAT(out.text, HasSubstr("21.8 GFLOP/s"));
-  EXPECT_THAT(out.text, HasSubstr("by onednn:brg:avx512_core_amx_bf16"));
+  EXPECT_THAT(out.text, ::testing::AllOf(HasSubstr("PASS"), HasSubstr("21.8 GFLOP/s"),
+                                         HasSubstr("by onednn:brg:avx512_core_amx_bf16")));
 }
 
 TEST(Junit, TimesThatAreNoNumberCountAsNone) {

@@ -3,15 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
-#include "harness/report/json.h"
-#include "tests/harness/report/holding_report.h"
-
 namespace gpubench {
 namespace {
-
-using Change = std::function<void(Json&)>;
 
 // Something written by hand in the place of the failed case's label, which can be anything.
 std::string with_label(const std::string& text) {
@@ -27,12 +20,6 @@ std::string nested(int levels, const std::string& open, const std::string& close
   text += "1";
   for (int i = 0; i < levels; ++i) text += close;
   return text;
-}
-
-std::string changed(const Change& change) {
-  Json report = report_json(holding_report());
-  change(report);
-  return report.dump();
 }
 
 Json& run(Json& report) { return report["context"]["gpubench"]; }
@@ -73,8 +60,8 @@ std::vector<MalformedFile> malformed_bytes() {
       {"a key twice at the top", "{\"context\": {}, \"context\": {}}", "context", "appears twice"},
       {"a key twice in a case", with_label("\"x\", \"label\": \"y\""), label, "appears twice"},
       {"an escaped key twice", with_label("\"x\", \"lab\\u0065l\": \"y\""), label, "appears twice"},
-      {"two documents", changed([](Json&) {}) + "{}", "", "not JSON"},
-      {"a comment", "// a report\n" + changed([](Json&) {}), "(root)", "not JSON"},
+      {"two documents", changed_report([](Json&) {}) + "{}", "", "not JSON"},
+      {"a comment", "// a report\n" + changed_report([](Json&) {}), "(root)", "not JSON"},
       {"single quotes", "{'context': {}}", "(root)", "not JSON"},
       {"a comma too many", with_label("[1,]"), label, "not JSON"},
       {"no comma", with_label("[1 2]"), label, "not JSON"},
@@ -107,23 +94,22 @@ std::vector<MalformedFile> malformed_bytes() {
       {"a string that never ends", with_label("\"abc"), label, ""},
       {"a key that is no string", with_label("{1: 2}"), label, "not JSON"},
   };
-  const std::string whole = changed([](Json&) {});
+  const std::string whole = changed_report([](Json&) {});
   constexpr int cuts = 40;
   for (int i = 1; i < cuts; ++i) {
     const std::size_t bytes = whole.size() * static_cast<std::size_t>(i) / cuts;
     files.push_back(
         {fmt::format("cut after {} of {} bytes", bytes, whole.size()), whole.substr(0, bytes), "", "not JSON"});
   }
-  for (const char* version : {"2.0", "0.9", "10.0", "999999.0"}) {
-    files.push_back({std::string("version ") + version, changed([&](Json& j) { run(j)["schema_version"] = version; }),
+  for (const char* version : {"2.0", "0.9", "10.0", "999999.0"})
+    files.push_back({std::string("version ") + version,
+                     changed_report([&](Json& j) { run(j)["schema_version"] = version; }),
                      "context.gpubench.schema_version", "this gpubench reads version 1"});
-  }
-  for (const char* version : {"1", "1.", ".2", "1.x", "-1.0", "1.2.3", " 1.2", "1.2 ", "1.-2", "", "one"}) {
+  for (const char* version : {"1", "1.", ".2", "1.x", "-1.0", "1.2.3", " 1.2", "1.2 ", "1.-2", "", "one"})
     files.push_back({fmt::format("version '{}'", version),
-                     changed([&](Json& j) { run(j)["schema_version"] = version; }), "context.gpubench.schema_version",
-                     "is no version such as 1.2"});
-  }
-  files.push_back({"another schema", changed([](Json& j) { run(j)["schema"] = "gpubench-tuning"; }),
+                     changed_report([&](Json& j) { run(j)["schema_version"] = version; }),
+                     "context.gpubench.schema_version", "is no version such as 1.2"});
+  files.push_back({"another schema", changed_report([](Json& j) { run(j)["schema"] = "gpubench-tuning"; }),
                    "context.gpubench.schema", "is not \"gpubench-report\""});
   return files;
 }

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
-#include "harness/report/json.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 
 namespace gpubench {
@@ -84,79 +83,37 @@ std::string place_of_missing(const Place& place) {
 }  // namespace
 
 const std::vector<std::string>& optional_members() {
-  static const std::vector<std::string> members{
-      "context.gpubench.deterministic",
-      "context.gpubench.preset",
-      "context.gpubench.invocation",
-      "context.gpubench.injected",
-      "context.gpubench.locked_clock_mhz",
-      "context.gpubench.arithmetic",
-      "context.gpubench.shapes",
-      "context.gpubench.implementations",
-      "gpubench.cases[0].calls",
-      "gpubench.cases[0].def_hash",
-      "gpubench.cases[0].memory",
-      "gpubench.cases[0].choice",
-      "gpubench.cases[0].workspace_bytes",
-      "gpubench.cases[0].plan_s",
-      "gpubench.cases[2].unfinished",
-      "gpubench.cases[0].rewrites",
-      "gpubench.cases[0].parity.ops[0].choice",
-      "gpubench.cases[0].parity.ops[0].places",
-      "gpubench.cases[0].parity.ops[0].projected",
-      "gpubench.cases[0].parity.ops[0].projected_fault",
-      "gpubench.cases[0].parity.ops[0].rejected",
-      "gpubench.cases[0].parity.arithmetic",
-      "gpubench.cases[0].parity.arithmetic[0].unit",
-      "gpubench.cases[0].parity.arithmetic[0].inputs",
-      "gpubench.cases[0].parity.arithmetic[0].products",
-      "gpubench.cases[0].parity.arithmetic[0].bits",
-      "gpubench.cases[0].parity.arithmetic[0].rounding",
-      "gpubench.cases[0].parity.arithmetic[0].at_once",
-      "gpubench.cases[0].parity.arithmetic[0].fraction",
-      "gpubench.cases[0].parity.arithmetic[0].emptied",
-      "gpubench.cases[0].parity.arithmetic[0].partial",
-      "gpubench.cases[0].parity.arithmetic[0].store",
-      "gpubench.cases[0].parity.arithmetic[0].denormals",
-      "gpubench.cases[0].parity.arithmetic[0].specials",
-      "gpubench.cases[0].parity.arithmetic[0].order",
-      "gpubench.cases[0].parity.arithmetic[0].note",
-      "gpubench.cases[0].parity.arithmetic[0].reason",
-      "gpubench.cases[0].parity.end_to_end",
-      "gpubench.cases[0].parity.implementations",
-      "gpubench.cases[0].rounds[0].ranks",
-      "gpubench.cases[0].rounds[0].telemetry",
-      "gpubench.cases[0].rounds[0].telemetry.sm_mhz",
-      "gpubench.cases[0].rounds[0].telemetry.memory_mhz",
-      "gpubench.cases[0].rounds[0].telemetry.temperature_c",
-      "gpubench.cases[0].rounds[0].telemetry.power_w",
-      "gpubench.cases[0].rounds[0].telemetry.energy_j",
-      "gpubench.cases[0].rounds[0].telemetry.uncorrected_errors",
-      "gpubench.cases[0].rounds[0].telemetry.involuntary_switches",
-      "gpubench.cases[0].rounds[0].telemetry.errors",
-      "gpubench.cases[0].rounds[0].telemetry.cpu_pressure",
-      "gpubench.cases[0].derived.breakdown[0].share",
-      "gpubench.cases[0].derived.energy_j",
-      "gpubench.cases[0].derived.energy_per_work_j",
-      "gpubench.cases[0].derived.collective",
-      "gpubench.cases[0].derived.ranks",
-      "gpubench.cases[0].derived.ranks.compute_only_ns",
-      "gpubench.cases[0].derived.ranks.exposed_communication",
-      "gpubench.cases[0].derived.ranks.efficiency",
-      "gpubench.cases[0].derived.ranks.partners",
-      "gpubench.cases[0].derived.peak",
-      "gpubench.cases[0].derived.peak.peak",
-      "gpubench.cases[0].derived.peak.of_peak",
-      "gpubench.cases[0].derived.peak.peak_at_clock",
-      "gpubench.cases[0].derived.peak.of_peak_at_clock",
-      "gpubench.cases[0].derived.peak.of_best",
-      // Free names: what a build, an environment, a device tells.
-      "context.gpubench.build.compiler",
-      "context.gpubench.build.type",
-      "context.gpubench.env.OMP_NUM_THREADS",
-      "context.gpubench.devices[0].properties.isa",
-      "context.gpubench.devices[0].libraries.oneDNN",
+  // Of each kind of object; the last four have free names: what a build, an environment, a device tells.
+  static const std::pair<const char*, const char*> members_of[] = {
+      {"context.gpubench",
+       "deterministic preset invocation injected locked_clock_mhz arithmetic shapes implementations"},
+      {"gpubench.cases[0]", "calls def_hash memory choice workspace_bytes plan_s rewrites"},
+      {"gpubench.cases[2]", "unfinished"},
+      {"gpubench.cases[0].parity.ops[0]", "choice places projected projected_fault rejected"},
+      {"gpubench.cases[0].parity", "arithmetic end_to_end implementations"},
+      {"gpubench.cases[0].parity.arithmetic[0]",
+       "unit inputs products bits rounding at_once fraction emptied partial store denormals specials order note "
+       "reason"},
+      {"gpubench.cases[0].rounds[0]", "ranks telemetry"},
+      {"gpubench.cases[0].rounds[0].telemetry",
+       "sm_mhz memory_mhz temperature_c power_w energy_j uncorrected_errors involuntary_switches errors cpu_pressure"},
+      {"gpubench.cases[0].derived.breakdown[0]", "share"},
+      {"gpubench.cases[0].derived", "energy_j energy_per_work_j collective ranks peak"},
+      {"gpubench.cases[0].derived.ranks", "compute_only_ns exposed_communication efficiency partners"},
+      {"gpubench.cases[0].derived.peak", "peak of_peak peak_at_clock of_peak_at_clock of_best"},
+      {"context.gpubench.build", "compiler type"},
+      {"context.gpubench.env", "OMP_NUM_THREADS"},
+      {"context.gpubench.devices[0].properties", "isa"},
+      {"context.gpubench.devices[0].libraries", "oneDNN"},
   };
+  static const std::vector<std::string> members = [] {
+    std::vector<std::string> all;
+    for (const auto& [object, names] : members_of) {
+      std::istringstream stream(names);
+      for (std::string member; stream >> member;) all.push_back(std::string(object) + "." + member);
+    }
+    return all;
+  }();
   return members;
 }
 

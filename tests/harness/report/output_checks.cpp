@@ -1,8 +1,7 @@
-#include "tests/harness/report/output_checks.h"
+#include "tests/harness/report/sinks.h"
 
 #include <algorithm>
 #include <regex>
-#include <stdexcept>
 #include <vector>
 
 #include "harness/report/json.h"

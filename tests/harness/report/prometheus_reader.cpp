@@ -1,4 +1,4 @@
-#include "tests/harness/report/prometheus_reader.h"
+#include "tests/harness/report/format_readers.h"
 
 #include <charconv>
 #include <cmath>

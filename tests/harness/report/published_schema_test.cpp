@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "harness/report/json.h"
 #include "harness/report/record_members.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench::record_members {
 namespace {
@@ -248,9 +248,7 @@ TEST(PublishedSchema, IsWhatTheMembersTableMakes) {
     std::ofstream(path) << made;
     return;
   }
-  std::stringstream published;
-  published << std::ifstream(path).rdbuf();
-  EXPECT_EQ(published.str(), made);
+  EXPECT_EQ(ScratchFolder::content_of(path), made);
 }
 
 }  // namespace

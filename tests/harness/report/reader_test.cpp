@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "harness/report/json.h"
+#include "tests/harness/report/shell.h"
 #include "tests/thrown_text.h"
 
 namespace gpubench {
@@ -62,11 +60,9 @@ TEST(ReadJsonFile, SaysWhichFileCannotBeRead) {
   EXPECT_THROW((void)read_json_file("/nonexistent/report.json"), ReadError);
   EXPECT_THROW((void)read_json_file("/"), ReadError);
   EXPECT_THROW((void)read_json_file("/dev/zero"), ReadError);
-  const std::string path = ::testing::TempDir() + "reader_test.json";
-  std::ofstream(path) << "{\"a\": [1, 2]}";
-  EXPECT_EQ(read_json_file(path)["a"][1], 2);
-  EXPECT_THROW((void)read_json_file(path, {.bytes = 4, .depth = 64}), ReadError);
-  std::filesystem::remove(path);
+  const TemporaryFile file("reader_test.json", "{\"a\": [1, 2]}");
+  EXPECT_EQ(read_json_file(file.path())["a"][1], 2);
+  EXPECT_THROW((void)read_json_file(file.path(), {.bytes = 4, .depth = 64}), ReadError);
 }
 
 std::string read_refusal(const std::string& path) {

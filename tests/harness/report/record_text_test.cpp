@@ -112,8 +112,7 @@ TEST(ReliabilityText, SharesThatSayNothingAreUnknownInTheDetails) {
   record.derived.ranks->exposed_communication = -0.71;
   record.derived.ranks->efficiency = 5.72;
   const std::string text = result_line(record, {.verbosity = 1});
-  EXPECT_THAT(text, HasSubstr("unknown  remainder"));
-  EXPECT_THAT(text, HasSubstr("exposed communication unknown"));
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("unknown  remainder"), HasSubstr("exposed communication unknown")));
   for (const char* number : {"1806", "-71", "5.72", "83.0%"}) EXPECT_THAT(text, Not(HasSubstr(number))) << number;
 }
 
@@ -125,12 +124,11 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
   flagged.summary.flags = {"severe", "rank 3 straggles", "noisy", "\x1b[2J"};
   const std::vector<CaseRecord> records{clean, flagged, flagged};
   const std::string text = legend_text(records, unadorned);
-  EXPECT_THAT(text, HasSubstr("\n[DOWNGRADED] an op computes in less than the declared precision: a probe read it"));
-  EXPECT_THAT(text, HasSubstr("\n[severe] more than 5% of the samples"));
-  EXPECT_THAT(text, HasSubstr("\n[rank 3 straggles] "));
-  EXPECT_THAT(text, HasSubstr("\n[noisy] the 95% interval is wider than +-25%"));
-  EXPECT_THAT(text, Not(HasSubstr("drift")));
-  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, ::testing::AllOf(
+                        HasSubstr("\n[DOWNGRADED] an op computes in less than the declared precision: a probe read it"),
+                        HasSubstr("\n[severe] more than 5% of the samples"), HasSubstr("\n[rank 3 straggles] "),
+                        HasSubstr("\n[noisy] the 95% interval is wider than +-25%"), Not(HasSubstr("drift")),
+                        Not(HasSubstr("\x1b"))));
   CaseRecord noisy = sample_record();  // its line is not shown where only what went wrong is
   EXPECT_NE(legend_text({&noisy, 1}, unadorned), "");
   EXPECT_EQ(legend_text({&noisy, 1}, {.quiet = true}), "");
@@ -142,9 +140,8 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
 TEST(Legend, KnowsEveryFlag) {
   for (const char* flag : {"noisy", "no interval", "severe", "drift", "throttled", "memory errors", "power capped",
                            "clock off", "clock unknown", "invalid rounds", "above peak", "slowed on purpose",
-                           "oversubscribed", "stragglers", "rank 12 straggles"}) {
+                           "oversubscribed", "stragglers", "rank 12 straggles"})
     EXPECT_NE(meaning_of_flag(flag), "") << flag;
-  }
   EXPECT_EQ(meaning_of_flag("anything else"), "");
 }
 

@@ -8,8 +8,6 @@
 #include <fstream>
 
 #include "harness/core/record.h"
-#include "harness/report/json.h"
-#include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 #include "tests/harness/report/report_schema.h"
 #include "tests/thrown_text.h"
@@ -18,8 +16,6 @@ namespace gpubench {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 Problems problems_of(const std::string& bytes) {
   Problems problems;
@@ -27,11 +23,7 @@ Problems problems_of(const std::string& bytes) {
   return problems;
 }
 
-Problems problems_after(const std::function<void(Json&)>& change) {
-  Json report = report_json(holding_report());
-  change(report);
-  return problems_of(dump(report));
-}
+Problems problems_after(const std::function<void(Json&)>& change) { return problems_of(changed_report(change)); }
 
 // "report.json:path: why" with the path that is expected, or one that begins with it.
 ::testing::AssertionResult told_as_expected(const MalformedFile& file, const std::string& problem) {
@@ -85,11 +77,7 @@ TEST(ReportReader, ThereAreHundredsOfMalformedFiles) {
 // So that the list of optional members is no excuse: without any one of them the report holds.
 TEST(ReportReader, OptionalMembersMayBeMissing) {
   for (const std::string& path : optional_members()) {
-    std::string pointer;
-    for (const char c : "/" + path) {
-      if (c != ']') pointer += c == '.' || c == '[' ? '/' : c;
-    }
-    const Json::json_pointer place(pointer);
+    const Json::json_pointer place = pointer_to(path);
     const Problems problems = problems_after([&](Json& j) {
       j.at(place.parent_pointer()).erase(place.back());
       if (place.back() != "calls") return;

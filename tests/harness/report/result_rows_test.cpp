@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "harness/report/console.h"
-#include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
@@ -56,9 +55,8 @@ TEST(RowLayout, TheSummaryHasThePrefixOfTheRows) {
 TEST(RowLayout, RowsThatWouldReadTheSameShowDistinguishingSizes) {
   const std::vector<CaseRecord> records{square(512, 512, 512), square(1024, 1024, 1024), square(7, 8, 9, "odd")};
   const std::string rows = result_rows(records, {}, layout_of(records));
-  EXPECT_THAT(rows, HasSubstr("  square bf16 m=512  square\n"));
-  EXPECT_THAT(rows, HasSubstr("  square bf16 m=1024  square\n"));
-  EXPECT_THAT(rows, HasSubstr("  square bf16  odd\n"));
+  EXPECT_THAT(rows, ::testing::AllOf(HasSubstr("  square bf16 m=512  square\n"),
+                                     HasSubstr("  square bf16 m=1024  square\n"), HasSubstr("  square bf16  odd\n")));
   // m separates two pairs, n the cases of each pair; k is the same in all.
   const std::vector<CaseRecord> four{square(1, 1, 5), square(1, 2, 5), square(2, 1, 5), square(2, 2, 5)};
   EXPECT_THAT(result_rows(four, {}, layout_of(four)), HasSubstr("  square bf16 m=2,n=1  square\n"));
@@ -70,8 +68,7 @@ TEST(RowLayout, LabelsThatDifferOnlyWhereTheyAreCutCountAsTheSame) {
   EXPECT_THAT(layout_of(records).sizes, IsEmpty());
   const ConsoleStyle style{.width = 100};
   const std::string rows = result_rows(records, style, layout_of(records, style));
-  EXPECT_THAT(rows, HasSubstr("  square bf16 m=1  lll"));
-  EXPECT_THAT(rows, HasSubstr("  square bf16 m=2  lll"));
+  EXPECT_THAT(rows, ::testing::AllOf(HasSubstr("  square bf16 m=1  lll"), HasSubstr("  square bf16 m=2  lll")));
 }
 
 TEST(RowLayout, ContendersModesAndRanksDistinguishRowsWithoutSizes) {

@@ -8,12 +8,8 @@
 #include "harness/report/console.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "tests/harness/report/csv_reader.h"
-#include "tests/harness/report/html_reader.h"
-#include "tests/harness/report/output_checks.h"
-#include "tests/harness/report/prometheus_reader.h"
-#include "tests/harness/report/result_rows.h"
-#include "tests/harness/report/xml_reader.h"
+#include "tests/harness/report/format_readers.h"
+#include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/harness/report/string_fields.h"
+#include "tests/harness/report/sinks.h"
 
 #include <stdexcept>
 

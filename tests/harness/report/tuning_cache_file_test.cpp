@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace {
@@ -31,25 +30,21 @@ TuningSetting h200() {
   return setting;
 }
 
-class CachedTuning : public ::testing::Test {
+class CachedTuning : public ScratchFolder {
  protected:
-  void TearDown() override { fs::remove_all(root_); }
   [[nodiscard]] TuningCacheFile open(const TuningSetting& setting = h200()) const { return {folder(), setting}; }
   [[nodiscard]] std::string folder() const { return (root_ / "deep" / "gpubench").string(); }
   // A file in the cache's place, with this in it.
   void put(const std::string& content) const {
     fs::create_directories(folder());
-    std::ofstream(open().path()) << content;
+    write(open().path(), content);
   }
-  [[nodiscard]] std::string content() const {
-    std::ifstream file(open().path());
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  [[nodiscard]] std::string content() const { return content_of(open().path()); }
   [[nodiscard]] std::string written_file() const {
     open().keep({{"gemm; sums f32; bf16[8, 8]", "cublaslt:algo=66"}});
     return content();
   }
-  fs::path root_ = ::testing::TempDir() + "tuning_cache_test." + std::to_string(::getpid());
+  fs::path root_ = folder_ / "root";
 };
 
 TEST_F(CachedTuning, WhatOneRunKeepsTheNextRecalls) {
@@ -133,7 +128,7 @@ TEST_F(CachedTuning, WhatIsNoFileIsNeitherReadNorWritten) {
 }
 
 TEST_F(CachedTuning, AFolderThatCannotBeMadeIsComplainedOfOnce) {
-  std::ofstream(root_) << "in the way";
+  write(root_, "in the way");
   TuningCacheFile cache = open();
   cache.keep({{"k", "v"}});
   EXPECT_THAT(cache.take_complaint(), HasSubstr("choices are not remembered"));
@@ -165,9 +160,8 @@ TEST_F(CachedTuning, ManyProcessesAtOnceLeaveAWholeFile) {
     ASSERT_GE(pid, 0);
     if (pid == 0) {
       TuningCacheFile cache = open();
-      for (int round = 0; round < rounds; ++round) {
+      for (int round = 0; round < rounds; ++round)
         cache.keep({{"call " + std::to_string(child * rounds + round), "sim:a"}});
-      }
       ::_exit(cache.take_complaint().empty() ? 0 : 1);
     }
     children.push_back(pid);

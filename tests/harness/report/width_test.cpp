@@ -7,7 +7,6 @@
 #include "harness/core/text/visible_text.h"
 #include "harness/report/console.h"
 #include "tests/harness/core/text/terminal_width.h"
-#include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
@@ -55,9 +54,8 @@ TEST(Width, NoNumberAndNoWordIsLost) {
     for (const char* part : {"gpt2_train_step bf16/warm", "PASS", "21.8 GFLOP/s", "3.00 us", "3.3%", "0.25", "54.6%",
                              "a label", "[noisy, drift]", "UNSUPPORTED", "8.0", "f2  ERROR",
                              "rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$'", "c[0, 17]",
-                             "VERDICT", "1 pass, 1 fail, 1 error, 1 unsupported", "exit 1"}) {
+                             "VERDICT", "1 pass, 1 fail, 1 error, 1 unsupported", "exit 1"})
       EXPECT_THAT(unwrapped(text), HasSubstr(unwrapped(part))) << width;
-    }
   }
 }
 

@@ -13,7 +13,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "tests/fakes/sim/flaky_backend.h"
+#include "tests/fakes/sim/sim_backend.h"
 #include "tests/harness/run/run_fixture.h"
 
 namespace gpubench {

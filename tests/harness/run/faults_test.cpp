@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cctype>
 #include <ostream>
 
@@ -11,9 +10,7 @@
 namespace gpubench::sim {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 struct ExpectedOutcome {
   std::string script;

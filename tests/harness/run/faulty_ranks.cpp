@@ -1,7 +1,6 @@
 #include "tests/harness/run/faulty_ranks.h"
 
 #include <map>
-#include <mutex>
 
 #include "harness/core/communicator.h"
 

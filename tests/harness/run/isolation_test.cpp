@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "harness/run/child_process.h"
 #include "harness/run/wire.h"
@@ -116,19 +117,19 @@ TEST(Isolation, PhasesAreToldAsTheyHappen) {
   EXPECT_THAT(phases, ::testing::ElementsAre("prepare", "check", "time", "time", "time", "recheck"));
 }
 
-TEST(Isolation, ACrashCostsTheCaseThatRan) {
-  const Isolated run("kill@chain.down");
-  expect_one_error(run, "chain", {"worker ended by signal 9 (Killed) while 'check' of this case ran"});
-  EXPECT_EQ(run.seen.notes.size(), 1U);
-}
-
-TEST(Isolation, ACrashOfTheFirstOrLastCaseIsNoDifferent) {
-  expect_one_error(Isolated("kill@first.gemm"), "first", {"signal 9"});
-  expect_one_error(Isolated("kill@last.add"), "last", {"signal 9"});
-}
-
-TEST(Isolation, ACrashInATimedRoundNamesTheCaseWhoseRoundItWas) {
-  expect_one_error(Isolated("kill/sequence@update.gemm"), "update", {"while 'time' of this case ran"});
+TEST(Isolation, ACrashCostsTheCaseThatRanAndIsNamedByItsSignal) {
+  for (const auto& [script, name, reason] :
+       {std::tuple{"kill@chain.down", "chain", "worker ended by signal 9 (Killed) while 'check' of this case ran"},
+        {"kill@first.gemm", "first", "signal 9"},
+        {"kill@last.add", "last", "signal 9"},
+        {"kill/sequence@update.gemm", "update", "while 'time' of this case ran"},
+        {"segv@chain.down", "chain", "signal 11 (Segmentation fault)"},
+        {"abort@chain.down", "chain", "signal 6 (Aborted)"},
+        {"exit@clip.norm", "clip", "worker exited with status 0 while 'check' of this case ran"}}) {
+    SCOPED_TRACE(script);
+    expect_one_error(Isolated(script), name, {reason});
+  }
+  EXPECT_EQ(Isolated("kill@chain.down").seen.notes.size(), 1U);
 }
 
 TEST(Isolation, EveryFaultInTheFirstAMiddleOrTheLastCaseCostsThatCaseAlone) {
@@ -161,21 +162,12 @@ TEST(Isolation, EveryFaultInTheFirstAMiddleOrTheLastCaseCostsThatCaseAlone) {
   tell_count("faults of the sim backend", faults);
 }
 
-TEST(Isolation, ACrashIsNamedByItsSignal) {
-  expect_one_error(Isolated("segv@chain.down"), "chain", {"signal 11 (Segmentation fault)"});
-  expect_one_error(Isolated("abort@chain.down"), "chain", {"signal 6 (Aborted)"});
-}
-
 TEST(Isolation, SeveralCrashesCostSeveralCasesAndNoMore) {
   const Isolated run("kill@first.gemm;exit@packed.gemm;kill/sequence@last.add");
 
   ASSERT_EQ(run.seen.records.size(), 6U);
   EXPECT_EQ(run.seen.count(Verdict::error), 3);
   EXPECT_EQ(run.seen.count(Verdict::pass), 3);
-}
-
-TEST(Isolation, AnExitInTheMiddleIsNoSuccess) {
-  expect_one_error(Isolated("exit@clip.norm"), "clip", {"worker exited with status 0 while 'check' of this case ran"});
 }
 
 TEST(Isolation, ALostDeviceCostsTheCaseThatMetItAndTheOthersGetAFreshOne) {

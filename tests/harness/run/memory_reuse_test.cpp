@@ -23,7 +23,6 @@
 namespace gpubench::sim {
 namespace memory_reuse_test {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

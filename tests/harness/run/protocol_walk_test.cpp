@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "harness/measure/protocol.h"
 #include "harness/run/engine.h"

@@ -141,9 +141,8 @@ TEST(CollectiveFaults, AStaleContributionIsSeenInTheRecheckAndNamed) {
         if (rank == 0 && first->empty()) first->assign(&element(tensors[1], 0), &element(tensors[1], 0) + elements);
         if (rank != 0) return;
         for (std::size_t other = 0; other < 4; ++other) {
-          for (std::int64_t i = 0; i < elements; ++i) {
+          for (std::int64_t i = 0; i < elements; ++i)
             element(tensors[inputs + other], i) += (*first)[static_cast<std::size_t>(i)] - element(tensors[1], i);
-          }
         }
       },
       sum_case);

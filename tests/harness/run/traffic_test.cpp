@@ -1,5 +1,4 @@
 // How many bytes cross the bus, counted by a backend whose memory the host does not see.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>

@@ -12,7 +12,6 @@
 namespace gpubench {
 namespace shape_list_test {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -20,10 +19,9 @@ using ::testing::IsEmpty;
 // "2 gemm/matmul/m=1,n=2,k=3/bf16", without the recipe where the list has none.
 std::vector<std::string> shapes_of(const ShapeList& list) {
   std::vector<std::string> texts;
-  for (const ListedShape& s : list.shapes) {
+  for (const ListedShape& s : list.shapes)
     texts.push_back(std::to_string(static_cast<int>(s.calls)) + " " + s.suite + "/" + s.workload + "/" +
                     to_string(s.dims) + (s.recipe.empty() ? "" : "/" + s.recipe));
-  }
   return texts;
 }
 

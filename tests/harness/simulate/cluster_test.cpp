@@ -71,10 +71,9 @@ TEST(Cluster, AllOfABroadcastEntersEachNode) {
 
 // Half of each rank's gigabyte is for ranks of the other node, and goes by that rank's own link: 50 GB/s, not 400.
 TEST(Cluster, InAnExchangeEachRankSendsItsOwnMessage) {
-  for (const OpKind& kind : {all_to_all_kind, dispatch_tokens_kind}) {
+  for (const OpKind& kind : {all_to_all_kind, dispatch_tokens_kind})
     EXPECT_NEAR(collective_s({}, kind, {0.0, 1e9 * 15 / 16, 1e9}, RankGroup::first(16)), 22.4 * micro + 0.5e9 / 50e9,
                 1e-9);
-  }
 }
 
 // Bytes take twice as long, the 14 steps of 3.4 us and 8.4 us don't.

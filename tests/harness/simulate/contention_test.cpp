@@ -13,7 +13,6 @@ namespace gpubench {
 namespace {
 
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
 

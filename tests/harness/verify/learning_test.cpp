@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "harness/run/forwarding_backend.h"
@@ -17,12 +15,10 @@
 namespace gpubench {
 namespace learning_test {
 
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::SizeIs;
 
 PlannedCase planned(const std::string& suite, const std::string& workload, const Dims& dims,

@@ -14,10 +14,6 @@
 namespace gpubench::sim {
 namespace {
 
-using ::testing::Contains;
-using ::testing::Field;
-using ::testing::SizeIs;
-
 class Recorder final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;

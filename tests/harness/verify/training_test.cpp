@@ -90,8 +90,7 @@ TEST(ReferenceTraining, HasItsBatchesInTurn) {
       labels.push_back(label);
     }
   }
-  EXPECT_THAT(labels, Contains(0.0));
-  EXPECT_THAT(labels, Contains(1.0));
+  EXPECT_THAT(labels, ::testing::AllOf(Contains(0.0), Contains(1.0)));
 }
 
 TEST(ReferenceTraining, RefusesAProgramThatDoesNotTrain) {

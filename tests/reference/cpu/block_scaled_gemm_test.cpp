@@ -79,10 +79,9 @@ void expect_every_code(DType type, DType scales, int last_scale) {
   run.run();
 
   const std::vector<double> c = run.get(p.result.c);
-  for (std::size_t i = 0; i < c.size(); ++i) {
+  for (std::size_t i = 0; i < c.size(); ++i)
     ASSERT_EQ(c[i], expected[i]) << name(type) << " " << a[i] << ", scale "
                                  << of_a[i / static_cast<std::size_t>(block)];
-  }
 }
 
 TEST(BlockScaledGemm, EveryCodeTimesEveryScaleIsExact) {

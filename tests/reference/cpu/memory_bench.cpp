@@ -453,11 +453,10 @@ void add_both_types(DType dtype) {
       "batch_norm_relu_forward" + type, [=] { return batch_norm_relu_program(dtype, true); },
       [=] { return batch_norm_relu_program(dtype, false); });
   add_case("batch_norm_backward" + type, [=] { return batch_norm_program(dtype, true); });
-  for (const bool residual : {false, true}) {
+  for (const bool residual : {false, true})
     add_case((residual ? "batch_norm_residual_relu_backward" : "batch_norm_relu_backward") + type,
              [=] { return batch_norm_relu_backward_program(dtype, residual, true); },
              [=] { return batch_norm_relu_backward_program(dtype, residual, false); });
-  }
   for (const auto pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
     const std::string way = pairing == Rotary::Pairing::half ? "/half" : "/interleaved";
     add_case("rotary" + way + type, [=] { return rotary_program(dtype, pairing); });

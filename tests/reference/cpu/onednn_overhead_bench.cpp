@@ -210,9 +210,8 @@ int run_bench(bool smoke) {
       contenders.emplace_back([dtype] { return convolution_contender(dtype, 1, 14, 16, 32, 3, 1); });
       continue;
     }
-    for (const std::int64_t size : {128, 256, 512, 1024}) {
+    for (const std::int64_t size : {128, 256, 512, 1024})
       contenders.emplace_back([dtype, size] { return gemm_contender(dtype, size, size, size); });
-    }
     contenders.emplace_back([dtype] { return gemm_contender(dtype, 1024, 2304, 768); });
     contenders.emplace_back([dtype] { return gemm_contender(dtype, 1024, 3072, 768); });
     contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 56, 64, 64, 3, 1); });

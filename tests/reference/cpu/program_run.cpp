@@ -67,9 +67,8 @@ void ProgramRun::set_random(ValueId id, std::uint64_t seed, double scale) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     // The sum of four uniform numbers in [-1/2, 1/2) has variance 1/3.
     double sum = 0.0;
-    for (int part = 0; part < 4; ++part) {
+    for (int part = 0; part < 4; ++part)
       sum += static_cast<double>((hash_at(seed, i) >> (16 * part)) & 0xFFFFU) / 65536.0 - 0.5;
-    }
     values[i] = scale * sum * 1.7320508;
   }
   set(id, values);

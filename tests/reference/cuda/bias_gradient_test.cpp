@@ -52,9 +52,8 @@ struct Experiment {
         how);
   }
   void expect_every_candidate_right(const std::string& what) {
-    for (const std::string& candidate : candidates()) {
+    for (const std::string& candidate : candidates())
       EXPECT_EQ(run({.pinned = candidate}), "") << what << ": " << candidate;
-    }
   }
   std::string fault;
 };
@@ -123,9 +122,8 @@ TEST(CudaGemmGeluBiasGradient, DeterministicSumsAreOwnKernels) {
 
 TEST(CudaGemmGeluBiasGradient, ManyRowsAreSummedInPartsOnManyProcessors) {
   GeluExperiment e(DType::bf16, 700, 16, 2);
-  for (const std::string& candidate : e.candidates()) {
+  for (const std::string& candidate : e.candidates())
     EXPECT_EQ(e.run({.multiprocessors = 132, .pinned = candidate}), "") << candidate;
-  }
 }
 
 struct WeightExperiment : Experiment {

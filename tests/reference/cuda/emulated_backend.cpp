@@ -7,7 +7,6 @@
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/cuda_backend.h"
 #include "reference/cuda/kernel.h"
-#include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
 #include "tests/reference/cuda/emulation/streams.h"
 

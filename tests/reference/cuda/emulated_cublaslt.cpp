@@ -159,9 +159,8 @@ struct Call {
   /// What is stored in D, not yet rounded.
   [[nodiscard]] double with_epilogue(std::int64_t i, std::int64_t j) const {
     double z = sum(i, j);
-    if (adds_bias(desc.epilogue)) {
+    if (adds_bias(desc.epilogue))
       z = as_scale(z + Matrix{static_cast<std::byte*>(desc.bias), dtype_of(desc.bias_type), 0}.get(i, 0), desc);
-    }
     if (!has_aux(desc.epilogue)) return z;
     const Matrix aux{static_cast<std::byte*>(desc.aux), dtype_of(desc.aux_type), desc.aux_ld};
     if ((desc.epilogue & CUBLASLT_EPILOGUE_GELU) != 0) {

@@ -24,10 +24,9 @@ Wide element(const Conv2d& conv, const TensorView& x, const TensorView& filter, 
       const std::int64_t h = p * conv.stride_h - conv.pad_h + r * conv.dilation_h;
       const std::int64_t w = q * conv.stride_w - conv.pad_w + s * conv.dilation_w;
       if (h < 0 || h >= x.shape()[1] || w < 0 || w >= x.shape()[2]) continue;
-      for (std::int64_t c = 0; c < weights[3]; ++c) {
+      for (std::int64_t c = 0; c < weights[3]; ++c)
         sum += static_cast<Wide>(x.at({linear / (y[1] * y[2] * y[3]), h, w, first + c})) *
                static_cast<Wide>(filter.at({k, r, s, c}));
-      }
     }
   }
   return sum;

@@ -1,5 +1,3 @@
-#include "tests/reference/cuda/emulated_ranks.h"
-
 #include "reference/cuda/cuda_communicator.h"
 #include "tests/reference/cuda/emulated_backend.h"
 

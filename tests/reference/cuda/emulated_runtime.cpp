@@ -1,4 +1,4 @@
-#include "tests/reference/cuda/emulated_runtime.h"
+#include "tests/reference/cuda/emulated_backend.h"
 
 #include <atomic>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include "harness/core/dtype.h"
 #include "harness/core/hash.h"
 #include "reference/cuda/kernels/runtime.h"
-#include "tests/reference/cuda/emulated_runtime.h"
+#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::testing {

@@ -2,7 +2,10 @@
 // code under test, and slow.
 #pragma once
 
+#include <memory>
+
 #include "reference/cuda/nccl.h"
+#include "tests/harness/remote/memory_processes.h"
 
 namespace gpubench::testing {
 
@@ -26,5 +29,13 @@ struct NcclTrouble {
 [[nodiscard]] int fake_nccl_alive();
 /// Of those that ever were, how many were aborted.
 [[nodiscard]] int fake_nccl_aborted();
+
+// Processes with a GPU each, as threads of this one: emulated devices, and these collectives.
+
+/// `ranks` processes, whose communicators are in this trouble.
+[[nodiscard]] std::unique_ptr<MemoryProcesses> nccl_processes(int ranks, NcclTrouble trouble = {});
+
+/// The ranks of so many processes, which live as long as this program.
+[[nodiscard]] RankSet open_nccl_in_processes(int ranks);
 
 }  // namespace gpubench::testing

@@ -35,10 +35,9 @@ testing::BackendContract every_candidate() {
 }
 
 TEST(CudaGemm, EveryTransposeAndFactorIsTheProductThatWasAskedFor) {
-  for (const Gemm& factors : {Gemm{.alpha = -0.5, .bias = true}, Gemm{.beta = 2.0}}) {
+  for (const Gemm& factors : {Gemm{.alpha = -0.5, .bias = true}, Gemm{.beta = 2.0}})
     testing::expect_bounds_of_products(every_candidate(), {{DType::f64}, {DType::f32}, {DType::f16}, {DType::bf16}},
                                        {{0, 19, 24, 11}}, testing::with_every_transpose(factors));
-  }
 }
 
 TEST(CudaGemm, GeluAndItsSlopeAreWithinOrBehindTheProduct) {
@@ -87,9 +86,8 @@ TEST(CudaGemm, AnApproximateTanhIsOutsideTheBoundAndOwnGeluIsNot) {
   for (const DType type : {DType::f16, DType::bf16}) {
     const Layer layer(type);
     EXPECT_NE(layer.run(), "") << name(type);  // the library's epilogue is the first candidate
-    for (const std::string& candidate : std::vector<std::string>(last_candidates())) {
+    for (const std::string& candidate : std::vector<std::string>(last_candidates()))
       EXPECT_EQ(layer.run(candidate) == "", candidate.find("+gpubench:sm90") != std::string::npos) << candidate;
-    }
   }
 }
 

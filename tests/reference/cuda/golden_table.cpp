@@ -1,4 +1,4 @@
-#include "tests/reference/cuda/golden_table.h"
+#include "tests/reference/cuda/suite_graphs.h"
 
 #include <fstream>
 #include <utility>

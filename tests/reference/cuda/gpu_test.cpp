@@ -179,9 +179,8 @@ TEST_F(Gpu, JoinedGraphsRunEachCopyAsOftenAsTheRotationSays) {
   const Counter second(*backend_);
   const Counter third(*backend_);
   std::vector<Launch> copies;
-  for (const Counter* counter : {&first, &second, &third}) {
+  for (const Counter* counter : {&first, &second, &third})
     copies.push_back(backend_->sequence(std::vector<Launch>{counter->launch}, {{{}}, LaunchMode::graph}));
-  }
   const cuda::RunQueue queue(copies, 64, 3 * 64, stream.get());
   EXPECT_EQ(queue.host_calls(64), 1);
   for (int sample = 0; sample < 3; ++sample) queue.enqueue(sample * 64, 64);

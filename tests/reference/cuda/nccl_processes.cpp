@@ -1,4 +1,4 @@
-#include "tests/reference/cuda/nccl_processes.h"
+#include "tests/reference/cuda/fake_nccl.h"
 
 #include <algorithm>
 #include <condition_variable>

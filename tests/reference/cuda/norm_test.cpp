@@ -20,9 +20,8 @@ using testing::NormTypes;
 std::vector<NormSize> sizes_of(const NormTypes& types) {
   std::vector<NormSize> sizes = {{1, 1}, {5, 7}, {13, 255}, {26, 768}, {7, 1030}};
   if (types.data == types.parameter) sizes.insert(sizes.end(), {{3, 1024}, {2, 2056}});
-  if (types.data == DType::bf16 && types.parameter == DType::f32) {
+  if (types.data == DType::bf16 && types.parameter == DType::f32)
     sizes.insert(sizes.end(), {{2, 8200, 17}, {2, 12288, 17}, {2, 16400, 17}});
-  }
   if (types.data == DType::f32) sizes.push_back({2, 6151, 17});
   // In f64 warps take up to 512 (backward: 256), blocks up to 8192 (4096).
   if (types.data == DType::f64) sizes.insert(sizes.end(), {{30, 256}, {2, 512}, {2, 4100, 17}, {2, 8194, 17}});

@@ -28,9 +28,8 @@ class Planning : public ::testing::Test {
   }
   [[nodiscard]] Plan choose(const PlanOptions& options, const std::vector<std::string>& names) const {
     std::vector<Plan> candidates;
-    for (const std::string& name : names) {
+    for (const std::string& name : names)
       candidates.push_back(plan_of(name, 256, [](std::span<const Tensor>, Workspace) { return [](cudaStream_t) {}; }));
-    }
     OpCall call;
     call.kind = gemm_kind;
     call.label = "product";

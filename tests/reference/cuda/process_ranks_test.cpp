@@ -7,7 +7,7 @@
 #include "harness/run/rank_group.h"
 #include "reference/ops/collective.h"
 #include "tests/reference/cpu/textbook_judge.h"
-#include "tests/reference/cuda/nccl_processes.h"
+#include "tests/reference/cuda/fake_nccl.h"
 #include "tests/reference/ops/rank_tensors.h"
 
 namespace gpubench::process_ranks_test {

@@ -11,10 +11,9 @@
 #include "reference/cuda/kernels/virtual_ranks.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/collective_contract.h"
-#include "tests/reference/cuda/emulated_ranks.h"
+#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulation/streams.h"
 #include "tests/reference/cuda/fake_nccl.h"
-#include "tests/reference/cuda/nccl_processes.h"
 #include "tests/thrown_text.h"
 
 namespace gpubench::testing {

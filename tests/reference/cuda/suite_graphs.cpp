@@ -56,9 +56,8 @@ AttentionExtents extents_of_call(const OpCall& call, const std::vector<TensorSpe
 std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
   std::string sort = fmt::format("{} {} {} {}", call.kind.name, call.attributes.to_string(),
                                  call.math.inputs == Math::Inputs::tf32, tensors.back().layout.strides.size());
-  for (const TensorSpec& tensor : tensors) {
+  for (const TensorSpec& tensor : tensors)
     sort += fmt::format(" {}[{}]", name(tensor.dtype), tensor.layout.is_row_major(tensor.shape));
-  }
   if (call.kind == attention_forward_kind || call.kind == attention_backward_kind) {
     const AttentionExtents e = extents_of_call(call, tensors);
     return sort + fmt::format(" group={} d={} d_v={} whole_tiles={} as_many_keys={}", e.hq / e.hkv, e.d, e.d_v,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +33,25 @@ enum class GraphFamily {
 /// wherever both were known (51 graphs of 3 chips); each is a second of compiling.
 enum class Sorts { all, few };
 [[nodiscard]] std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts);
+
+// A table of texts, key -> value, kept in a file: what a version of a library answered.
+
+using GoldenRows = std::map<std::string, std::string>;
+
+class GoldenTable {
+ public:
+  /// Rows of `file`, "key<TAB>value" each; none where there is no such file.
+  explicit GoldenTable(std::string file);
+  [[nodiscard]] bool exists() const { return exists_; }
+  /// The rows whose keys begin with `prefix`.
+  [[nodiscard]] GoldenRows rows(const std::string& prefix) const;
+  /// Puts `rows` in the place of those whose keys begin with `prefix`, and writes the file.
+  void replace(const std::string& prefix, const GoldenRows& rows);
+
+ private:
+  std::string file_;
+  bool exists_ = false;
+  GoldenRows rows_;
+};
 
 }  // namespace gpubench::cuda

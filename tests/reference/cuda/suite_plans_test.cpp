@@ -16,7 +16,6 @@
 #include "reference/cuda/cudnn_plan.h"
 #include "tests/paths.h"
 #include "tests/reference/cuda/described_chip.h"
-#include "tests/reference/cuda/golden_table.h"
 #include "tests/reference/cuda/suite_graphs.h"
 
 namespace gpubench::cuda {

@@ -17,8 +17,8 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/block_scaled_programs.h"
+#include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_cublaslt.h"
-#include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::cuda {
@@ -110,18 +110,16 @@ TEST(CudaTuner, TheSameHoldsForTheGradientWithABiasGradientBesideIt) {
 
 TEST(CudaTuner, WhatTheRecipeDeclaresIsNotRejected) {
   const WithTrouble trouble({.approximate_tanh = true});
-  for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient}) {
+  for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient})
     EXPECT_THAT(planned(implementation_of(gemm_kind).plan, product(DType::bf16, epilogue, {.approximate_tanh = true}))
                     ->rejected(),
                 IsEmpty());
-  }
 }
 
 TEST(CudaTuner, ALibraryWhoseTanhIsExactIsNotRejected) {
-  for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient}) {
+  for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient})
     EXPECT_THAT(planned(implementation_of(gemm_kind).plan, product(DType::bf16, epilogue, Math{}))->rejected(),
                 IsEmpty());
-  }
 }
 
 /// What is shown to a judge.

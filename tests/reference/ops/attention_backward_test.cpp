@@ -120,9 +120,8 @@ std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults, d
   for (const int output : {0, 1, 2}) {
     const auto judged = run.judge(0, output);
     const std::vector<float>& gradient = output == 0 ? got.dq : output == 1 ? got.dk : got.dv;
-    for (std::size_t i = 0; i < judged.size(); ++i) {
+    for (std::size_t i = 0; i < judged.size(); ++i)
       rejected[output] += within(judged[i], type, round_to(type, gradient[i])) ? 0 : 1;
-    }
   }
   return rejected;
 }
@@ -135,9 +134,8 @@ TEST(AttentionBackward, CorrectSinglePrecisionIsAccepted) {
 // Gradients of training without a loss scale: ds lies below f16's smallest normal number, 6e-5, where casting loses as
 // much of every number.
 TEST(AttentionBackward, CastsToF16AreAcceptedHoweverSmallTheGradientsAre) {
-  for (const double size : {1.5, 1e-1, 1e-2, 1e-3, 1e-4}) {
+  for (const double size : {1.5, 1e-1, 1e-2, 1e-3, 1e-4})
     EXPECT_EQ(judge_float(DType::f16, {}, size), (std::array<int, 3>{0, 0, 0})) << size;
-  }
   const auto rejected = judge_float(DType::f16, {.without_correction = true}, 1e-2);
   EXPECT_GT(rejected[0], 96 * 16);
   EXPECT_GT(rejected[1], 96 * 16);

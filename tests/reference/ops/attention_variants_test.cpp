@@ -234,9 +234,8 @@ Rejected rejected(const Attention& attention, const Attention& other, std::optio
     const std::vector<Expected> expected = judged(attention, sink, documents, output);
     const std::vector<Expected> got = judged(other, other_sink, other_documents, output);
     const DType type = output == 0 ? DType::bf16 : DType::f32;
-    for (std::size_t i = 0; i < got.size(); ++i) {
+    for (std::size_t i = 0; i < got.size(); ++i)
       (output == 0 ? count.o : count.lse) += within(expected[i], type, round_to(type, got[i].value)) ? 0 : 1;
-    }
   }
   return count;
 }
@@ -264,9 +263,7 @@ TEST(AttentionVariants, SubsetsAgreeWithTheWhole) {
                      x.out.lse, {sinks, documents});
   TextbookRun run(x.program);
   std::uint64_t seed = 1;
-  for (const ValueId id : {x.q, x.k, x.v, d_o, sinks}) {
-    run.set(id, spread(x.program.spec(id).shape.elements(), seed++));
-  }
+  for (const ValueId id : {x.q, x.k, x.v, d_o, sinks}) run.set(id, spread(x.program.spec(id).shape.elements(), seed++));
   run.set(documents, {0, 4, 4, 9, 0, 1, 2, 9});
   run.run(0);
   for (const int output : {0, 1}) expect_subsets_agree(run, 0, output);

@@ -107,9 +107,8 @@ std::array<int, 5> rejected(DType type, const Fault& fault, bool before_rounding
   TextbookRun run(s.program);
   const std::vector<double> noise = spread(rows * c, 5);
   std::vector<float> exact(noise.size());
-  for (std::size_t i = 0; i < exact.size(); ++i) {
+  for (std::size_t i = 0; i < exact.size(); ++i)
     exact[i] = static_cast<float>((noise[i] + 0.58 * offset) * std::exp2(-static_cast<double>(i % c % 10)));
-  }
   run.set(s.out.product, {exact.begin(), exact.end()});  // rounds
   run.set(s.channels.gamma, spread(c, 6));
   run.set(s.channels.beta, spread(c, 8));
@@ -144,9 +143,8 @@ std::array<int, 5> rejected(DType type, const Fault& fault, bool before_rounding
     const float rstd = 1.0F / std::sqrt(normalizing + 1e-5F);
     const std::array<float, 4> got{mean, rstd, 0.9F * static_cast<float>(old_mean[j]) + 0.1F * mean,
                                    0.9F * 1.5F + 0.1F * (variance * (n / (n - 1.0F)))};
-    for (std::size_t output = 0; output < 4; ++output) {
+    for (std::size_t output = 0; output < 4; ++output)
       bad.at(output) += within(judged.at(output)[j], DType::f32, got.at(output)) ? 0 : 1;
-    }
     int elements = 0;
     for (std::size_t i = j; i < stored.size(); i += c) {
       const float scale = rstd * static_cast<float>(gamma[j]);

@@ -186,9 +186,8 @@ TEST(Conv2d, LandmarksCoverTheCornersOfTheFirstAndTheLastImage) {
   const std::vector<std::int64_t> landmarks = run.units(0, 0).landmarks;
 
   // [2, 4, 4, 3]: corners of image 0, channel 0, and of image 1, channel 2
-  for (const std::int64_t corner : {0, 9, 36, 45, 50, 59, 86, 95}) {
+  for (const std::int64_t corner : {0, 9, 36, 45, 50, 59, 86, 95})
     EXPECT_TRUE(std::find(landmarks.begin(), landmarks.end(), corner) != landmarks.end()) << corner;
-  }
 }
 
 TEST(Conv2d, CostIsTheSameInAllThreeDirections) {

@@ -225,12 +225,10 @@ TEST(CrossEntropyTerms, HaveTheirHandWorkedValues) {
   run.run();
   const double k = 1.0 + ln2;
 
-  for (const ValueId result : {loss, both.loss}) {
+  for (const ValueId result : {loss, both.loss})
     expect_near(run.get(result), {2 * ln2 - std::log(3.0) / 4 + ln2 * ln2}, 1e-15);
-  }
-  for (const ValueId result : {dlogits, both.dlogits}) {
+  for (const ValueId result : {dlogits, both.dlogits})
     expect_near(run.get(result), {8 * (k / 4 - 0.75), 8 * (0.75 * k - 0.25), 0, 0}, 1e-14);
-  }
 }
 
 // Central differences of the loss, a row of which is ignored.
@@ -306,9 +304,8 @@ TEST(CrossEntropyTerms, BoundsAcceptF32AndRejectALostTerm) {
 
   for (const int wrong : accepted) EXPECT_LE(wrong, 20);
   EXPECT_TRUE(within(loss[0], DType::f32, total / n));
-  for (const float wrong : {total / 30.0F, unsmoothed / n, without_z / n}) {
+  for (const float wrong : {total / 30.0F, unsmoothed / n, without_z / n})
     EXPECT_FALSE(within(loss[0], DType::f32, wrong));
-  }
 }
 
 TEST(CrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndTheGradientExactlyZero) {

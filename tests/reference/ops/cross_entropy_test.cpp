@@ -73,9 +73,8 @@ TEST(CrossEntropy, DerivativeAgreesWithDifferences) {
     moved.run(0);
     return moved.get(loss.forward.loss)[0];
   };
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
+  for (std::size_t i = 0; i < gradient.size(); ++i)
     EXPECT_NEAR(gradient[i], (loss_at(i, 1e-5) - loss_at(i, -1e-5)) / 2e-5, 1e-9) << i;
-  }
 }
 
 // What flows into the loss scales its gradient; nothing may flow into lse, which the backward alone reads.

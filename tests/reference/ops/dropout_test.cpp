@@ -107,10 +107,9 @@ TEST(Dropout, SubsetsAgreeWithTheWhole) {
 }
 
 TEST(Dropout, MisfitsAreErrorsNamingWhatIsWrong) {
-  for (const double p : {-0.1, 1.0, std::nan("")}) {
+  for (const double p : {-0.1, 1.0, std::nan("")})
     EXPECT_NE(program_error([&] { Example(p, DType::f32, {4}); }).find("expected at least 0 and less than 1"),
               std::string::npos);
-  }
   Program program;
   const ValueId x = source(program, "x", DType::f32, {4}), seed = source(program, "seed", DType::i32, {2});
   const ValueId wide = source(program, "wide", DType::i32, {3});

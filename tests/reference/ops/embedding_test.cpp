@@ -166,9 +166,8 @@ TEST(Embedding, BackwardAndTheAddBehindItMeanTheSameButForOneRounding) {
     const std::vector<Expected> sums = fused.judge(0, 0);
     const std::vector<Expected> scattered = parts.judge(0, 0);
     const std::vector<double> before = parts.get(other);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
+    for (std::size_t i = 0; i < sums.size(); ++i)
       EXPECT_NEAR(sums[i].value, before[i] + scattered[i].value, 1e-15) << name(type) << ", element " << i;
-    }
     expect_subsets_agree(fused, 0, 0);
   }
 }

@@ -27,9 +27,8 @@ TEST(Gelu, HasItsKnownValues) {
 // x Phi(x) - x Phi(-x) = x (2 Phi(x) - 1) and Phi(x) + Phi(-x) = 1, so gelu(x) - gelu(-x) = x.
 TEST(Gelu, DifferenceOfOppositeSidesIsTheInput) {
   for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
-    for (double x = 0.0; x < 8.0; x += 0.37) {
+    for (double x = 0.0; x < 8.0; x += 0.37)
       EXPECT_NEAR(gelu_value(form, x, u32).value - gelu_value(form, -x, u32).value, x, 1e-14);
-    }
   }
 }
 
@@ -74,9 +73,8 @@ float tanh_slope(float x) {
 }
 
 TEST(Gelu, TheSlopeBoundAcceptsF32Arithmetic) {
-  for (const double x : grid(-6.0, 6.0, 4001)) {
+  for (const double x : grid(-6.0, 6.0, 4001))
     EXPECT_TRUE(within(gelu_slope(GeluForm::tanh, x, u32), DType::f32, tanh_slope(static_cast<float>(x)))) << x;
-  }
 }
 
 // A tanh that is wrong by `relative` of itself, everything else in fp64.

@@ -207,9 +207,8 @@ TEST(Gemm, LandmarksHoldCornersTileEdgesAndTheLastBatch) {
     return (batch * 200 + row) * 100 + column;
   };
   for (const std::int64_t expected : {unit(0, 0, 0), unit(0, 0, 99), unit(0, 199, 0), unit(2, 199, 99), unit(0, 63, 63),
-                                      unit(0, 64, 64), unit(2, 127, 0), unit(2, 128, 0), unit(0, 0, 64)}) {
+                                      unit(0, 64, 64), unit(2, 127, 0), unit(2, 128, 0), unit(0, 0, 64)})
     EXPECT_TRUE(std::binary_search(units.landmarks.begin(), units.landmarks.end(), expected)) << expected;
-  }
 }
 
 // A serial f32 sum is correct arithmetic; without its last product it is not.

@@ -260,9 +260,8 @@ std::array<int, 3> judge_float_backward(DType type, const Faults& faults) {
 }
 
 TEST(LayerNorm, CorrectSinglePrecisionGradientsAreAccepted) {
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::bf16})
     EXPECT_EQ(judge_float_backward(type, {}), (std::array<int, 3>{0, 0, 0})) << name(type);
-  }
 }
 
 TEST(LayerNorm, AGradientWithoutItsProjectionIsRejected) {

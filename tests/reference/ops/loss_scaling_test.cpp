@@ -128,9 +128,8 @@ TEST(SkippedStep, EverythingStaysBitForBitWhereFoundInfIsSet) {
     for (int op = 0; op < 3; ++op) {
       const auto outputs = static_cast<int>(program.op(op).outputs.size());
       for (int output = 0; output < outputs; ++output) {
-        for (const Expected& judged : run.judge(op, output)) {
+        for (const Expected& judged : run.judge(op, output))
           EXPECT_EQ(judged.value == 1.0 && judged.bitwise, flag != 0.0) << op << " " << output;
-        }
       }
     }
   }

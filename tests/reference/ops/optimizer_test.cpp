@@ -185,10 +185,9 @@ TEST(AdamW, BoundsTellCorrectF32FromWrongHyperparameters) {
     EXPECT_TRUE(within(m[i], DType::f32, correct.m(f(samples.g), f(samples.m)))) << i;
     EXPECT_TRUE(within(v[i], DType::f32, correct.v(f(samples.g), f(samples.v)))) << i;
     const std::array steps{correct, epsilon, next, undecayed, beta};
-    for (std::size_t s = 0; s < steps.size(); ++s) {
+    for (std::size_t s = 0; s < steps.size(); ++s)
       accepted[s] +=
           within(w[i], DType::f32, steps[s].w(f(samples.w), f(samples.g), f(samples.m), f(samples.v))) ? 1 : 0;
-    }
   }
 
   EXPECT_EQ(accepted[0], AdamWSamples::count);
@@ -351,9 +350,8 @@ TEST(Adam, BoundsTellCorrectF32FromAnotherDecay) {
     const float right = step.w(f(samples.w), g, f(samples.m), f(samples.v));
     const float lost = step.w(f(samples.w), f(samples.g), f(samples.m), f(samples.v));
     const float decoupled = lost - 1e-3F * 0.1F * f(samples.w);
-    for (const auto& [k, result] : {std::pair{0, right}, {1, lost}, {2, decoupled}}) {
+    for (const auto& [k, result] : {std::pair{0, right}, {1, lost}, {2, decoupled}})
       accepted[static_cast<std::size_t>(k)] += within(w[i], DType::f32, result) ? 1 : 0;
-    }
   }
 
   EXPECT_EQ(accepted[0], AdamWSamples::count);
@@ -500,13 +498,12 @@ TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
   const ValueId lr = source(program, "lr", DType::f32, {1});
   const ValueId step = source(program, "step", DType::i32, {1});
   std::vector<AdamWTensor> tensors;
-  for (const std::string name : {"a", "b"}) {
+  for (const std::string name : {"a", "b"})
     tensors.push_back({source(program, name + ".w", DType::f32, {1}),
                        source(program, name + ".g", DType::f32, {1}),
                        source(program, name + ".m", DType::f32, {1}),
                        source(program, name + ".v", DType::f32, {1}),
                        {}});
-  }
   adamw(program, {}, f32_math, "adamw", lr, step, tensors);
   TextbookRun run(program);
   run.set(lr, {0});

@@ -266,9 +266,8 @@ int rejected(DType type, Make make) {
   const std::vector<Expected> dx = fused.judge(0, 0), of_norm = parts.judge(0, 0);
   const std::vector<double> dr = fused.get(one.dr);
   int count = 0;
-  for (std::size_t i = 0; i < dx.size(); ++i) {
+  for (std::size_t i = 0; i < dx.size(); ++i)
     count += within(dx[i], type, round_to(type, make(static_cast<float>(of_norm[i].value), dr[i], i))) ? 0 : 1;
-  }
   return count;
 }
 

@@ -212,9 +212,8 @@ TEST(SumErrorBound, HoldsForTensorCoresThatCutWhateverDrifts) {
       whole.add(std::fabs(sum(terms) - exact.value), bound, distribution.name, a.size());
       float parts = 0.0F;  // split-K in four
       const std::size_t part = (a.size() + 3) / 4;
-      for (std::size_t k = 0; k < a.size(); k += part) {
+      for (std::size_t k = 0; k < a.size(); k += part)
         parts += static_cast<float>(sum(terms.part(k, std::min(part, a.size() - k))));
-      }
       split.add(std::fabs(static_cast<double>(parts) - exact.value), bound, distribution.name, a.size());
     });
     whole.print(core.name);

@@ -47,9 +47,8 @@ inline float interleaved(const Factors& terms, std::size_t lanes) {
 /// Blocks of neighbours in `lanes` lanes each, whose sums are added in order: cache blocks, split-K, threads' shares.
 inline float blocked(const Factors& terms, std::size_t block, std::size_t lanes = 1) {
   float sum = 0.0F;
-  for (std::size_t k = 0; k < terms.size(); k += block) {
+  for (std::size_t k = 0; k < terms.size(); k += block)
     sum += interleaved(terms.part(k, std::min(block, terms.size() - k)), lanes);
-  }
   return sum;
 }
 

@@ -123,9 +123,8 @@ TEST(Swiglu, FarOutTheBoundsStayFinite) {
   run.set(gate, {-1e30, -200.0, 200.0, 1e30});
   run.set(up, {1.0, 1.0, 1.0, 1.0});
   for (const int output : {0, 1}) {
-    for (const Expected& judged : run.judge(0, output)) {
+    for (const Expected& judged : run.judge(0, output))
       EXPECT_TRUE(std::isfinite(judged.value) && std::isfinite(judged.bound)) << judged.value << " " << judged.bound;
-    }
   }
   EXPECT_DOUBLE_EQ(run.judge(0, 0)[2].value, 1.0);
   EXPECT_NEAR(run.judge(0, 0)[2].bound, 2.0 * 200.0 * u32, 15.0 * u32);

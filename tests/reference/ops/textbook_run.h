@@ -130,10 +130,9 @@ inline std::vector<double> values_of(const std::vector<Expected>& judged) {
 
 inline void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
+  for (std::size_t i = 0; i < got.size(); ++i)
     EXPECT_LE(std::fabs(got[i] - expected[i]), tolerance)
         << "element " << i << ": " << got[i] << " for " << expected[i];
-  }
 }
 
 /// The checker's rule, so that bounds can be tried on results of other arithmetic.

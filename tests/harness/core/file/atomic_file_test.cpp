@@ -10,9 +10,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "tests/fakes/io_faults/io_faults.h"
+#include "tests/scratch_folder.h"
 #include "tests/thrown_text.h"
 #include "tests/trials.h"
 
@@ -21,25 +21,18 @@ namespace {
 
 constexpr WriteRules replacing{.replace = true};
 
-class AtomicFile : public ::testing::Test {
+class AtomicFile : public ScratchFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  static std::string content(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
-  std::filesystem::path folder_ = ::testing::TempDir() + "atomic_file_test." + std::to_string(::getpid());
 };
 
 TEST_F(AtomicFile, ReplacesTheOldFileAndLeavesNothingElse) {
   const std::filesystem::path path = folder_ / "report.json";
   write_atomically(path.string(), "old");
   write_atomically(path.string(), "the new content", replacing);
-  EXPECT_EQ(content(path), "the new content");
+  EXPECT_EQ(content_of(path), "the new content");
   EXPECT_EQ(files(), 1U);
 }
 
@@ -62,8 +55,8 @@ TEST_F(AtomicFile, ASymbolicLinkIsReplacedNotFollowed) {
   std::filesystem::create_symlink("precious", folder_ / "report.json");
   EXPECT_THROW(write_atomically((folder_ / "report.json").string(), "report"), WriteError);
   write_atomically((folder_ / "report.json").string(), "report", replacing);
-  EXPECT_EQ(content(folder_ / "precious"), "precious");
-  EXPECT_EQ(content(folder_ / "report.json"), "report");
+  EXPECT_EQ(content_of(folder_ / "precious"), "precious");
+  EXPECT_EQ(content_of(folder_ / "report.json"), "report");
 }
 
 TEST_F(AtomicFile, DevicesAreWrittenDirectly) {
@@ -79,11 +72,10 @@ TEST_F(AtomicFile, AFileThatIsThereIsKeptUnlessItMayBeReplaced) {
   const std::string path = (folder_ / "report.json").string();
   write_atomically(path, "hours of measuring");
   for (const auto& attempt : {+[](const std::string& at) { write_atomically(at, "x"); },
-                              +[](const std::string& at) { require_writable(at); }}) {
+                              +[](const std::string& at) { require_writable(at); }})
     EXPECT_EQ(thrown_text<WriteError>([&] { attempt(path); }), path + ": is there already; --force replaces it");
-  }
   require_writable(path, replacing);
-  EXPECT_EQ(content(path), "hours of measuring");
+  EXPECT_EQ(content_of(path), "hours of measuring");
   EXPECT_EQ(files(), 1U);
 }
 
@@ -107,7 +99,7 @@ TEST_F(AtomicFile, WhatAnEarlierProcessOfTheSameNumberLeftIsNotInTheWay) {
   const std::filesystem::path path = folder_ / "report.json";
   std::ofstream(path.string() + "." + std::to_string(::getpid()) + ".tmp") << "stale";
   write_atomically(path.string(), "new");
-  EXPECT_EQ(content(path), "new");
+  EXPECT_EQ(content_of(path), "new");
 }
 
 TEST_F(AtomicFile, ADescriptorOfThisProcessIsWrittenWhereItStandsAndItsLinkStays) {
@@ -121,7 +113,7 @@ TEST_F(AtomicFile, ADescriptorOfThisProcessIsWrittenWhereItStandsAndItsLinkStays
   write_atomically("/dev/fd/" + std::to_string(fd), " again", replacing);
   ::close(fd);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
-  EXPECT_EQ(content(target), "before report again");
+  EXPECT_EQ(content_of(target), "before report again");
   EXPECT_EQ(files(), 2U);
 }
 
@@ -133,7 +125,7 @@ TEST_F(AtomicFile, ADescriptorThatIsClosedOrForReadingIsRefused) {
   EXPECT_THROW(write_atomically(path, "x", replacing), WriteError);
   ::close(fd);
   EXPECT_THROW(require_writable(path, replacing), WriteError);
-  EXPECT_EQ(content(folder_ / "file"), "precious");
+  EXPECT_EQ(content_of(folder_ / "file"), "precious");
 }
 
 // As root, opening such a link would reach what another user's process has open for reading.
@@ -175,7 +167,7 @@ TEST_F(AtomicFile, APipeAndALinkToADeviceAreWrittenThroughAndStay) {
 TEST_F(AtomicFile, AFullDiskIsAnErrorAndNoSignal) {
   EXPECT_THROW(write_atomically("/dev/full", "x"), WriteError);
   const std::string path = write_new_file(folder_.string(), "lost-", ".json", "report");
-  EXPECT_EQ(content(path), "report");
+  EXPECT_EQ(content_of(path), "report");
   EXPECT_THROW((void)write_new_file((folder_ / "missing").string(), "lost-", ".json", "x"), WriteError);
 }
 
@@ -211,7 +203,7 @@ TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
         }
         ++injected;
         const std::string expected = !thrown ? "the new one" : replace ? "old" : "";
-        EXPECT_EQ(content(path), expected) << "operation " << k << ", error " << error;
+        EXPECT_EQ(content_of(path), expected) << "operation " << k << ", error " << error;
         EXPECT_TRUE(left || files() == (expected.empty() ? 0U : 1U)) << "operation " << k << ", error " << error;
         EXPECT_TRUE(!thrown || fault != Fault::short_count);
       }
@@ -234,7 +226,7 @@ TEST_F(AtomicFile, AHeldFolderGetsTheFileThoughALinkTakesItsPlace) {
   require_writable(path, folders.rules(path, {}));
   write_atomically(path, "report", folders.rules(path, {}));
 
-  EXPECT_EQ(content(folder_ / "moved" / "report.json"), "report");
+  EXPECT_EQ(content_of(folder_ / "moved" / "report.json"), "report");
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "victim"));
   EXPECT_THROW(require_writable(path, folders.rules(path, {})), WriteError);
 }

@@ -5,27 +5,20 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "tests/harness/page/chart/sample_charts.h"
 #include "tests/paths.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench::chart {
 namespace {
-
-std::string content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 TEST(Golden, EverySampleIsDrawnAsInItsFile) {
   const bool update = std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr;
   for (const NamedDrawing& drawing : sample_drawings(Placement::file)) {
     const std::string path = std::string(paths::chart_golden) + "/" + drawing.name + ".svg";
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
-    EXPECT_EQ(content(path), drawing.svg) << path;
+    EXPECT_EQ(ScratchFolder::content_of(path), drawing.svg) << path;
   }
   if (update) GTEST_SKIP() << "the golden files were written anew, not compared";
 }

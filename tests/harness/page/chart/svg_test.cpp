@@ -10,7 +10,6 @@
 
 #include "harness/core/text/visible_text.h"
 #include "tests/harness/page/chart/sample_charts.h"
-#include "tests/harness/page/chart/well_formed.h"
 #include "tests/harness/report/hostile_text.h"
 
 namespace gpubench::chart {
@@ -181,9 +180,8 @@ TEST(Svg, SixtyThousandPointsAreThinnedWithTheirExtremesAndSaidSo) {
   const std::string drawing = svg(plot_of(Mark::scatter, points), "a", Placement::page);
   EXPECT_LE(count(drawing, "class=\"c-mark\""), 10000U + 1U);
   EXPECT_GT(count(drawing, "class=\"c-mark\""), 9000U);
-  EXPECT_THAT(drawing, HasSubstr("the highest</title>"));
-  EXPECT_THAT(drawing, HasSubstr("the lowest</title>"));
-  EXPECT_THAT(drawing, HasSubstr("Of 60,000 points about 10,000 are drawn"));
+  EXPECT_THAT(drawing, ::testing::AllOf(HasSubstr("the highest</title>"), HasSubstr("the lowest</title>"),
+                                        HasSubstr("Of 60,000 points about 10,000 are drawn")));
   EXPECT_EQ(drawing, svg(plot_of(Mark::scatter, points), "a", Placement::page));
 }
 
@@ -191,8 +189,7 @@ TEST(Svg, PartsBelowOnePercentAreOneOther) {
   StackChart chart;
   chart.bars = {{"whole", {{"large", 0.985, ""}, {"tiny", 0.008, ""}, {"tinier", 0.007, ""}}}};
   const std::string drawing = svg(chart, "a", Placement::page);
-  EXPECT_THAT(drawing, HasSubstr(">other 1.5%<"));
-  EXPECT_THAT(drawing, Not(HasSubstr(">tiny")));
+  EXPECT_THAT(drawing, ::testing::AllOf(HasSubstr(">other 1.5%<"), Not(HasSubstr(">tiny"))));
 }
 
 TEST(Svg, ABarEndsWhereItsValueStands) {
@@ -269,8 +266,7 @@ TEST(Svg, NoColourOfABreakdownStandsForTwoOperators) {
   const std::string drawing = svg(chart, "a", Placement::page);
   EXPECT_THAT(drawing, HasSubstr(">other 5.0%<"));  // op0
   EXPECT_THAT(drawing, HasSubstr(">other 6.0%<"));  // op1
-  EXPECT_THAT(drawing, Not(HasSubstr(">op0 ")));
-  EXPECT_THAT(drawing, Not(HasSubstr(">op1 ")));
+  EXPECT_THAT(drawing, ::testing::AllOf(Not(HasSubstr(">op0 ")), Not(HasSubstr(">op1 "))));
   std::set<std::string> fills;
   const std::regex part("class=\"c-part\" fill=\"([^\"]+)\"");
   for (std::sregex_iterator at(drawing.begin(), drawing.end(), part); at != std::sregex_iterator(); ++at)

@@ -1,6 +1,5 @@
-#include "tests/harness/page/chart/well_formed.h"
+#include "tests/harness/page/chart/sample_charts.h"
 
-#include <algorithm>
 #include <set>
 #include <vector>
 

@@ -44,9 +44,8 @@ void add_calls(OraclePrograms& all, const std::string& folder) {
     const std::string name = given["kind"];
     const OpKind kind = definition(OpKind{name}).kind();
     std::vector<NamedValue> attributes;
-    for (const auto& [attribute, value] : given["attributes"].items()) {
+    for (const auto& [attribute, value] : given["attributes"].items())
       attributes.push_back({attribute, attribute_value(value)});
-    }
     OpCall call{kind, make_attributes(kind, attributes), {}, {}, {}, "op"};
     for (const json& input : given["inputs"]) {
       call.inputs.push_back(one.program.add(tensor_of(input)));

@@ -68,10 +68,9 @@ void add_element_programs(OraclePrograms& all) {
     add_program(
         all, "cast to " + std::string(name(to)),
         [&](Program& p) {
-          for (const double scale : {1.0, 0x1p-16, 0x1p-24, 0x1p14}) {
+          for (const double scale : {1.0, 0x1p-16, 0x1p-24, 0x1p14})
             (void)cast(p, to, "y" + std::to_string(scale),
                        of(p, "x" + std::to_string(scale), {64, 65}, Fill::normal(scale)));
-          }
         },
         true);
   }

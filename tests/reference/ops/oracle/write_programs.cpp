@@ -92,9 +92,8 @@ class Recorder {
   json run(int index) {
     const OpCall& call = program_.op(index);
     json op{{"kind", call.kind.name}, {"label", call.label}, {"attributes", json::object()}};
-    for (const Attribute& attribute : call.attributes.list()) {
+    for (const Attribute& attribute : call.attributes.list())
       std::visit([&](const auto& value) { op["attributes"][std::string(attribute.name)] = value; }, attribute.value);
-    }
     op["inputs"] = operands(call, call.kind.inputs, call.inputs);
     machine_.run_op(index);
     for (const ValueId id : call.outputs) ++writes_[storage(id)];
@@ -117,12 +116,11 @@ class Recorder {
   json operands(const OpCall& call, std::string_view declared, const std::vector<ValueId>& ids) {
     json list = json::array();
     const std::vector<OperandName> names = operand_names(declared, call.attributes, ids.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
       list.push_back({{"name", names[i].name},
                       {"list", declared.find(names[i].name + "*") != std::string_view::npos},
                       {"value", ids[i].index},
                       {"at", place(ids[i])}});
-    }
     return list;
   }
 
@@ -164,13 +162,11 @@ json recorded(const OracleProgram& oracle, Elements& elements) {
     if (value.source && !value.part_of) text["values"].back()["at"] = recorder.place({static_cast<int>(id)});
   }
   for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) text["ops"].push_back(recorder.run(op));
-  for (const Seed& seed : oracle.seeds) {
+  for (const Seed& seed : oracle.seeds)
     text["seeds"].push_back({{"value", seed.value.index}, {"gradient", seed.gradient ? seed.gradient->index : -1}});
-  }
-  for (const auto& [wanted, gradient] : oracle.gradients) {
+  for (const auto& [wanted, gradient] : oracle.gradients)
     text["gradients"].push_back(
         {{"value", wanted.index}, {"gradient", gradient.index}, {"at", recorder.place(gradient)}});
-  }
   return text;
 }
 

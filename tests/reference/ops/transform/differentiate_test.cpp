@@ -31,9 +31,8 @@ std::vector<ValueId> sources_of(const Program& program) {
 double objective(const Program& program, int ops, ValueId value, const std::vector<double>& weight, ValueId moved,
                  std::size_t element, double step) {
   TextbookRun run(program);
-  for (const ValueId id : sources_of(program)) {
+  for (const ValueId id : sources_of(program))
     run.set(id, spread(program.spec(id).shape.elements(), static_cast<std::uint64_t>(id.index)));
-  }
   std::vector<double> values = run.get(moved);
   values[element] += step;
   run.set(moved, values);
@@ -52,9 +51,8 @@ std::map<ValueId, ValueId> expect_gradients_agree(Program& program, ValueId valu
   const auto gradients = differentiate(program, std::array{Seed{value, seed}}, wanted);
 
   TextbookRun run(program);
-  for (const ValueId id : sources_of(program)) {
+  for (const ValueId id : sources_of(program))
     run.set(id, spread(program.spec(id).shape.elements(), static_cast<std::uint64_t>(id.index)));
-  }
   const std::vector<double> weight = run.get(seed);
   run.run();
   constexpr double h = 1e-5;  // the differences are good to about 1e-10

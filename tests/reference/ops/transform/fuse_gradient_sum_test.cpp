@@ -76,9 +76,8 @@ TEST(FuseGradientSums, TheFusedProgramMeansTheSame) {
   apart.run();
   together.run();
 
-  for (const char* gradient : {"d(table).2", "ln.backward.dgamma", "ln.backward.dbeta", "d(w)"}) {
+  for (const char* gradient : {"d(table).2", "ln.backward.dgamma", "ln.backward.dbeta", "d(w)"})
     expect_near(together.get(named(fused.program, gradient)), apart.get(named(model.p, gradient)), 1e-14);
-  }
 }
 
 TEST(FuseGradientSums, TheSummandsAreNotStored) {
