@@ -37,24 +37,18 @@ class AnonymizeVerbs : public ScratchFolder {
                      {"GITHUB_ACTIONS", "true"},
                      {"GITHUB_STEP_SUMMARY", "summary.md"}};
   }
-  static std::vector<std::string> words(std::vector<std::string> more) {
-    more.insert(more.begin(), {"run", "--isolate", "off", "--tier", "smoke", "--tuning-cache", "off", "--progress",
-                               "none", "--anonymize"});
-    return more;
+  static Words words(const Words& more) {
+    return "run --isolate off --tier smoke --tuning-cache off --progress none --anonymize" + more;
   }
-  static Json written(const std::string& path) { return read_json_file(path); }
 };
 
 TEST_F(AnonymizeVerbs, ARunWritesNoNameAnywhere) {
-  Captured pins;
-  ASSERT_EQ(pins.run({"--isolate", "off", "--tier", "smoke", "--tuning-cache", "off", "--json", "qzpins.json"}), 0);
+  ASSERT_EQ(Captured().run("--isolate off --tier smoke --tuning-cache off --json qzpins.json"), 0);
   Captured cli;
   make_identifying(cli);
   cli.script = "wrong_element@first.gemm;unsupported@last.add";
   // A lost report keeps the journal.
-  EXPECT_EQ(cli.run(words({"--out", "qzout", "--pin", "qzpins.json", "--csv", "all.csv", "--junit", "all.xml",
-                           "--markdown", "/dev/full"})),
-            1)
+  EXPECT_EQ(cli.run(words("--out qzout --pin qzpins.json --csv all.csv --junit all.xml --markdown /dev/full")), 1)
       << cli.err.str();
   for (const char* file :
        {"qzout/report.json", "qzout/report.html", "qzout/journal.jsonl", "all.csv", "all.xml", "summary.md"}) {
@@ -68,7 +62,7 @@ TEST_F(AnonymizeVerbs, ARunWritesNoNameAnywhere) {
       EXPECT_THAT(line, Not(HasSubstr("qz")));
     }
   }
-  const Json report = written("qzout/report.json");
+  const Json report = read_json_file("qzout/report.json");
   EXPECT_EQ(schema_errors(report), "");
   EXPECT_THAT(report["context"]["host_name"].get<std::string>(), StartsWith("host-"));
   EXPECT_THAT(report["gpubench"]["cases"][0]["rerun"].get<std::string>(), HasSubstr(" --pin path-"));
@@ -77,10 +71,10 @@ TEST_F(AnonymizeVerbs, ARunWritesNoNameAnywhere) {
 TEST_F(AnonymizeVerbs, AnInterruptedRunGoesOnAsAnonymousAsItWasOnTheSameMachineOnly) {
   Captured first;
   make_identifying(first);
-  EXPECT_EQ(first.run(words({"--out", "o", "--csv", "/dev/full"})), 3);
+  EXPECT_EQ(first.run(words("--out o --csv /dev/full")), 3);
   const std::string journal = content_of("o/journal.jsonl");
   EXPECT_EQ(journal.find("qz"), std::string::npos);
-  const std::vector<std::string> resume{"run", "--resume", "o"};
+  const Words resume("run --resume o");
   Captured elsewhere;
   make_identifying(elsewhere, "qzother");
   EXPECT_EQ(elsewhere.run(resume), 4);
@@ -92,16 +86,15 @@ TEST_F(AnonymizeVerbs, AnInterruptedRunGoesOnAsAnonymousAsItWasOnTheSameMachineO
 }
 
 TEST_F(AnonymizeVerbs, WithoutTheFileThatItWasPinnedToARunDoesNotGoOn) {
-  Captured pins;
-  ASSERT_EQ(pins.run({"--isolate", "off", "--tier", "smoke", "--tuning-cache", "off", "--json", "qzpins.json"}), 0);
+  ASSERT_EQ(Captured().run("--isolate off --tier smoke --tuning-cache off --json qzpins.json"), 0);
   Captured first;
   make_identifying(first);
-  EXPECT_EQ(first.run(words({"--out", "o", "--pin", "qzpins.json", "--csv", "/dev/full"})), 3);
+  EXPECT_EQ(first.run(words("--out o --pin qzpins.json --csv /dev/full")), 3);
   Captured again;
   make_identifying(again);
-  EXPECT_EQ(again.run({"run", "--resume", "o"}), 4);
+  EXPECT_EQ(again.run("run --resume o"), 4);
   EXPECT_THAT(again.err.str(), AllOf(HasSubstr("pin path-"), HasSubstr(" -> (none)")));
-  EXPECT_EQ(again.run(words({"--resume", "o", "--pin", "qzpins.json"})), 0) << again.err.str();
+  EXPECT_EQ(again.run(words("--resume o --pin qzpins.json")), 0) << again.err.str();
 }
 
 TEST_F(AnonymizeVerbs, AReportThatIsThereIsMadeAnonymousAndStillHoldsAndGates) {
@@ -121,12 +114,12 @@ TEST_F(AnonymizeVerbs, AReportThatIsThereIsMadeAnonymousAndStillHoldsAndGates) {
     EXPECT_EQ(content_of("anonymous/" + file).find("qz"), std::string::npos);
   }
   Captured validate;
-  EXPECT_EQ(validate.run({"validate", "anonymous/a.json", "anonymous/b.json"}), 0) << validate.out.str();
+  EXPECT_EQ(validate.run("validate anonymous/a.json anonymous/b.json"), 0) << validate.out.str();
   Captured named, anonymous;
-  const int code = named.run({"gate", "--baseline", "a.json", "--candidate", "b.json"});
+  const int code = named.run("gate --baseline a.json --candidate b.json");
   EXPECT_NE(code, 2) << named.err.str();
   std::filesystem::current_path("anonymous");
-  EXPECT_EQ(anonymous.run({"gate", "--baseline", "a.json", "--candidate", "b.json"}), code) << anonymous.err.str();
+  EXPECT_EQ(anonymous.run("gate --baseline a.json --candidate b.json"), code) << anonymous.err.str();
   EXPECT_EQ(anonymous.out.str(), named.out.str());
 }
 
@@ -135,25 +128,22 @@ TEST_F(AnonymizeVerbs, APageIsMadeAnonymousToo) {
   report.host.host_name = "qzhost";
   write("r.json", dump(report_json(report)));
   Captured cli;
-  EXPECT_EQ(cli.run({"report", "r.json", "-o", "named.html"}), 0);
+  EXPECT_EQ(cli.run("report r.json -o named.html"), 0);
   EXPECT_NE(content_of("named.html").find("qzhost"), std::string::npos);
-  EXPECT_EQ(cli.run({"report", "r.json", "-o", "page.html", "--anonymize", "--anonymize-key", "k", "--junit", "-"}), 0);
+  EXPECT_EQ(cli.run("report r.json -o page.html --anonymize --anonymize-key k --junit -"), 0);
   EXPECT_EQ(content_of("page.html").find("qzhost"), std::string::npos);
   EXPECT_EQ(cli.out.str().find("qzhost"), std::string::npos);
 }
 
 TEST_F(AnonymizeVerbs, WithoutAKeyNothingIsRunOrWritten) {
-  Captured homeless;
-  EXPECT_EQ(homeless.run(words({"--json", "r.json"})), 2);
-  EXPECT_THAT(homeless.err.str(), HasSubstr("--anonymize: there is no home folder to keep the key in"));
+  EXPECT_THAT(refusal_of(words("--json r.json")), HasSubstr("--anonymize: there is no home folder to keep the key in"));
   Captured open_key;
   write("k", "0123456789abcdef0123456789abcdef\n");
   std::filesystem::permissions("k", std::filesystem::perms(0644));
-  EXPECT_EQ(open_key.run(words({"--json", "r.json", "--anonymize-key", "k"})), 2);
+  EXPECT_EQ(open_key.run(words("--json r.json --anonymize-key k")), 2);
   EXPECT_THAT(open_key.err.str(), HasSubstr("gpubench: --anonymize: k: others than this user can read"));
-  Captured alone;
-  EXPECT_EQ(alone.run({"run", "--anonymize-key", "k"}), 2);
-  EXPECT_THAT(alone.err.str(), HasSubstr("--anonymize-key: nothing is made anonymous; add --anonymize"));
+  EXPECT_THAT(refusal_of("run --anonymize-key k"),
+              HasSubstr("--anonymize-key: nothing is made anonymous; add --anonymize"));
   EXPECT_FALSE(std::filesystem::exists("r.json"));
 }
 

@@ -1,6 +1,8 @@
 // A run of the command line inside the test's own process, with everything it printed.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <ctime>
 #include <functional>
 #include <map>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "harness/cli/environment.h"
+#include "tests/harness/cli/child.h"
 #include "tests/harness/cli/sim_environment.h"
 
 namespace gpubench {
@@ -24,27 +27,27 @@ inline HostInfo quiet_host() {
 
 /// What a test may set before it runs the command line.
 struct Captured {
-  std::string script;  ///< of the sim backend
+  std::string script{};  ///< of the sim backend
   std::span<const Suite> suites = sim_suites();
-  std::map<std::string, std::string> variables;
+  std::map<std::string, std::string> variables{};
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   int columns = 80;  ///< of both terminals
   NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
   GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
-  std::vector<BackendEntry> more_backends;
+  std::vector<BackendEntry> more_backends{};
   HostInfo host = quiet_host();
   std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
   StopFlag stop{0};
-  std::string revision;
-  std::istringstream in;
+  std::string revision{};
+  std::istringstream in{};
   std::string program = "/nonexistent/gpubench";  ///< what workers are started from
 
-  std::ostringstream out;
-  std::ostringstream err;
+  std::ostringstream out{};
+  std::ostringstream err{};
 
   /// The exit code.
-  int run(std::vector<std::string> words) {
+  int run(Words words) {
     words.insert(words.begin(), "gpubench");
     std::vector<const char*> argv;
     for (const std::string& word : words) argv.push_back(word.c_str());
@@ -78,5 +81,20 @@ struct Captured {
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };
+
+/// What this command line comes to.
+inline ChildResult ran(const Words& words, Captured cli = {}) {
+  const int exit_code = cli.run(words);
+  return {exit_code, cli.out.str(), cli.err.str()};
+}
+
+/// The errors of a command line that is refused: exit code 2, and nothing on standard output.
+inline std::string refusal_of(const Words& words, Captured cli = {}, const char* file = __builtin_FILE(),
+                              int line = __builtin_LINE()) {
+  const ::testing::ScopedTrace trace(file, line, ::testing::PrintToString(words));
+  EXPECT_EQ(cli.run(words), 2);
+  EXPECT_EQ(cli.out.str(), "");
+  return cli.err.str();
+}
 
 }  // namespace gpubench

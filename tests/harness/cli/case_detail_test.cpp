@@ -35,10 +35,9 @@ class ManyGradients final : public Workload {
   [[nodiscard]] Program build(const Case&) const override {
     Program p;
     std::vector<ValueId> all;
-    for (int i = 0; i < gradients; ++i) {
+    for (int i = 0; i < gradients; ++i)
       all.push_back(
           p.add(tensor(fmt::format("block{}.gradient", i), DType::f32, {8}, Role::gradient, Fill::normal(1.0))));
-    }
     const ValueId norm = gradient_norm(p, {}, "gradient_norm", all);
     clip(p, {.limit = 1.0}, {}, "clip", norm, all);
     return p;

@@ -18,7 +18,6 @@ namespace gpubench {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 struct Row {
   const char* cheat;

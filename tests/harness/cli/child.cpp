@@ -19,13 +19,12 @@ struct Pipe {
   }
 };
 
-[[noreturn]] void become(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
-                         int out, int err) {
+[[noreturn]] void become(const Words& words, const std::map<std::string, std::string>& variables, int out, int err) {
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   ::signal(SIGHUP, SIG_DFL);  // who started the test may have had it ignored
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
-  std::vector<std::string> held = words;
+  Words held = words;
   std::vector<char*> argv;
   for (std::string& word : held) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -43,14 +42,13 @@ bool take(int fd, std::string& text) {
 
 }  // namespace
 
-ChildResult run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
+ChildResult run_child(const Words& words, const std::map<std::string, std::string>& variables,
                       const std::string& wait_for, const std::function<void(int)>& while_running) {
   if (!while_running) return run_child_in_steps(words, variables, {});
   return run_child_in_steps(words, variables, {{wait_for, while_running}});
 }
 
-ChildResult run_child_in_steps(const std::vector<std::string>& words,
-                               const std::map<std::string, std::string>& variables,
+ChildResult run_child_in_steps(const Words& words, const std::map<std::string, std::string>& variables,
                                const std::vector<std::pair<std::string, std::function<void(int)>>>& steps) {
   const Pipe out, err;
   const pid_t pid = ::fork();

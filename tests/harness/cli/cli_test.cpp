@@ -1,7 +1,6 @@
 // The contract of the command line, on the sim backend and in one process: exit codes, streams, messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -26,14 +25,16 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+/// GPUs that open as the sim backend with this script.
+Captured with_gpus(int devices, const std::string& script = "") {
+  return {.driver = {.usable = true, .devices = devices, .reason = {}},
+          .more_backends = {{"cuda", [script](const OpenRequest&) { return open_sim_backend(script); }}}};
+}
+
 class Cli : public ScratchFolder {
  protected:
   // A run in this process that writes its report to standard output only.
-  int run_to_stdout(std::vector<std::string> more = {}) {
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "-"};
-    words.insert(words.end(), more.begin(), more.end());
-    return cli_.run(words);
-  }
+  int run_to_stdout(Words more = {}) { return cli_.run("--isolate off --tier smoke --json -" + more); }
   Json document() const { return parse_json(cli_.out.str(), "stdout"); }
   static bool nothing_written() { return std::filesystem::is_empty("."); }
 
@@ -86,7 +87,7 @@ TEST_F(Cli, AFailureExitsOneNamesTheOpAndStaysOutOfBenchmarks) {
 
 TEST_F(Cli, AFaultOfTheTimedSequenceOnlyIsFoundToo) {
   cli_.script = "drop/sequence@chain.down";
-  EXPECT_EQ(run_to_stdout({"--filter", "chain"}), 1);
+  EXPECT_EQ(run_to_stdout("--filter chain"), 1);
   EXPECT_THAT(cli_.err.str(), HasSubstr("chain.down"));
 }
 
@@ -103,7 +104,7 @@ TEST_F(Cli, AWrongVerdictCountsBeforeACaseThatCouldNotBeMeasured) {
 }
 
 TEST_F(Cli, AnErrorOnPurposeFailsAndIsToldBeforeTheRunInTheReportAndInTheRerunLine) {
-  EXPECT_EQ(run_to_stdout({"--inject-error", "chain.down=bit"}), 1);
+  EXPECT_EQ(run_to_stdout("--inject-error chain.down=bit"), 1);
   const Json report = document();
   EXPECT_EQ(schema_errors(report), "");
   EXPECT_EQ(report["context"]["gpubench"]["injected"], "chain.down=bit");
@@ -113,16 +114,14 @@ TEST_F(Cli, AnErrorOnPurposeFailsAndIsToldBeforeTheRunInTheReportAndInTheRerunLi
                     HasSubstr("[wrong on purpose]"), HasSubstr("f1  FAIL  sim/chain"),
                     HasSubstr("gpubench run --inject-error chain.down=bit --filter '^sim/chain")));
   Captured baseline;
-  EXPECT_EQ(baseline.run({"--isolate", "off", "--tier", "smoke", "--json", "wrong.json", "--inject-error", "gemm=nan"}),
-            1);
-  Captured saved;
-  EXPECT_EQ(saved.run({"baseline", "save", "main", "wrong.json"}), 2);
-  EXPECT_THAT(saved.err.str(), HasSubstr("was measured with a fault on purpose, gemm=nan, and is no baseline"));
+  EXPECT_EQ(baseline.run("--isolate off --tier smoke --json wrong.json --inject-error gemm=nan"), 1);
+  EXPECT_THAT(refusal_of("baseline save main wrong.json"),
+              HasSubstr("was measured with a fault on purpose, gemm=nan, and is no baseline"));
 }
 
 // 1 - 0.9^3 = 0.271
 TEST_F(Cli, RechecksAndWhatTheyAreWorthAreToldBeforeTheRunAndInEachCase) {
-  EXPECT_EQ(run_to_stdout({"--recheck", "3"}), 0);
+  EXPECT_EQ(run_to_stdout("--recheck 3"), 0);
   const std::string told = "3 rechecks: a fault in 1 of 10 launches is seen with 27%";
   EXPECT_THAT(unwrapped(cli_.err.str()), HasSubstr(told));
   EXPECT_THAT(cli_.out.str(), HasSubstr("bit for bit; " + told));
@@ -136,23 +135,22 @@ TEST_F(Cli, AnErrorOnPurposeThatMakesNoSenseIsRefusedAndRunsNothing) {
                                                          "lanes, input, overrun, late, rare; did you mean 'bit'?"},
                                                         {"gemm", "is not OP=KIND as in gemm=bit"},
                                                         {"=bit", "is not OP=KIND as in gemm=bit"}}) {
-    Captured cli;
-    cli.script = "kill@first.gemm";  // a case that started would end this process
-    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--inject-error", word}), 2) << word;
-    EXPECT_THAT(cli.err.str(), HasSubstr(said));
+    EXPECT_THAT(refusal_of({"--isolate", "off", "--tier", "smoke", "--inject-error", word},
+                           {.script = "kill@first.gemm"}),  // a case that started would end this process
+                HasSubstr(said));
   }
 }
 
 TEST_F(Cli, UnsupportedAloneIsNothingRan) {
   cli_.script = "unsupported@last.add";
-  EXPECT_EQ(run_to_stdout({"--filter", "last"}), 5);
+  EXPECT_EQ(run_to_stdout("--filter last"), 5);
   EXPECT_EQ(document()["gpubench"]["cases"][0]["status"], "unsupported");
   cli_.out.str("");
   EXPECT_EQ(run_to_stdout(), 0);  // the others ran and passed
 }
 
 TEST_F(Cli, WithoutTheCheckNothingIsVerifiedAndItSaysSo) {
-  EXPECT_EQ(run_to_stdout({"--check", "off", "--filter", "first"}), 0);
+  EXPECT_EQ(run_to_stdout("--check off --filter first"), 0);
   EXPECT_EQ(document()["gpubench"]["cases"][0]["status"], "unverified");
   EXPECT_EQ(document()["benchmarks"].size(), 0U);
   EXPECT_EQ(schema_errors(document()), "");
@@ -161,42 +159,37 @@ TEST_F(Cli, WithoutTheCheckNothingIsVerifiedAndItSaysSo) {
 }
 
 TEST_F(Cli, AnEmptySelectionExitsFiveAndRunsNothing) {
-  EXPECT_EQ(run_to_stdout({"--filter", "^nothing$"}), 5);
+  EXPECT_EQ(run_to_stdout("--filter ^nothing$"), 5);
   EXPECT_EQ(cli_.out.str(), "");
   EXPECT_THAT(cli_.err.str(), HasSubstr("no case matches: tier smoke, --filter ^nothing$"));
-  EXPECT_EQ(cli_.run({"list", "--filter", "^nothing$"}), 5);
+  EXPECT_EQ(cli_.run("list --filter ^nothing$"), 5);
   EXPECT_TRUE(nothing_written());
 }
 
 TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
-  const std::pair<std::vector<std::string>, const char*> calls[] = {
-      {{"--suite", "sm"}, "sim"},
-      {{"--suite", "nosuch"}, "known: all, sim"},
-      {{"--precision", "f31"}, "f32"},
-      {{"--arithmetic", "tf3"}, "did you mean 'tf32'?"},
-      {{"--axis", "q=1"}, "q"},
-      {{"--filter", "("}, "("},
-      {{"--device", "sum"}, "did you mean 'sim'?"},
-      {{"--launch", "graphs"}, "graph"},
-      {{"--launch", "graph"}, "the sim backend has no graphs"},
-      {{"--fuse", "of"}, "off"},
-      {{"--tier", "smol"}, "smoke, quick, standard, large"},
-      {{"--sute", "sim"}, "did you mean '--suite'?"},
-      {{"rn"}, "did you mean 'run'?"},
-      {{"list", "sim/frist/n=8/f32/x1"}, "did you mean 'sim/first/n=8/f32/x1'?"},
-      {{"help", "lost"}, "did you mean 'list'?"},
+  const std::pair<Words, const char*> calls[] = {
+      {"--suite sm", "sim"},
+      {"--suite nosuch", "known: all, sim"},
+      {"--precision f31", "f32"},
+      {"--arithmetic tf3", "did you mean 'tf32'?"},
+      {"--axis q=1", "q"},
+      {"--filter (", "("},
+      {"--device sum", "did you mean 'sim'?"},
+      {"--launch graphs", "graph"},
+      {"--launch graph", "the sim backend has no graphs"},
+      {"--fuse of", "off"},
+      {"--tier smol", "smoke, quick, standard, large"},
+      {"--sute sim", "did you mean '--suite'?"},
+      {"rn", "did you mean 'run'?"},
+      {"list sim/frist/n=8/f32/x1", "did you mean 'sim/first/n=8/f32/x1'?"},
+      {"help lost", "did you mean 'list'?"},
   };
-  for (const auto& [words, expected] : calls) {
-    Captured cli;
-    EXPECT_EQ(cli.run(words), 2) << words[0] << " " << words.back();
-    EXPECT_THAT(cli.err.str(), HasSubstr(expected));
-    EXPECT_EQ(cli.out.str(), "");
-  }
+  for (const auto& [words, expected] : calls) EXPECT_THAT(refusal_of(words), HasSubstr(expected));
   EXPECT_TRUE(nothing_written());
 }
 
 TEST_F(Cli, ArithmeticThatIsAcceptedIsInTheReportAndInRerunLines) {
-  EXPECT_EQ(run_to_stdout({"--filter", "last", "--arithmetic", "tf32,bf16_sums"}), 0);
+  EXPECT_EQ(run_to_stdout("--filter last --arithmetic tf32,bf16_sums"), 0);
   EXPECT_EQ(document()["context"]["gpubench"]["arithmetic"], Json({"tf32", "bf16_sums"}));
   EXPECT_THAT(cli_.err.str(), HasSubstr(", accepting tf32 and bf16_sums"));
   EXPECT_THAT(document()["gpubench"]["cases"][0]["rerun"].get<std::string>(), HasSubstr("--arithmetic tf32,bf16_sums"));
@@ -210,62 +203,47 @@ TEST_F(Cli, TheEnvironmentStandsInForFlagsAndIsTold) {
   EXPECT_THAT(cli_.err.str(), HasSubstr("from the environment: GPUBENCH_FILTER=last\n"));  // --tier was given
   EXPECT_THAT(cli_.err.str(), HasSubstr("warning: GPUBENCH_SEDE is set, but no flag is called so; did you mean "
                                         "GPUBENCH_SEED?"));
-  Captured unknown;
-  unknown.variables = {{"GPUBENCH_SUITE", "sm\x1b[2J"}};
-  EXPECT_EQ(unknown.run({}), 2);
-  EXPECT_THAT(unknown.err.str(), HasSubstr("set in the environment: GPUBENCH_SUITE=sm\\x1b[2J"));
-  EXPECT_THAT(unknown.err.str(), Not(HasSubstr("\x1b")));
-  EXPECT_EQ(unknown.out.str(), "");
+  EXPECT_THAT(refusal_of({}, {.variables = {{"GPUBENCH_SUITE", "sm\x1b[2J"}}}),
+              AllOf(HasSubstr("set in the environment: GPUBENCH_SUITE=sm\\x1b[2J"), Not(HasSubstr("\x1b"))));
 }
 
 TEST_F(Cli, MessagesAboutHostileArgumentsCannotSteerATerminal) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"\x1b[2J"},
-                                                                                     {"--\x1b[2J"},
-                                                                                     {"--suite", "\x1b[2J"},
-                                                                                     {"--filter", "\x1b[2J"},
-                                                                                     {"--tier", "\x1b[2J"},
-                                                                                     {"--device", "\x1b[2J"},
-                                                                                     {"--json", "/nonexistent/\x1b[2J"},
-                                                                                     {"--precision", "\x1b[2J"},
-                                                                                     {"list", "\x1b[2J"}}) {
+  for (const Words& words : std::vector<Words>{{"\x1b[2J"},
+                                               {"--\x1b[2J"},
+                                               {"--suite", "\x1b[2J"},
+                                               {"--filter", "\x1b[2J"},
+                                               {"--tier", "\x1b[2J"},
+                                               {"--device", "\x1b[2J"},
+                                               {"--json", "/nonexistent/\x1b[2J"},
+                                               {"--precision", "\x1b[2J"},
+                                               {"list", "\x1b[2J"}}) {
     Captured cli;
     EXPECT_THAT(cli.run(words), AnyOf(2, 5));
-    EXPECT_THAT(cli.err.str(), Not(HasSubstr("\x1b")));
-    EXPECT_THAT(cli.err.str(), HasSubstr("\\x1b[2J"));
+    EXPECT_THAT(cli.err.str(), AllOf(Not(HasSubstr("\x1b")), HasSubstr("\\x1b[2J")));
   }
 }
 
 TEST_F(Cli, CudaWithoutADriverExitsThreeAndNeverFallsBack) {
-  EXPECT_EQ(cli_.run({"--device", "cuda"}), 3);
+  EXPECT_EQ(cli_.run("--device cuda"), 3);
   EXPECT_THAT(cli_.err.str(), HasSubstr("no NVIDIA driver: libcuda.so.1 cannot be loaded"));
   EXPECT_EQ(cli_.out.str(), "");
-  Captured with_driver;
-  with_driver.driver = {.usable = true, .devices = 1, .reason = {}};
-  EXPECT_EQ(with_driver.run({"--device", "cuda"}), 3);
-  EXPECT_THAT(with_driver.err.str(), HasSubstr("this build has no CUDA backend"));
+  EXPECT_THAT(exits(3, ran("--device cuda", {.driver = {.usable = true, .devices = 1, .reason = {}}})).err,
+              HasSubstr("this build has no CUDA backend"));
   EXPECT_TRUE(nothing_written());
 }
 
 TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
-  EXPECT_EQ(cli_.run({"--dry-run"}), 0);
+  EXPECT_EQ(cli_.run("--dry-run"), 0);
   EXPECT_THAT(cli_.err.str(), MatchesRegex("gpubench [0-9.]+, device: sim .no NVIDIA driver found.\n.*"));
   Captured hidden;
   hidden.driver.hardware_seen = true;
-  EXPECT_EQ(hidden.run({"--dry-run"}), 0);
+  EXPECT_EQ(hidden.run("--dry-run"), 0);
   EXPECT_THAT(hidden.err.str(), HasSubstr("no NVIDIA driver found, but an NVIDIA device: see gpubench doctor"));
-  Captured old;
-  old.driver.reason = "the NVIDIA driver supports CUDA 12.2; this build needs 13.0";
-  EXPECT_EQ(old.run({"--dry-run"}), 0);
-  EXPECT_THAT(old.err.str(), HasSubstr("device: sim (the NVIDIA driver supports CUDA 12.2; this build needs 13.0)"));
-  Captured gpu;
-  gpu.driver = {.usable = true, .devices = 2, .reason = {}};
-  gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
-  EXPECT_EQ(gpu.run({"list", "--format", "json"}), 0);
-  Captured gpu_plan;
-  gpu_plan.driver = {.usable = true, .devices = 2, .reason = {}};
-  gpu_plan.more_backends = gpu.more_backends;
-  EXPECT_EQ(gpu_plan.run({"--dry-run"}), 0);
-  EXPECT_THAT(gpu_plan.err.str(), HasSubstr("device: cuda (NVIDIA driver with 2 device(s))"));
+  const char* old = "the NVIDIA driver supports CUDA 12.2; this build needs 13.0";
+  EXPECT_THAT(exits(0, ran("--dry-run", {.driver = {.reason = old}})).err,
+              HasSubstr("device: sim (" + std::string(old) + ")"));
+  exits(0, ran("list --format json", with_gpus(2)));
+  EXPECT_THAT(exits(0, ran("--dry-run", with_gpus(2))).err, HasSubstr("device: cuda (NVIDIA driver with 2 device(s))"));
 }
 
 TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
@@ -275,79 +253,56 @@ TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
            {"cuda:", "expected cuda or cuda:N with N from 0"},
            {"cuda:-1", "expected cuda or cuda:N with N from 0"},
            {"cuda:1x", "expected cuda or cuda:N with N from 0"},
-           {"cuda:99999999999", "expected cuda or cuda:N with N from 0"}}) {
-    Captured gpu;
-    gpu.driver = {.usable = true, .devices = 2, .reason = {}};
-    gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
-    EXPECT_EQ(gpu.run({"--device", device}), 2) << device;
-    EXPECT_THAT(gpu.err.str(), HasSubstr(said));
-  }
+           {"cuda:99999999999", "expected cuda or cuda:N with N from 0"}})
+    EXPECT_THAT(refusal_of({"--device", device}, with_gpus(2)), HasSubstr(said));
   EXPECT_TRUE(nothing_written());
 }
 
 TEST_F(Cli, MoreRanksThanGpusAreAUsageErrorUnlessTheyAreVirtual) {
-  Captured gpu;
-  gpu.driver = {.usable = true, .devices = 2, .reason = {}};
-  gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
+  Captured gpu = with_gpus(2);
   gpu.more_backends.front().has_virtual_ranks = true;
-  EXPECT_EQ(gpu.run({"--device", "cuda:1", "--ranks", "1,2"}), 2);
+  EXPECT_EQ(gpu.run("--device cuda:1 --ranks 1,2"), 2);
   EXPECT_THAT(gpu.err.str(),
               HasSubstr("--ranks 2: each rank needs a GPU of its own, and from cuda:1 on the driver shows "
                         "1; expected no more, or --virtual-ranks to check them all on one"));
-  Captured all_on_one;
-  all_on_one.driver = gpu.driver;
-  all_on_one.more_backends = gpu.more_backends;
-  EXPECT_EQ(all_on_one.run({"--device", "cuda:1", "--ranks", "1,2", "--virtual-ranks"}), 2);
-  EXPECT_THAT(all_on_one.err.str(), HasSubstr("the selected suites run on 1 rank only"));  // the next thing to say
-  Captured cpu;
-  EXPECT_EQ(cpu.run({"--virtual-ranks"}), 2);
-  EXPECT_THAT(cpu.err.str(), HasSubstr("ranks of the sim backend never share a device"));
+  EXPECT_THAT(refusal_of("--device cuda:1 --ranks 1,2 --virtual-ranks",
+                         {.driver = gpu.driver, .more_backends = gpu.more_backends}),
+              HasSubstr("the selected suites run on 1 rank only"));  // the next thing to say
+  EXPECT_THAT(refusal_of("--virtual-ranks"), HasSubstr("ranks of the sim backend never share a device"));
 }
 
 TEST_F(Cli, PinnedImplementationsAreTakenOrUnsupported) {
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--json", "first.json", "--filter", "sim/(first|last)"}), 0);
-  Captured again;
-  EXPECT_EQ(again.run({"--isolate", "off", "--pin", "first.json", "--filter", "sim/(first|last)"}), 0);
+  EXPECT_EQ(cli_.run("--isolate off --json first.json --filter sim/(first|last)"), 0);
+  EXPECT_EQ(Captured().run("--isolate off --pin first.json --filter sim/(first|last)"), 0);
   Json edited = read_json_file("first.json");
   for (Json& op : edited["gpubench"]["cases"][0]["parity"]["ops"]) op["implementation"] = "sim:other";
   edited.erase("digest");  // which would tell
   std::ofstream("edited.json") << edited.dump();
-  Captured other;
-  EXPECT_EQ(other.run({"--isolate", "off", "--pin", "edited.json", "--filter", "sim/(first|last)"}), 0);
-  EXPECT_THAT(unwrapped(other.out.str()), HasSubstr("is pinned to sim:other; here it is sim:textbook"));
-  EXPECT_THAT(other.out.str(), HasSubstr("1 pass, 1 unsupported of 2 cases"));
+  const ChildResult other = exits(0, ran("--isolate off --pin edited.json --filter sim/(first|last)"));
+  EXPECT_THAT(unwrapped(other.out), HasSubstr("is pinned to sim:other; here it is sim:textbook"));
+  EXPECT_THAT(other.out, HasSubstr("1 pass, 1 unsupported of 2 cases"));
 }
 
 TEST_F(Cli, APinFileThatIsNoReportIsAUsageErrorAndRunsNothing) {
   std::ofstream("text.json") << "{}";
-  for (const char* file : {"text.json", "missing.json"}) {
-    Captured cli;
-    cli.script = "kill@first.gemm";  // a case that started would end this process
-    EXPECT_EQ(cli.run({"--isolate", "off", "--pin", file}), 2) << file;
-    EXPECT_THAT(cli.err.str(), AllOf(HasSubstr("--pin"), HasSubstr(file)));
-  }
+  for (const char* file : {"text.json", "missing.json"})  // a case that started would end this process
+    EXPECT_THAT(refusal_of({"--isolate", "off", "--pin", file}, {.script = "kill@first.gemm"}),
+                AllOf(HasSubstr("--pin"), HasSubstr(file)));
 }
 
 TEST_F(Cli, ARerunLineAsksForTheLaunchModeOfItsCase) {
-  Captured gpu;
-  gpu.driver = {.usable = true, .devices = 1, .reason = {}};
-  gpu.more_backends = {
-      {"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@first.gemm"); }, {}, true}};
-  EXPECT_EQ(gpu.run({"--device", "cuda", "--isolate", "off", "--launch", "stream", "--filter", "sim/first"}), 1);
+  Captured gpu = with_gpus(1, "wrong_element@first.gemm");
+  gpu.more_backends.front().has_graphs = true;
+  EXPECT_EQ(gpu.run("--device cuda --isolate off --launch stream --filter sim/first"), 1);
   EXPECT_THAT(gpu.out.str(),
               HasSubstr("gpubench run --launch stream --device cuda --filter '^sim/first/n=8/f32/stream/x1$'"));
 }
 
 TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
-  Captured cli;
-  EXPECT_EQ(cli.run({"list", "--fuse", "off", "--filter", "sim/first"}), 0);
-  EXPECT_THAT(cli.out.str(), HasSubstr("sim/first/n=8/f32/unfused/x1"));
-
-  Captured failing;
-  failing.driver = {.usable = true, .devices = 1, .reason = {}};
-  failing.more_backends = {{"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@first.gemm"); }}};
-  EXPECT_EQ(failing.run({"--device", "cuda", "--isolate", "off", "--fuse", "off", "--filter", "sim/first"}), 1);
-  EXPECT_THAT(failing.out.str(),
+  EXPECT_THAT(exits(0, ran("list --fuse off --filter sim/first")).out, HasSubstr("sim/first/n=8/f32/unfused/x1"));
+  EXPECT_THAT(exits(1, ran("--device cuda --isolate off --fuse off --filter sim/first",
+                           with_gpus(1, "wrong_element@first.gemm")))
+                  .out,
               HasSubstr("gpubench run --fuse off --device cuda --filter '^sim/first/n=8/f32/unfused/x1$'"));
 }
 
@@ -356,7 +311,7 @@ TEST_F(Cli, ALockedClockIsToldInTheReportTheHeadAndRerunLinesAndRefusedOnACpu) {
   cli_.columns = 200;
   cli_.driver = {.usable = true, .devices = 1, .reason = {}};
   cli_.more_backends = {{"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@chain.down"); }}};
-  EXPECT_EQ(run_to_stdout({"--device", "cuda", "--locked-clock", "1980"}), 1);
+  EXPECT_EQ(run_to_stdout("--device cuda --locked-clock 1980"), 1);
   const Json report = document();
   EXPECT_EQ(schema_errors(report), "");
   EXPECT_EQ(report["context"]["gpubench"]["locked_clock_mhz"], 1980);
@@ -367,25 +322,24 @@ TEST_F(Cli, ALockedClockIsToldInTheReportTheHeadAndRerunLinesAndRefusedOnACpu) {
 
   Captured cpu;
   cpu.more_backends = {{"cpu", [](const OpenRequest&) { return open_sim_backend(""); }}};
-  EXPECT_EQ(cpu.run({"--device", "cpu", "--isolate", "off", "--locked-clock", "1980"}), 2);
+  EXPECT_EQ(cpu.run("--device cpu --isolate off --locked-clock 1980"), 2);
   EXPECT_THAT(cpu.err.str(), HasSubstr("--locked-clock: a CPU does not tell an SM clock"));
 }
 
 TEST_F(Cli, ADeterministicRunAsksTheBackendForItAndSaysSoInItsReportAndRerunLines) {
   cli_.script = "wrong_element@first.gemm";
-  EXPECT_EQ(run_to_stdout({"--deterministic", "--filter", "first"}), 1);
+  EXPECT_EQ(run_to_stdout("--deterministic --filter first"), 1);
   EXPECT_EQ(schema_errors(document()), "");
   EXPECT_EQ(document()["context"]["gpubench"]["deterministic"], true);
   EXPECT_EQ(document()["gpubench"]["cases"][0]["implementation"], "sim:textbook,deterministic");
   EXPECT_THAT(cli_.err.str(), HasSubstr("seed 42, deterministic\n"));
   EXPECT_THAT(cli_.err.str(), HasSubstr("rerun   gpubench run --deterministic --filter '^sim/first/n=8/f32/x1$'"));
 
-  Captured usual;
-  EXPECT_EQ(usual.run({"--isolate", "off", "--json", "-", "--filter", "first"}), 0);
-  const Json report = parse_json(usual.out.str(), "stdout");
+  const ChildResult usual = exits(0, ran("--isolate off --json - --filter first"));
+  const Json report = parse_json(usual.out, "stdout");
   EXPECT_EQ(report["context"]["gpubench"]["deterministic"], false);
   EXPECT_EQ(report["gpubench"]["cases"][0]["implementation"], "sim:textbook");
-  EXPECT_THAT(usual.err.str(), Not(HasSubstr("deterministic")));
+  EXPECT_THAT(usual.err, Not(HasSubstr("deterministic")));
 }
 
 TEST_F(Cli, TheOrdinalReachesTheBackend) {
@@ -396,7 +350,7 @@ TEST_F(Cli, TheOrdinalReachesTheBackend) {
                           opened = what.ordinal;
                           throw BackendError("enough seen");
                         }}};
-  EXPECT_EQ(gpu.run({"--device", "cuda:3", "--isolate", "off"}), 3);
+  EXPECT_EQ(gpu.run("--device cuda:3 --isolate off"), 3);
   EXPECT_EQ(opened, 3);
   EXPECT_THAT(gpu.err.str(), HasSubstr("device: cuda:3 (asked for)"));
 }
@@ -410,12 +364,12 @@ TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
   Captured nothing, asked, named, counted;  // the cases of the sim suite are all f32
   for (Captured* cli : {&nothing, &asked, &named, &counted}) other_device(*cli);
 
-  EXPECT_EQ(nothing.run({"list"}), 5);
-  EXPECT_EQ(asked.run({"list", "--precision", "f32"}), 0);
+  EXPECT_EQ(nothing.run("list"), 5);
+  EXPECT_EQ(asked.run("list --precision f32"), 0);
   EXPECT_THAT(asked.out.str(), HasSubstr("sim/packed/n=8/f32/x1"));
-  EXPECT_EQ(named.run({"list", "packed"}), 0);  // a name is looked for in all recipes
+  EXPECT_EQ(named.run("list packed"), 0);  // a name is looked for in all recipes
   EXPECT_THAT(named.out.str(), HasSubstr("packed.gemm"));
-  EXPECT_EQ(counted.run({"list", "suites", "--format", "json"}), 0);
+  EXPECT_EQ(counted.run("list suites --format json"), 0);
   EXPECT_EQ(parse_json(counted.out.str(), "stdout")["suites"][0]["cases"]["large"], 0);
 }
 
@@ -435,50 +389,45 @@ TEST_F(Cli, WhatTheGpuHasNoArithmeticForIsLeftOutByNameBeforeAnythingIsTried) {
   Captured hopper, ampere, forced;
   for (Captured* cli : {&hopper, &ampere, &forced}) two_gpus(*cli);
 
-  EXPECT_EQ(hopper.run({"--device", "cuda:0", "--dry-run"}), 0);
+  EXPECT_EQ(hopper.run("--device cuda:0 --dry-run"), 0);
   EXPECT_EQ(asked_for, 90);
   EXPECT_THAT(hopper.err.str(), Not(HasSubstr("f8_hybrid")));
-  EXPECT_EQ(ampere.run({"--device", "cuda:1", "--dry-run"}), 0);
+  EXPECT_EQ(ampere.run("--device cuda:1 --dry-run"), 0);
   EXPECT_EQ(asked_for, 80);
   EXPECT_THAT(ampere.err.str(),
               HasSubstr("note: f8_hybrid, f8_hybrid_fast need compute capability 8.9; mxfp8, nvfp4 need compute "
                         "capability 10.0; this device has 8.0; their cases are left out\n"));
-  EXPECT_EQ(forced.run({"list", "--device", "cuda:1", "--precision", "f32"}), 0);
+  EXPECT_EQ(forced.run("list --device cuda:1 --precision f32"), 0);
   EXPECT_THAT(forced.err.str(), HasSubstr("cases that --precision asks for will be unsupported"));
 }
 
 TEST_F(Cli, ADryRunShowsThePlanAndRunsNothing) {
   cli_.script = "kill@first.gemm";  // would end this very process
-  EXPECT_EQ(cli_.run({"--dry-run", "--isolate", "off", "--out", "here"}), 0);
-  EXPECT_THAT(cli_.out.str(), HasSubstr("sim/first/n=8/f32/x1"));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("6 cases, about"));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("nothing was run"));
+  EXPECT_EQ(cli_.run("--dry-run --isolate off --out here"), 0);
+  EXPECT_THAT(cli_.out.str(),
+              AllOf(HasSubstr("sim/first/n=8/f32/x1"), HasSubstr("6 cases, about"), HasSubstr("nothing was run")));
   EXPECT_TRUE(nothing_written());
 }
 
 TEST_F(Cli, AnUnwritableOutputIsKnownBeforeTheFirstCase) {
   std::filesystem::create_directory("taken");
-  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
-           {"--json", "taken"}, {"--json", "missing/report.json"}, {"--out", "/dev/null/x"}}) {
+  for (const Words& flags : std::vector<Words>{"--json taken", "--json missing/report.json", "--out /dev/null/x"}) {
     Captured cli;
     cli.script = "kill@first.gemm";  // a case that started would end this process
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke"};
-    words.insert(words.end(), flags.begin(), flags.end());
+    const Words words = "--isolate off --tier smoke" + flags;
     EXPECT_EQ(cli.run(words), 2) << flags[1];
     EXPECT_THAT(cli.err.str(), HasSubstr(flags[0]));
   }
 }
 
 TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--out", "a/b", "--json", "c.json"}),
-            0);
+  EXPECT_EQ(cli_.run("--isolate off --tier smoke --filter last --out a/b --json c.json"), 0);
   EXPECT_EQ(schema_errors(read_json_file("a/b/report.json")), "");
   EXPECT_EQ(schema_errors(read_json_file("c.json")), "");
   EXPECT_THAT(cli_.out.str(), HasSubstr("report   a/b/report.json"));
-  Captured again;
-  EXPECT_EQ(again.run({"--isolate", "off", "--tier", "smoke", "--filter", "last"}), 0);
+  EXPECT_EQ(Captured().run("--isolate off --tier smoke --filter last"), 0);
   Captured third;  // within the same second, too
-  EXPECT_EQ(third.run({"--isolate", "off", "--tier", "smoke", "--filter", "last"}), 0);
+  EXPECT_EQ(third.run("--isolate off --tier smoke --filter last"), 0);
   const auto folders =
       std::distance(std::filesystem::directory_iterator("gpubench-out"), std::filesystem::directory_iterator());
   EXPECT_EQ(folders, 2);
@@ -486,43 +435,31 @@ TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
 
 TEST_F(Cli, AReportThatIsLostAtTheEndExitsThree) {
   cli_.variables["TMPDIR"] = ".";
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "/dev/full"}), 3);
+  EXPECT_EQ(cli_.run("--isolate off --tier smoke --filter last --json /dev/full"), 3);
   EXPECT_THAT(cli_.err.str(), HasSubstr("the report is lost: /dev/full: cannot write"));
   Captured broken;
   broken.variables["TMPDIR"] = ".";
   broken.out.setstate(std::ios::badbit);
-  EXPECT_EQ(broken.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "-"}), 3);
+  EXPECT_EQ(broken.run("--isolate off --tier smoke --filter last --json -"), 3);
 }
 
 TEST_F(Cli, AnInterruptedRunWritesAPartialReportWithEveryCase) {
   for (const auto& [signal, code] : {std::pair{2, 130}, std::pair{15, 143}}) {
-    Captured cli;
-    cli.stop = signal;
-    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--json", "-"}), code);
-    const Json report = parse_json(cli.out.str(), "stdout");
+    const ChildResult cli = exits(code, ran("--isolate off --tier smoke --json -", {.stop = signal}));
+    const Json report = parse_json(cli.out, "stdout");
     EXPECT_EQ(schema_errors(report), "");
     EXPECT_EQ(report["context"]["gpubench"]["complete"], false);
     EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
-    EXPECT_THAT(cli.err.str(), HasSubstr("VERDICT  INCOMPLETE"));
+    EXPECT_THAT(cli.err, HasSubstr("VERDICT  INCOMPLETE"));
   }
 }
 
 TEST_F(Cli, ColourAppearsOnlyWhereWanted) {
-  const std::vector<std::string> words{"--isolate", "off",    "--tier",     "smoke", "--filter", "last",
-                                       "--json",    "x.json", "--progress", "none",  "--force"};
-  Captured terminal;
-  terminal.out_is_terminal = true;
-  EXPECT_EQ(terminal.run(words), 0);
-  EXPECT_THAT(terminal.out.str(), HasSubstr("\x1b["));
-  Captured no_color;
-  no_color.out_is_terminal = true;
-  no_color.variables["NO_COLOR"] = "1";
-  EXPECT_EQ(no_color.run(words), 0);
-  EXPECT_THAT(no_color.out.str(), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(no_color.out.str(), HasSubstr("PASS"));
-  Captured piped;
-  EXPECT_EQ(piped.run(words), 0);
-  EXPECT_THAT(piped.out.str(), Not(HasSubstr("\x1b")));
+  const Words words("--isolate off --tier smoke --filter last --json x.json --progress none --force");
+  EXPECT_THAT(exits(0, ran(words, {.out_is_terminal = true})).out, HasSubstr("\x1b["));
+  const ChildResult no_color = exits(0, ran(words, {.variables = {{"NO_COLOR", "1"}}, .out_is_terminal = true}));
+  EXPECT_THAT(no_color.out, AllOf(Not(HasSubstr("\x1b")), HasSubstr("PASS")));
+  EXPECT_THAT(exits(0, ran(words)).out, Not(HasSubstr("\x1b")));
 }
 
 int times_in(const std::string& text, const std::string& part) {
@@ -534,77 +471,62 @@ int times_in(const std::string& text, const std::string& part) {
 // As a CI log has both streams, one behind the other.
 TEST_F(Cli, WithoutATerminalEachCaseIsListedOnceWhateverTheProgress) {
   for (const char* progress : {"auto", "lines", "none"}) {
-    Captured cli;
-    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--json", "x.json", "--progress", progress, "--force"}),
-              0);
-    EXPECT_EQ(times_in(cli.out.str() + cli.err.str(), "\nPASS "), 6) << progress;
-    EXPECT_EQ(times_in(cli.out.str(), "  last f32  tiny"), 1) << progress;
-    EXPECT_EQ(times_in(cli.err.str(), "last f32"), 0) << progress;
-    EXPECT_THAT(cli.err.str(), AllOf(Not(HasSubstr("\r")), Not(HasSubstr("VERDICT"))));
-    EXPECT_THAT(cli.out.str(), HasSubstr("VERDICT  PASS"));
-    EXPECT_THAT(cli.out.str(), HasSubstr("err/bound"));
+    const ChildResult cli =
+        exits(0, ran({"--isolate", "off", "--tier", "smoke", "--json", "x.json", "--progress", progress, "--force"}));
+    EXPECT_EQ(times_in(cli.out + cli.err, "\nPASS "), 6) << progress;
+    EXPECT_EQ(times_in(cli.out, "  last f32  tiny"), 1) << progress;
+    EXPECT_EQ(times_in(cli.err, "last f32"), 0) << progress;
+    EXPECT_THAT(cli.err, AllOf(Not(HasSubstr("\r")), Not(HasSubstr("VERDICT"))));
+    EXPECT_THAT(cli.out, AllOf(HasSubstr("VERDICT  PASS"), HasSubstr("err/bound")));
   }
 }
 
 TEST_F(Cli, AnInterruptedRunHasALineForEachSuiteAndNoneForCasesThatItDidNotReach) {
   cli_.stop = 2;
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--json", "x.json"}), 130);
-  EXPECT_THAT(cli_.out.str(), Not(HasSubstr("sim/")));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("\nsim "));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("VERDICT  INCOMPLETE  6 skipped of 6 cases"));
+  EXPECT_EQ(cli_.run("--isolate off --tier smoke --json x.json"), 130);
+  EXPECT_THAT(cli_.out.str(), AllOf(Not(HasSubstr("sim/")), HasSubstr("\nsim "),
+                                    HasSubstr("VERDICT  INCOMPLETE  6 skipped of 6 cases")));
 }
 
 TEST_F(Cli, QuietShowsTheSummaryAlone) {
-  EXPECT_EQ(cli_.run({"-q", "--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "x.json"}), 0);
-  EXPECT_THAT(cli_.out.str(), StartsWith("suite "));
-  EXPECT_THAT(cli_.out.str(), Not(HasSubstr("sim/last")));
+  EXPECT_EQ(cli_.run("-q --isolate off --tier smoke --filter last --json x.json"), 0);
+  EXPECT_THAT(cli_.out.str(), AllOf(StartsWith("suite "), Not(HasSubstr("sim/last"))));
   EXPECT_THAT(cli_.err.str(), Not(HasSubstr("sim/last")));
 }
 
 TEST_F(Cli, ListShowsCasesSuitesAndOneCaseInDetail) {
-  EXPECT_EQ(cli_.run({"list"}), 0);
+  EXPECT_EQ(cli_.run("list"), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("sim/packed/n=8/f32/x1"));
   EXPECT_THAT(cli_.err.str(), HasSubstr("suite/workload/sizes/precision[/mode...]/xRANKS"));
-  Captured suites;
-  EXPECT_EQ(suites.run({"list", "suites"}), 0);
-  EXPECT_THAT(suites.out.str(), HasSubstr("tiny cases for tests"));
-  Captured detail;
-  EXPECT_EQ(detail.run({"list", "sim/packed/n=8/f32/x1"}), 0);
+  EXPECT_THAT(exits(0, ran("list suites")).out, HasSubstr("tiny cases for tests"));
+  const ChildResult detail = exits(0, ran("list sim/packed/n=8/f32/x1"));
   // 2 * 8 * 8 * 8 = 1024 FLOP; five tensors of 8 * 8 * 4 = 256 bytes
   for (const char* part : {"packed.copy", "packed.gemm", "set-up", "1.02 kFLOP", "f32", "[8, 8]", "256", "rerun",
                            "exact, bitwise", "64 elements", "Rule G: 2 u sqrt(8) max(|C| + Q, 2 S), u = 2^-24",
-                           "gpubench run --filter '^sim/packed/n=8/f32/x1$'"}) {
-    EXPECT_THAT(detail.out.str(), HasSubstr(part));
-  }
-  Captured no_batch;
-  EXPECT_EQ(no_batch.run({"list", "packed", "--tier", "smoke", "--batch", "3"}), 2);  // no sim case has a batch axis
-  Captured part;
-  EXPECT_EQ(part.run({"list", "pack"}), 0);
-  EXPECT_EQ(part.out.str(), detail.out.str());
+                           "gpubench run --filter '^sim/packed/n=8/f32/x1$'"})
+    EXPECT_THAT(detail.out, HasSubstr(part));
+  EXPECT_EQ(Captured().run("list packed --tier smoke --batch 3"), 2);  // no sim case has a batch axis
+  const ChildResult part = exits(0, ran("list pack"));
+  EXPECT_EQ(part.out, detail.out);
 }
 
 TEST_F(Cli, ListAsJsonIsOneDocument) {
-  EXPECT_EQ(cli_.run({"list", "--format", "json"}), 0);
+  EXPECT_EQ(cli_.run("list --format json"), 0);
   EXPECT_EQ(parse_json(cli_.out.str(), "stdout")["cases"].size(), 6U);
-  Captured detail;
-  EXPECT_EQ(detail.run({"list", "chain", "--format", "json"}), 0);
-  const Json json = parse_json(detail.out.str(), "stdout");
+  const Json json = parse_json(exits(0, ran("list chain --format json")).out, "stdout");
   EXPECT_EQ(json["ops"].size(), 3U);
   EXPECT_EQ(json["ops"][0]["flop"], 1024.0);
   EXPECT_EQ(json["ops"][0]["outputs"].size(), 1U);
   EXPECT_EQ(json["ops"][0]["outputs"][0]["judged"], "64 elements");
   EXPECT_EQ(json["ops"][0]["outputs"][0]["bound"], "Rule G: 2 u sqrt(8) max(|C| + Q, 2 S), u = 2^-24");
   EXPECT_EQ(json["tensors"][0]["bytes"], 256);
-  Captured suites;
-  EXPECT_EQ(suites.run({"list", "suites", "--format", "json"}), 0);
-  EXPECT_EQ(parse_json(suites.out.str(), "stdout")["suites"][0]["cases"]["smoke"], 6);
+  const ChildResult suites = exits(0, ran("list suites --format json"));
+  EXPECT_EQ(parse_json(suites.out, "stdout")["suites"][0]["cases"]["smoke"], 6);
 }
 
 TEST_F(Cli, DoctorExitsZeroEvenWhereTheBackendDoesNotStart) {
-  EXPECT_EQ(cli_.run({"doctor"}), 0);  // the child program of these tests does not exist
-  EXPECT_THAT(cli_.out.str(), HasSubstr("D103"));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("D101"));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("memory"));
+  EXPECT_EQ(cli_.run("doctor"), 0);  // the child program of these tests does not exist
+  EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("D103"), HasSubstr("D101"), HasSubstr("memory")));
 }
 
 TEST_F(Cli, DoctorTellsLibrariesAndEveryGpu) {
@@ -634,7 +556,7 @@ TEST_F(Cli, DoctorTellsLibrariesAndEveryGpu) {
   cuda.name = "cuda";
   cuda.libraries = [] { return std::vector<ModuleReport>{{"cudnn", "9.19.0", "/somewhere/libcudnn.so.9"}}; };
   cli_.more_backends = {cuda};
-  EXPECT_EQ(cli_.run({"doctor"}), 0);
+  EXPECT_EQ(cli_.run("doctor"), 0);
   const std::string text = cli_.out.str();
   EXPECT_THAT(text, HasSubstr("ok         cudnn 9.19.0 from /somewhere/libcudnn.so.9\n"));
   EXPECT_THAT(text, HasSubstr("warn D110  gpu 0: held back by heat now (31 C)\n"));
@@ -653,39 +575,33 @@ TEST_F(Cli, DoctorTellsAModuleThatCannotBeLoaded) {
   cuda.name = "cuda";
   cuda.libraries = []() -> std::vector<ModuleReport> { throw BackendError("libcudnn.so.9: cannot open it"); };
   cli_.more_backends = {cuda};
-  EXPECT_EQ(cli_.run({"doctor"}), 0);
+  EXPECT_EQ(cli_.run("doctor"), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("warn D107  libcudnn.so.9: cannot open it\n"));
 }
 
 TEST_F(Cli, AWorkerThatCannotBeStartedExitsThree) {
-  EXPECT_EQ(cli_.run({"--tier", "smoke", "--json", "-"}), 3);
+  EXPECT_EQ(cli_.run("--tier smoke --json -"), 3);
   EXPECT_THAT(cli_.err.str(), HasSubstr("/nonexistent/gpubench"));
 }
 
 TEST_F(Cli, HelpAndVersionExitZero) {
-  EXPECT_EQ(cli_.run({"--help"}), 0);
+  EXPECT_EQ(cli_.run("--help"), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("gpubench VERB --help"));
-  EXPECT_EQ(cli_.run({"--help-all"}), 0);
+  EXPECT_EQ(cli_.run("--help-all"), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("--suite NAME,..."));
   for (const char* word : {"noisy", "severe", "downgraded", "suite/workload/sizes/precision"})
     EXPECT_THAT(cli_.out.str(), HasSubstr(word));
-  Captured version;
-  EXPECT_EQ(version.run({"--version"}), 0);
-  EXPECT_THAT(version.out.str(), StartsWith("gpubench "));
+  EXPECT_THAT(exits(0, ran("--version")).out, StartsWith("gpubench "));
 }
 
 TEST_F(Cli, TheVersionAndTheReportNameTheRevisionWhereItIsKnown) {
   cli_.revision = "30d45bb0a1b2-dirty";
-  EXPECT_EQ(run_to_stdout({"--filter", "last"}), 0);
+  EXPECT_EQ(run_to_stdout("--filter last"), 0);
   EXPECT_EQ(document()["context"]["gpubench"]["build"]["revision"], "30d45bb0a1b2-dirty");
   EXPECT_EQ(schema_errors(document()), "");
-  Captured known;
-  known.revision = "30d45bb0a1b2-dirty";
-  EXPECT_EQ(known.run({"--version"}), 0);
-  EXPECT_THAT(known.out.str(), MatchesRegex("gpubench [0-9.]+, 30d45bb0a1b2-dirty, .*\n"));
-  Captured unknown;
-  EXPECT_EQ(unknown.run({"--version"}), 0);
-  EXPECT_THAT(unknown.out.str(), MatchesRegex("gpubench [0-9.]+, (clang|g).*\n"));
+  EXPECT_THAT(exits(0, ran("--version", {.revision = "30d45bb0a1b2-dirty"})).out,
+              MatchesRegex("gpubench [0-9.]+, 30d45bb0a1b2-dirty, .*\n"));
+  EXPECT_THAT(exits(0, ran("--version")).out, MatchesRegex("gpubench [0-9.]+, (clang|g).*\n"));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <regex>
 
 #include "harness/cli/verb.h"
@@ -25,15 +24,15 @@ using ::testing::UnorderedElementsAre;
 
 const std::vector<std::string> suites{"gemm", "conv", "memory"};
 
-std::vector<std::string> words_in(const std::string& text) {
+Words words_in(const std::string& text) {
   std::istringstream stream(text);
-  std::vector<std::string> words;
+  Words words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
 }
 
 // What bash offers for the last of these words; the one before is as readline splits it.
-std::vector<std::string> offered(const std::vector<std::string>& words) {
+std::vector<std::string> offered(const Words& words) {
   const TemporaryFile script("completion.bash", completion_text(Shell::bash, suites) + R"(
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
 _gpubench
@@ -56,37 +55,37 @@ class BashCompletion : public ::testing::Test {
 TEST_F(BashCompletion, OffersVerbsFirst) {
   EXPECT_THAT(offered({"gpubench", ""}),
               AllOf(Contains("run"), Contains("gate"), Contains("help"), Not(Contains("man"))));
-  EXPECT_THAT(offered({"gpubench", "exp"}), ElementsAre("explain", "export"));
+  EXPECT_THAT(offered("gpubench exp"), ElementsAre("explain", "export"));
 }
 
 TEST_F(BashCompletion, OffersTheFlagsOfTheVerb) {
-  EXPECT_THAT(offered({"gpubench", "--ju"}), ElementsAre("--junit"));
-  EXPECT_THAT(offered({"gpubench", "gate", "--str"}), ElementsAre("--strict"));
-  EXPECT_THAT(offered({"gpubench", "validate", "--tier"}), IsEmpty());
-  EXPECT_THAT(offered({"gpubench", "run", "--work"}), IsEmpty());  // hidden
+  EXPECT_THAT(offered("gpubench --ju"), ElementsAre("--junit"));
+  EXPECT_THAT(offered("gpubench gate --str"), ElementsAre("--strict"));
+  EXPECT_THAT(offered("gpubench validate --tier"), IsEmpty());
+  EXPECT_THAT(offered("gpubench run --work"), IsEmpty());  // hidden
 }
 
 TEST_F(BashCompletion, OffersTheWordsOfAChoiceWithAndWithoutAnEqualsSign) {
   EXPECT_THAT(offered({"gpubench", "--tier", ""}), ElementsAre("smoke", "quick", "standard", "large"));
-  EXPECT_THAT(offered({"gpubench", "run", "--tier", "=", "st"}), ElementsAre("standard"));
+  EXPECT_THAT(offered("gpubench run --tier = st"), ElementsAre("standard"));
   EXPECT_THAT(offered({"gpubench", "list", "--format", ""}), ElementsAre("table", "json"));
-  EXPECT_THAT(offered({"gpubench", "export", "--format", "gb"}), ElementsAre("gbench", "gbench-summary"));
-  EXPECT_THAT(offered({"gpubench", "--github", "o"}), ElementsAre("on", "off"));
+  EXPECT_THAT(offered("gpubench export --format gb"), ElementsAre("gbench", "gbench-summary"));
+  EXPECT_THAT(offered("gpubench --github o"), ElementsAre("on", "off"));
 }
 
 TEST_F(BashCompletion, CompletesTheLastOfAList) {
   EXPECT_THAT(offered({"gpubench", "--suite", ""}), ElementsAre("gemm", "conv", "memory", "all"));
-  EXPECT_THAT(offered({"gpubench", "--suite", "gemm,me"}), ElementsAre("gemm,memory"));
+  EXPECT_THAT(offered("gpubench --suite gemm,me"), ElementsAre("gemm,memory"));
 }
 
 TEST_F(BashCompletion, OffersFilesWhereAFileIsMeant) {
   const TemporaryFile report("offered.json", "{}");
   const std::string start = report.path().substr(0, report.path().size() - 3);
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"gpubench", "validate", start},
-                                                {"gpubench", "--junit", start},
-                                                {"gpubench", "--pin", start},
-                                                {"gpubench", "gate", "--baseline", start},
-                                                {"gpubench", "compare", start}})
+  for (const Words& words : {Words{"gpubench", "validate", start},
+                             {"gpubench", "--junit", start},
+                             {"gpubench", "--pin", start},
+                             {"gpubench", "gate", "--baseline", start},
+                             {"gpubench", "compare", start}})
     EXPECT_THAT(offered(words), ElementsAre(report.path())) << joined(words, " ");
   EXPECT_THAT(offered({"gpubench", "--seed", start}), IsEmpty());
   EXPECT_THAT(offered({"gpubench", "--out", start}), IsEmpty());  // folders only
@@ -131,7 +130,7 @@ TEST(Flags, ChoicesAreWhatTheParserTakes) {
                          flag.long_name == "--device" || flag.long_name == "--tuning-cache" ||
                          flag.long_name == "--deadline";
       if (flag.words.empty() || later) continue;
-      std::vector<std::string> words{std::string(verb.name), flag.long_name, "nosuchword"};
+      Words words{std::string(verb.name), flag.long_name, "nosuchword"};
       if (verb.name == "compare" || verb.name == "export") words.insert(words.end(), {"a", "b"});
       EXPECT_THAT(thrown_text<UsageError>([&] { (void)parse_options(words); }),
                   HasSubstr("'nosuchword' is not one of " + joined(flag.words)))
@@ -144,11 +143,11 @@ TEST(Flags, ChoicesAreWhatTheParserTakes) {
 
 TEST(Completion, IsPrintedForTheShellThatIsNamed) {
   Captured cli;
-  EXPECT_EQ(cli.run({"completion", "bash"}), 0);
+  EXPECT_EQ(cli.run("completion bash"), 0);
   EXPECT_THAT(cli.out.str(), HasSubstr("words='sim all'"));
-  EXPECT_EQ(cli.run({"completion", "tcsh"}), 2);
+  EXPECT_EQ(cli.run("completion tcsh"), 2);
   EXPECT_THAT(cli.err.str(), HasSubstr("completion: 'tcsh' is not one of bash, zsh, fish"));
-  EXPECT_EQ(cli.run({"completion"}), 2);
+  EXPECT_EQ(cli.run("completion"), 2);
 }
 
 TEST(Completion, ShowsTheSummaryOfEveryVerb) {

@@ -24,6 +24,26 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+// On one processor: threads that wait for each other on a busy machine would make up most of the time.
+class OnOneProcessor {
+ public:
+  OnOneProcessor() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    EXPECT_EQ(::sched_getaffinity(0, sizeof all_, &all_), 0);
+    for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&one) == 0; --cpu) {
+      if (CPU_ISSET(cpu, &all_)) CPU_SET(cpu, &one);
+    }
+    EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  }
+  OnOneProcessor(const OnOneProcessor&) = delete;
+  OnOneProcessor& operator=(const OnOneProcessor&) = delete;
+  ~OnOneProcessor() { ::sched_setaffinity(0, sizeof all_, &all_); }
+
+ private:
+  cpu_set_t all_{};
+};
+
 class CorruptLibrary : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -31,13 +51,15 @@ class CorruptLibrary : public ::testing::Test {
     GTEST_SKIP() << "a sanitizer's library wants to be the first that is loaded";
 #endif
   }
-  static ChildResult run(const std::string& kind, std::vector<std::string> words,
-                         std::map<std::string, std::string> variables = {}) {
-    words.insert(words.begin(), paths::program);
-    words.insert(words.end(), {"--suite", "gemm", "--device", "cpu", "--preset", "minimal", "--progress", "none",
-                               "--json", "-", "--tuning-cache", "off"});
+  static ChildResult start(const std::string& kind, const Words& words,
+                           std::map<std::string, std::string> variables = {}) {
     variables.insert({{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", kind}});
-    return run_child(words, variables);
+    return run_child(Words{paths::program} + words, variables);
+  }
+  static ChildResult run(const std::string& kind, const Words& words,
+                         const std::map<std::string, std::string>& variables = {}) {
+    return start(kind, words + "--suite gemm --device cpu --preset minimal --progress none --json - --tuning-cache off",
+                 variables);
   }
   static Json only_case(const ChildResult& result) {
     const Json report = parse_json(result.out, "the report", ReadLimits{});
@@ -47,9 +69,9 @@ class CorruptLibrary : public ::testing::Test {
   }
 };
 
-const std::vector<std::string> small{"--tier", "smoke", "--filter", "gemm/matmul/m=512,n=512,k=512/f32"};
+const Words small("--tier smoke --filter gemm/matmul/m=512,n=512,k=512/f32");
 // 2304 * 1024 elements, of which the default check judges a sample, and sums of all.
-const std::vector<std::string> large{"--tier", "quick", "--filter", "gemm/linear_forward/m=1024,n=2304,k=768/f32"};
+const Words large("--tier quick --filter gemm/linear_forward/m=1024,n=2304,k=768/f32");
 
 TEST_F(CorruptLibrary, OfALibraryThatIsRightPasses) {
   EXPECT_EQ(only_case(run("", small))["status"], "pass");
@@ -67,29 +89,22 @@ TEST_F(CorruptLibrary, ThatIsWrongEverywhereFails) {
 TEST_F(CorruptLibrary, ThatIsWrongInOneElementOfMillionsFailsThereAlone) {
   EXPECT_EQ(only_case(run("element", small))["status"], "pass");
   // Not the implementation that happens to be fastest: one that repacks its operands has them corrupted as well.
-  std::vector<std::string> words = large;
-  words.push_back("--deterministic");
-  const Json one = only_case(run("element", words));
+  const Json one = only_case(run("element", large + "--deterministic"));
   EXPECT_EQ(one["status"], "fail");
   EXPECT_THAT(one["reason"].get<std::string>(), HasSubstr("1 of "));
 }
 
 TEST_F(CorruptLibrary, ThatIsWrongOnSeveralThreadsFailsThereAlone) {
-  cpu_set_t all, one;
+  cpu_set_t all;
   ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "there is one processor";
   EXPECT_EQ(only_case(run("threads", small))["status"], "fail");
-  CPU_ZERO(&one);
-  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
-    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  {
+    const OnOneProcessor one;
+    EXPECT_EQ(only_case(run("threads", small))["status"], "pass");
   }
-  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
-  EXPECT_EQ(only_case(run("threads", small))["status"], "pass");
-  ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
-  const ChildResult determinism =
-      run_child({paths::program, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", small.back()},
-                {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "threads"}});
-  EXPECT_EQ(determinism.exit_code, 0) << determinism.err;  // a property, not promised
+  const ChildResult determinism =  // a property, not promised
+      exits(0, start("threads", "determinism --device cpu --suite gemm --filter" + Words{small.back()}));
   EXPECT_THAT(determinism.out, HasSubstr("1 thread             the same bits in 0 of 1 cases"));
 }
 
@@ -97,32 +112,30 @@ TEST_F(CorruptLibrary, ThatIsWrongOnSeveralThreadsFailsThereAlone) {
 struct Row {
   std::string kind;  ///< of corruption
   std::string setting;
-  std::vector<std::string> words;  ///< of the run
+  Words words;                     ///< of the run
   int each = 0;                    ///< of random: one launch of so many
   int rechecks = 0;
 };
 
-const std::vector<std::string> of_1e5{"--axis", "m=320", "--axis", "n=320", "--axis", "k=32"};
-const std::vector<std::string> of_1e6{"--axis", "m=1024", "--axis", "n=1024", "--axis", "k=32"};
+const Words of_1e5("--axis m=320 --axis n=320 --axis k=32");
+const Words of_1e6("--axis m=1024 --axis n=1024 --axis k=32");
 
-std::vector<std::string> tiny(const std::string& recipe, std::vector<std::string> size, std::vector<std::string> more) {
-  std::vector<std::string> words{"--tier", "smoke", "--deterministic", "--filter", "gemm/matmul/.*/" + recipe + "/"};
-  for (const std::vector<std::string>* list : {&size, &more}) words.insert(words.end(), list->begin(), list->end());
-  return words;
+Words tiny(const std::string& recipe, const Words& size, const Words& more) {
+  return "--tier smoke --deterministic --filter gemm/matmul/.*/" + recipe + "/" + size + more;
 }
 
 std::vector<Row> rows() {
   std::vector<Row> all;
   for (const std::string kind : {"sign", "scale", "nan", "threads"}) {
     all.push_back({kind, "f32, 10^5 elements", tiny("f32", of_1e5, {})});
-    all.push_back({kind, "f32, 10^5 elements, --check full", tiny("f32", of_1e5, {"--check", "full"})});
+    all.push_back({kind, "f32, 10^5 elements, --check full", tiny("f32", of_1e5, "--check full")});
   }
   for (const std::string recipe : {"f32", "bf16"}) {
     all.push_back({"element", recipe + ", 10^6 elements", tiny(recipe, of_1e6, {})});
-    all.push_back({"element", recipe + ", 10^6 elements, --check full", tiny(recipe, of_1e6, {"--check", "full"})});
+    all.push_back({"element", recipe + ", 10^6 elements, --check full", tiny(recipe, of_1e6, "--check full")});
   }
   for (const int each : {100, 1000})
-    all.push_back({"random", "f32, 10^5 elements, --check full", tiny("f32", of_1e5, {"--check", "full"}), each, 0});
+    all.push_back({"random", "f32, 10^5 elements, --check full", tiny("f32", of_1e5, "--check full"), each, 0});
   for (const auto& [each, rechecks] :
        {std::pair{100, 0}, {100, 100}, {1000, 0}, {1000, 100}, {1000, 1000}, {10'000, 1000}, {10'000, 10'000}}) {
     const std::string number = std::to_string(rechecks);
@@ -178,26 +191,6 @@ std::pair<double, double> interval_of(int seen, int trials) {
   return {low, high};
 }
 
-// On one processor: threads that wait for each other on a busy machine would make up most of the time.
-class OnOneProcessor {
- public:
-  OnOneProcessor() {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    EXPECT_EQ(::sched_getaffinity(0, sizeof all_, &all_), 0);
-    for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&one) == 0; --cpu) {
-      if (CPU_ISSET(cpu, &all_)) CPU_SET(cpu, &one);
-    }
-    EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
-  }
-  OnOneProcessor(const OnOneProcessor&) = delete;
-  OnOneProcessor& operator=(const OnOneProcessor&) = delete;
-  ~OnOneProcessor() { ::sched_setaffinity(0, sizeof all_, &all_); }
-
- private:
-  cpu_set_t all_{};
-};
-
 // By chance a row is below what its report predicts in one of 1,000 trials.
 TEST_F(CorruptLibrary, IsSeenAsOftenAsTheReportSaysOrMore) {
   const int trials = trial_count("GPUBENCH_TRIAL_CORRUPTED", 2);
@@ -206,8 +199,7 @@ TEST_F(CorruptLibrary, IsSeenAsOftenAsTheReportSaysOrMore) {
     if (trials < 100 && row.rechecks > 1000) continue;  // seconds each
     std::optional<OnOneProcessor> one_processor;
     if (row.kind != "threads") one_processor.emplace();
-    std::vector<std::string> words = row.words;
-    words.insert(words.end(), {"--seed", "1"});
+    Words words = row.words + "--seed 1";
     const Json clean = only_case(run("", words));
     if (row.setting.starts_with("bf16") && clean["status"] == "unsupported") continue;  // by this processor's oneDNN
     ASSERT_EQ(clean["status"], "pass") << row.kind;
@@ -239,13 +231,12 @@ TEST(BinomialOfTrials, HasTheValuesOfItsDefinition) {
   EXPECT_NEAR(interval_of(10, 10).first, std::pow(0.025, 0.1), 1e-9);
 }
 
+const Words of_320 = "--device cpu --suite gemm --filter gemm/matmul/.*/f32/" + of_1e5;
+
 // Of the usual seed's launches the 91st and the 148th are hit: a busy machine has 400 in these three seconds.
 TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
   const ChildResult result =
-      run_child({paths::program, "soak", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/",
-                 "--axis", "m=320", "--axis", "n=320", "--axis", "k=32", "--minutes", "0.05"},
-                {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "50"}});
-  EXPECT_EQ(result.exit_code, 1) << result.err;
+      exits(1, start("random", "soak" + of_320 + "--minutes 0.05", {{"CORRUPT_ONEDNN_EACH", "50"}}));
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("launches left other bits than the one that was judged, the first:\n"),
                     HasSubstr("gemm/matmul/m=320,n=320,k=32/f32/x1: op 'c' (gemm, by onednn:"),
@@ -253,11 +244,8 @@ TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
 }
 
 TEST_F(CorruptLibrary, NowAndThenIsNamedByDeterminismWithOpAndElement) {
-  const ChildResult result = run_child(
-      {paths::program, "determinism", "--device", "cpu", "--suite", "gemm", "--filter", "gemm/matmul/.*/f32/", "--axis",
-       "m=320", "--axis", "n=320", "--axis", "k=32", "--runs", "30", "--threads", "0", "--deterministic"},
-      {{"LD_PRELOAD", paths::corrupt_onednn}, {"CORRUPT_ONEDNN", "random"}, {"CORRUPT_ONEDNN_EACH", "2"}});
-  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const ChildResult result = exits(1, start("random", "determinism" + of_320 + "--runs 30 --threads 0 --deterministic",
+                                            {{"CORRUPT_ONEDNN_EACH", "2"}}));
   EXPECT_THAT(result.out, AllOf(HasSubstr("again: 'c'["), HasSubstr("of op 'c' (gemm), "), HasSubstr("BROKEN: again")));
 }
 

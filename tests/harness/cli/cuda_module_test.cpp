@@ -86,9 +86,8 @@ TEST_F(CudaModule, LibrariesAreLookedForInToolkitsAndPythonPackages) {
   for (const char* made :
        {"root/usr/local/cuda-12.9/lib64", "root/usr/local/cuda-13.0/lib64", "root/usr/local/other/lib64",
         "root/usr/lib/python3/dist-packages/nvidia/cudnn/lib", "env/lib/python3.11/site-packages/nvidia/cu13/lib",
-        "env/lib/python2.7/site-packages/nvidia/cublas/lib"}) {
+        "env/lib/python2.7/site-packages/nvidia/cublas/lib"})
     fs::create_directories(folder_ / made);
-  }
   const fs::path root = folder_ / "root";
   EXPECT_THAT(library_folders(root, {env}),
               ElementsAre(root / "usr/local/cuda-13.0/lib64", root / "usr/local/cuda-12.9/lib64",

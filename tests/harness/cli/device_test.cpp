@@ -1,6 +1,5 @@
 #include "harness/cli/device.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/report/json.h"

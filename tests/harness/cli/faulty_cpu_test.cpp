@@ -42,28 +42,21 @@ class FaultyCpu : public ::testing::Test {
 #endif
     if (!processor_flags().contains("avx2")) GTEST_SKIP() << "this processor has no AVX2 that could be taken from it";
   }
-  static ChildResult run(std::vector<std::string> words, std::map<std::string, std::string> variables) {
-    words.insert(words.begin(), paths::program);
+  static ChildResult run(const Words& words, std::map<std::string, std::string> variables) {
     variables.insert({{"LD_PRELOAD", paths::faulty_onednn},
                       {"FAULTY_CPU_ABOVE", only_avx_works},
                       {"ONEDNN_MAX_CPU_ISA", ""},
                       {"DNNL_MAX_CPU_ISA", ""}});
-    return run_child(words, variables);
+    return run_child(Words{paths::program} + words, variables);
   }
-  static std::vector<std::string> smoke_cases(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"--suite", "gemm,conv", "--tier", "smoke", "--device", "cpu", "--json", "-"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+  static Words smoke_cases(const Words& more = {}) {
+    return "--suite gemm,conv --tier smoke --device cpu --json -" + more;
   }
   // One product by oneDNN, and one by our own kernels.
-  static std::vector<std::string> two_cases(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"--suite",  "gemm,attention",
-                                   "--tier",   "smoke",
-                                   "--device", "cpu",
-                                   "--filter", "m=35,n=127,k=1760/f32|attention_forward.*f32",
-                                   "--json",   "-"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+  static Words two_cases(const Words& more = {}) {
+    return "--suite gemm,attention --tier smoke --device cpu --json - "
+           "--filter m=35,n=127,k=1760/f32|attention_forward.*f32" +
+           more;
   }
   static std::string property(const Json& report, const char* name) {
     const Json& properties = report["context"]["gpubench"]["devices"][0]["properties"];
@@ -88,7 +81,7 @@ TEST_F(FaultyCpu, CasesRunToGreenBelowTheInstructionSetThatDies) {
 }
 
 TEST_F(FaultyCpu, SoTheyDoWithoutWorkers) {
-  const ChildResult result = run(two_cases({"--isolate", "off"}), {});
+  const ChildResult result = run(two_cases("--isolate off"), {});
   const Json report = parse_json(result.out, "stdout");
   expect_green(result, report);
   EXPECT_EQ(property(report, "cpu_isa"), "limited to avx");
@@ -108,25 +101,21 @@ TEST_F(FaultyCpu, TheUsersOwnSettingIsLeftAloneAndWhatItLeadsToIsSaid) {
   expect_green(good, unlimited);
   EXPECT_EQ(property(unlimited, "cpu_isa"), "");
 
-  const ChildResult bad = run(two_cases(), {{"DNNL_MAX_CPU_ISA", "AVX2"}});
-  EXPECT_EQ(bad.exit_code, 3) << bad.err;
-  const Json report = parse_json(bad.out, "stdout");
+  const Json report = parse_json(exits(3, run(two_cases(), {{"DNNL_MAX_CPU_ISA", "AVX2"}})).out, "stdout");
   EXPECT_EQ(property(report, "cpu_isa"), "left as DNNL_MAX_CPU_ISA=AVX2 says");
   EXPECT_THAT(property(report, "cpu_isa_reason"), HasSubstr("oneDNN died with SIGILL"));
   EXPECT_GT(report["gpubench"]["totals"]["error"].get<int>(), 0);
 }
 
 TEST_F(FaultyCpu, WhereNoInstructionSetWorksTheBackendDoesNotStartAndSaysWhy) {
-  const ChildResult result = run(two_cases(), {{"FAULTY_CPU_ABOVE", "0"}});
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("the cpu backend does not start"), HasSubstr("oneDNN died with SIGILL"),
-                                HasSubstr("no lower one left")));
+  EXPECT_THAT(exits(3, run(two_cases(), {{"FAULTY_CPU_ABOVE", "0"}})).err,
+              AllOf(HasSubstr("the cpu backend does not start"), HasSubstr("oneDNN died with SIGILL"),
+                    HasSubstr("no lower one left")));
 }
 
 TEST_F(FaultyCpu, DoctorHasACodeForIt) {
-  const ChildResult faulty = run({"doctor"}, {});
-  EXPECT_THAT(faulty.out, HasSubstr("D210"));
-  EXPECT_THAT(faulty.out, HasSubstr("cpu isa limited to avx: oneDNN died with SIGILL"));
+  const ChildResult faulty = run("doctor", {});
+  EXPECT_THAT(faulty.out, AllOf(HasSubstr("D210"), HasSubstr("cpu isa limited to avx: oneDNN died with SIGILL")));
   EXPECT_EQ(faulty.exit_code, 0);
 }
 

@@ -2,7 +2,6 @@
 // FAULTY_PROCESS says how: throw, memory, hang, kill, abort, stop, build, library, device; "unjoined" stops before
 // MPI_Init, "joined" after it.
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>

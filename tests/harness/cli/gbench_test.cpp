@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <map>
 
 #include "harness/measure/statistics.h"
@@ -21,9 +20,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-ChildResult gbench(std::vector<std::string> words, const std::string& script = "") {
-  words.insert(words.begin(), {paths::gbench_sim_program, "--tier", "smoke", "--tuning-cache", "off"});
-  return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}});
+ChildResult gbench(const Words& words, const std::string& script = "") {
+  return run_child(Words{paths::gbench_sim_program} + "--tier smoke --tuning-cache off" + words,
+                   {{"GPUBENCH_SIM_SCRIPT", script}});
 }
 
 // The library adds what it was told of a case to its name.
@@ -42,19 +41,18 @@ std::map<std::string, std::vector<double>> rounds_of(const Json& document) {
 }
 
 TEST(Gbench, ListsEveryPlannedCaseUnderItsIdAndRunsNone) {
-  const ChildResult result = gbench({"--benchmark_list_tests"}, "kill@first.gemm");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ChildResult result = exits(0, gbench("--benchmark_list_tests", "kill@first.gemm"));
   for (const char* name : {"first", "chain", "update", "clip", "packed", "last"})
     EXPECT_THAT(result.out, HasSubstr(std::string("sim/") + name + "/n=8/f32/x1/iterations:1/repeats:3/manual_time\n"));
 }
 
 // The fake clock tells the same times to both, each op by its cost.
 TEST(Gbench, ARepetitionIsARoundOfTheEngine) {
-  const ChildResult result = gbench({"--benchmark_format=json"});
+  const ChildResult result = gbench("--benchmark_format=json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto seen = rounds_of(parse_json(result.out, "stdout"));
   Captured engine;
-  ASSERT_EQ(engine.run({"--isolate", "off", "--tier", "smoke", "--json", "-", "--tuning-cache", "off"}), 0);
+  ASSERT_EQ(engine.run("--isolate off --tier smoke --json - --tuning-cache off"), 0);
   const Json report = parse_json(engine.out.str(), "report");
 
   ASSERT_EQ(seen.size(), 6U);
@@ -70,7 +68,7 @@ TEST(Gbench, ARepetitionIsARoundOfTheEngine) {
 }
 
 TEST(Gbench, AggregatesAreOverRoundsAndRatesComeWithThem) {
-  const ChildResult result = gbench({"--benchmark_format=json", "--benchmark_filter=sim/first"}, "clock=1000");
+  const ChildResult result = gbench("--benchmark_format=json --benchmark_filter=sim/first", "clock=1000");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json document = parse_json(result.out, "stdout");
   int medians = 0;
@@ -89,8 +87,7 @@ TEST(Gbench, AggregatesAreOverRoundsAndRatesComeWithThem) {
 }
 
 TEST(Gbench, TheLibrarysRepetitionsAreRounds) {
-  const ChildResult result =
-      gbench({"--benchmark_format=json", "--benchmark_filter=sim/last", "--benchmark_repetitions=7"});
+  const ChildResult result = gbench("--benchmark_format=json --benchmark_filter=sim/last --benchmark_repetitions=7");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto seen = rounds_of(parse_json(result.out, "stdout"));
   ASSERT_EQ(seen.size(), 1U);
@@ -101,8 +98,7 @@ TEST(Gbench, TheLibrarysRepetitionsAreRounds) {
 TEST(Gbench, ACaseThatDoesNotPassIsAnErrorInEveryRepetitionAndHasNoTime) {
   for (const char* fault : {"wrong_element@first.gemm", "drop/sequence@chain.down"}) {
     const std::string name = std::string(fault).find("first") == std::string::npos ? "chain" : "first";
-    const ChildResult result = gbench({"--benchmark_format=json"}, fault);
-    EXPECT_EQ(result.exit_code, 1) << result.err;
+    const ChildResult result = exits(1, gbench("--benchmark_format=json", fault));
     const Json document = parse_json(result.out, "stdout");
     int errors = 0;
     for (const Json& entry : document["benchmarks"]) {
@@ -119,9 +115,8 @@ TEST(Gbench, ACaseThatDoesNotPassIsAnErrorInEveryRepetitionAndHasNoTime) {
 class GbenchFiles : public ScratchFolder {};
 
 TEST_F(GbenchFiles, BenchmarkOutIsWrittenBesideTheConsole) {
-  const ChildResult result = gbench({"--benchmark_filter=sim/last", "--benchmark_out=out.json"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("sim/last/n=8/f32/x1"));
+  EXPECT_THAT(exits(0, gbench("--benchmark_filter=sim/last --benchmark_out=out.json")).out,
+              HasSubstr("sim/last/n=8/f32/x1"));
   EXPECT_EQ(rounds_of(read_json_file("out.json")).at("sim/last/n=8/f32/x1").size(), 3U);
 }
 
@@ -129,12 +124,12 @@ TEST_F(GbenchFiles, BenchmarkOutIsWrittenBesideTheConsole) {
 TEST_F(GbenchFiles, AnonymousItNamesNeitherHostNorPath) {
   char host[256];
   ASSERT_EQ(::gethostname(host, sizeof host), 0);
-  const ChildResult named =
-      gbench({"--benchmark_format=json", "--benchmark_filter=sim/last", "--benchmark_out=named.json"});
+  const ChildResult named = gbench("--benchmark_format=json --benchmark_filter=sim/last --benchmark_out=named.json");
   ASSERT_EQ(named.exit_code, 0) << named.err;
   EXPECT_EQ(parse_json(named.out, "stdout")["context"]["host_name"], host);
-  const ChildResult hidden = gbench({"--benchmark_format=json", "--benchmark_filter=sim/last",
-                                     "--benchmark_out=hidden.json", "--anonymize", "--anonymize-key", "key"});
+  const ChildResult hidden = gbench(
+      "--benchmark_format=json --benchmark_filter=sim/last --benchmark_out=hidden.json --anonymize --anonymize-key "
+      "key");
   ASSERT_EQ(hidden.exit_code, 0) << hidden.err;
   for (const Json& document : {parse_json(hidden.out, "stdout"), read_json_file("hidden.json")}) {
     EXPECT_THAT(document["context"]["host_name"].get<std::string>(), StartsWith("host-"));
@@ -143,17 +138,15 @@ TEST_F(GbenchFiles, AnonymousItNamesNeitherHostNorPath) {
 }
 
 TEST(Gbench, WhatItCannotDoIsAUsageError) {
-  EXPECT_EQ(gbench({"--json", "x.json"}).exit_code, 2);
-  EXPECT_EQ(gbench({"--dry-run"}).exit_code, 2);
-  EXPECT_EQ(gbench({"--no-such-flag"}).exit_code, 2);
-  EXPECT_EQ(gbench({"--benchmark_repetitions=0"}).exit_code, 2);
-  EXPECT_EQ(gbench({"--benchmark_repetitions=many"}).exit_code, 2);
-  EXPECT_EQ(gbench({"--suite", "sin"}).exit_code, 2);
+  EXPECT_EQ(gbench("--json x.json").exit_code, 2);
+  EXPECT_EQ(gbench("--dry-run").exit_code, 2);
+  EXPECT_EQ(gbench("--no-such-flag").exit_code, 2);
+  EXPECT_EQ(gbench("--benchmark_repetitions=0").exit_code, 2);
+  EXPECT_EQ(gbench("--benchmark_repetitions=many").exit_code, 2);
+  EXPECT_EQ(gbench("--suite sin").exit_code, 2);
 }
 
-TEST(Gbench, NothingThatMatchesIsNothingThatRan) {
-  EXPECT_EQ(gbench({"--benchmark_filter=no_such_case"}).exit_code, 5);
-}
+TEST(Gbench, NothingThatMatchesIsNothingThatRan) { EXPECT_EQ(gbench("--benchmark_filter=no_such_case").exit_code, 5); }
 
 }  // namespace
 }  // namespace gpubench

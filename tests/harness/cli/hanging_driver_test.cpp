@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 #include <future>
 
 #include "tests/harness/cli/child.h"
@@ -22,15 +21,14 @@ using ::testing::HasSubstr;
 
 class HangingDriver : public ScratchFolder {
  protected:
-  static ChildResult run(std::vector<std::string> words, const std::string& call, const std::string& wait_for = "",
+  static ChildResult run(const Words& words, const std::string& call, const std::string& wait_for = "",
                          const std::function<void(int)>& while_running = {}) {
-    words.insert(words.begin(), paths::sim_program);
-    return run_child(words, {{"LD_LIBRARY_PATH", paths::fake_driver_folders}, {"GPUBENCH_FAKE_HANG", call}}, wait_for,
+    return run_child(Words{paths::sim_program} + words,
+                     {{"LD_LIBRARY_PATH", paths::fake_driver_folders}, {"GPUBENCH_FAKE_HANG", call}}, wait_for,
                      while_running);
   }
   // Side by side: each waits for its deadline.
-  static std::map<std::string, ChildResult> run_each(const std::vector<std::string>& words,
-                                                     const std::vector<std::string>& calls) {
+  static std::map<std::string, ChildResult> run_each(const Words& words, const std::vector<std::string>& calls) {
     std::map<std::string, std::future<ChildResult>> running;
     for (const std::string& call : calls)
       running[call] = std::async(std::launch::async, [words, call] { return run(words, call); });
@@ -44,7 +42,7 @@ const std::vector<std::string> driver_calls{"cuInit", "cuDriverGetVersion", "cuD
                                             "cuDeviceGetAttribute"};
 
 TEST_F(HangingDriver, IsToldByDoctorWhichGoesOn) {
-  for (const auto& [call, result] : run_each({"doctor", "--deadline", "1"}, driver_calls)) {
+  for (const auto& [call, result] : run_each("doctor --deadline 1", driver_calls)) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("the NVIDIA driver does not answer (" + call + ", 1 s)"));
     EXPECT_THAT(result.out, HasSubstr("backend sim starts"));
@@ -52,17 +50,14 @@ TEST_F(HangingDriver, IsToldByDoctorWhichGoesOn) {
 }
 
 TEST_F(HangingDriver, KeepsNoListAndNoRunFromTheOtherDevice) {
-  for (const auto& [call, result] : run_each({"list", "--tier", "smoke", "--deadline", "1"}, driver_calls)) {
+  for (const auto& [call, result] : run_each("list --tier smoke --deadline 1", driver_calls)) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("sim/last/n=8/f32/x1")) << call;
   }
-  const ChildResult result =
-      run({"--tier", "smoke", "--filter", "last", "--json", "x.json", "--deadline", "1"}, "cuInit");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("device: sim (the NVIDIA driver does not answer (cuInit, 1 s))"));
-  const ChildResult wanted = run({"--tier", "smoke", "--device", "cuda", "--deadline", "1"}, "cuInit");
-  EXPECT_EQ(wanted.exit_code, 3);
-  EXPECT_THAT(wanted.err, HasSubstr("--device cuda: the NVIDIA driver does not answer (cuInit, 1 s)"));
+  EXPECT_THAT(exits(0, run("--tier smoke --filter last --json x.json --deadline 1", "cuInit")).err,
+              HasSubstr("device: sim (the NVIDIA driver does not answer (cuInit, 1 s))"));
+  EXPECT_THAT(exits(3, run("--tier smoke --device cuda --deadline 1", "cuInit")).err,
+              HasSubstr("--device cuda: the NVIDIA driver does not answer (cuInit, 1 s)"));
 }
 
 TEST_F(HangingDriver, IsToldOfItsManagementLibraryToo) {
@@ -74,7 +69,7 @@ TEST_F(HangingDriver, IsToldOfItsManagementLibraryToo) {
                                                 {"nvmlShutdown", "nvmlShutdown"}};
   std::vector<std::string> calls;
   for (const auto& [call, words] : told) calls.push_back(call);
-  for (const auto& [call, result] : run_each({"doctor", "--deadline", "1"}, calls)) {
+  for (const auto& [call, result] : run_each("doctor --deadline 1", calls)) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("NVML does not answer (" + told.at(call) + ", 1 s)")) << call;
   }
@@ -85,9 +80,7 @@ TEST_F(HangingDriver, HangsNoDoctorInTheConstructorsOfTheModule) {
   const std::map<std::string, std::string> variables{{"LD_LIBRARY_PATH", paths::fake_driver_folders},
                                                      {"GPUBENCH_SIM_MODULE", paths::hanging_module},
                                                      {"GPUBENCH_FAKE_HANG", "constructor"}};
-  const ChildResult result = run_child({paths::sim_program, "doctor", "--deadline", "1"}, variables);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out,
+  EXPECT_THAT(exits(0, run_child({paths::sim_program, "doctor", "--deadline", "1"}, variables)).out,
               AllOf(HasSubstr("D107  the CUDA module does not answer (loading it, 1 s)"),
                     HasSubstr("the cuda backend does not start: it does not answer (opening the device, 1 s)"),
                     HasSubstr("backend sim starts")));
@@ -95,24 +88,20 @@ TEST_F(HangingDriver, HangsNoDoctorInTheConstructorsOfTheModule) {
 
 // run_child() returns once nobody holds the child's standard error any more: the one that hangs is gone as well.
 TEST_F(HangingDriver, IsLeftBehindByNoEndOfItsParent) {
-  for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP}) {
-    const ChildResult result =
-        run({"doctor", "--deadline", "off"}, "cuInit", "hangs in cuInit", [signal](int pid) { ::kill(pid, signal); });
-    EXPECT_EQ(result.exit_code, 128 + signal);
-  }
+  for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP})
+    exits(128 + signal,
+          run("doctor --deadline off", "cuInit", "hangs in cuInit", [signal](int pid) { ::kill(pid, signal); }));
 }
 
 // Waits for the program to open the pipe and never writes anything; then tells it to stop.
 TEST_F(HangingDriver, AndASilentPipeEndWithTheFirstSignal) {
   ASSERT_EQ(::mkfifo("silent", 0600), 0);
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"validate", "silent"},
-                                                {"compare", "silent", "silent"},
-                                                {"export", "--format", "csv", "silent"}}) {
+  for (const Words& words :
+       {Words("validate silent"), {"compare", "silent", "silent"}, {"export", "--format", "csv", "silent"}}) {
     for (const int signal : {SIGTERM, SIGINT}) {
       const pid_t pid = ::fork();
       if (pid == 0) {
-        std::vector<std::string> held = words;
-        held.insert(held.begin(), paths::sim_program);
+        Words held = Words{paths::sim_program} + words;
         std::vector<char*> argv;
         for (std::string& word : held) argv.push_back(word.data());
         argv.push_back(nullptr);

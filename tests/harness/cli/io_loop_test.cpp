@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 constexpr const char* summary_file = "summary.md";
 constexpr const char* summary_start = "what stood there before\n";
 
-using Call = std::vector<std::string>;
+using Call = Words;
 
 struct Kind {
   std::string name;
@@ -74,7 +74,7 @@ class EveryVerb : public ScratchFolder {
       ASSERT_EQ(cli.run({"baseline", "save", name, file, "--dir", "kept"}), 0) << cli.err.str();
     }
     Captured cli;
-    ASSERT_EQ(cli.run({"calibrate", "--from", "a1.json", "a2.json", "-o", "noise.json"}), 0) << cli.err.str();
+    ASSERT_EQ(cli.run("calibrate --from a1.json a2.json -o noise.json"), 0) << cli.err.str();
     inputs_ = files();
   }
   static std::set<std::string> files() {
@@ -105,9 +105,8 @@ class EveryVerb : public ScratchFolder {
 };
 
 void EveryVerb::check(const Kind& kind, int code, const Captured& cli, bool may_leave_files) const {
-  for (const std::string& file : files()) {
+  for (const std::string& file : files())
     EXPECT_TRUE(may_leave_files || inputs_.contains(file) || whole_.contains(file)) << file << " is left";
-  }
   for (const auto& [file, text] : whole_) {
     if (std::filesystem::exists(file)) {
       EXPECT_EQ(without_time(content_of(file)), text) << file;
@@ -214,11 +213,8 @@ TEST_F(EveryVerb, SaysWhenItsStandardOutputIsLost) {
 
 // SIGKILL before each operation on a file: entries of the journal, the report, its page and what makes way for them.
 TEST_F(EveryVerb, ARunThatIsKilledAtAnyFileOperationGoesOnWithoutLosingAFinishedCase) {
-  const std::vector<std::string> flags{"--isolate",      "off", "--tier",     "smoke", "--filter", "first|last",
-                                       "--tuning-cache", "off", "--progress", "none"};
-  const auto with_flags = [&](std::vector<std::string> words) {
-    words.insert(words.end(), flags.begin(), flags.end());
-    return words;
+  const auto with_flags = [](const Words& words) {
+    return words + "--isolate off --tier smoke --filter first|last --tuning-cache off --progress none";
   };
   const auto findings = [](const std::string& path) {
     std::map<std::string, std::string> all;
@@ -228,7 +224,7 @@ TEST_F(EveryVerb, ARunThatIsKilledAtAnyFileOperationGoesOnWithoutLosingAFinished
     return all;
   };
   Captured whole;
-  ASSERT_EQ(whole.run(with_flags({"--out", "whole"})), 0);
+  ASSERT_EQ(whole.run(with_flags("--out whole")), 0);
   const std::map<std::string, std::string> expected = findings("whole/report.json");
   ASSERT_EQ(expected.size(), 2U);
   int kills = 0, resumed = 0;
@@ -240,7 +236,7 @@ TEST_F(EveryVerb, ARunThatIsKilledAtAnyFileOperationGoesOnWithoutLosingAFinished
     if (pid == 0) {
       const FailingIo io(std::filesystem::current_path(), {.first = k, .fault = Fault::killed});
       Captured cli;
-      ::_exit(cli.run(with_flags({"--out", "o"})));
+      ::_exit(cli.run(with_flags("--out o")));
     }
     int status = 0;
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
@@ -256,11 +252,11 @@ TEST_F(EveryVerb, ARunThatIsKilledAtAnyFileOperationGoesOnWithoutLosingAFinished
       if (std::filesystem::exists("o/report.json")) {
         EXPECT_TRUE(findings("o/report.json") == expected);
       }
-      EXPECT_EQ(cli.run(with_flags({"--out", "o", "--force"})), 0) << cli.err.str();
+      EXPECT_EQ(cli.run(with_flags("--out o --force")), 0) << cli.err.str();
     } else {
       ++resumed;
       const std::size_t finished = read_journal("o/journal.jsonl").finished.size();
-      EXPECT_EQ(cli.run(with_flags({"run", "--resume", "o"})), 0) << cli.err.str();
+      EXPECT_EQ(cli.run(with_flags("run --resume o")), 0) << cli.err.str();
       EXPECT_THAT(cli.err.str(), HasSubstr("interrupted run: " + std::to_string(finished) + " cases are finished"));
     }
     EXPECT_TRUE(findings("o/report.json") == expected);

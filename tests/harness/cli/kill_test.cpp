@@ -16,7 +16,6 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <thread>
 
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
@@ -36,11 +35,10 @@ using Seconds = std::chrono::duration<double>;
 
 class Killed : public ScratchFolder {
  protected:
-  static ChildResult run(std::vector<std::string> words, const std::string& wait_for = "",
+  static ChildResult run(const Words& words, const std::string& wait_for = "",
                          const std::function<void(int)>& while_running = {}) {
-    words.insert(words.begin(), paths::sim_program);
-    words.insert(words.end(), {"--tuning-cache", "off", "--progress", "none"});
-    return run_child(words, {}, wait_for, while_running);
+    return run_child(Words{paths::sim_program} + words + "--tuning-cache off --progress none", {}, wait_for,
+                     while_running);
   }
   static bool has_ended(int pid) {
     siginfo_t info{};
@@ -86,8 +84,7 @@ class Killed : public ScratchFolder {
     }
   }
   void resume(std::size_t finished) const {
-    const ChildResult resumed = run({"run", "--resume", "o"});
-    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    const ChildResult resumed = exits(0, run("run --resume o"));
     EXPECT_EQ(difference("o/report.json"), "");
     EXPECT_NE(resumed.err.find("going on with an interrupted run: " + std::to_string(finished) + " cases"),
               std::string::npos)
@@ -96,7 +93,7 @@ class Killed : public ScratchFolder {
   }
   void run_whole() {
     const auto start = std::chrono::steady_clock::now();
-    ASSERT_EQ(run({"--tier", "smoke", "--out", "whole"}).exit_code, 0);
+    ASSERT_EQ(run("--tier smoke --out whole").exit_code, 0);
     whole_ = std::chrono::steady_clock::now() - start;
     expected_ = findings("whole/report.json");
     ASSERT_EQ(expected_.size(), 6U);
@@ -121,7 +118,7 @@ TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
     for (std::size_t after = 1; after <= 25; after += 4) {
       SCOPED_TRACE(testing::Message() << "signal " << signal << " after " << after << " lines");
       std::filesystem::remove_all("o");
-      const ChildResult killed = run({"--tier", "smoke", "--out", "o"}, "cases at tier", [&](int pid) {
+      const ChildResult killed = run("--tier smoke --out o", "cases at tier", [&](int pid) {
         while (lines_of("o/journal.jsonl") < after && !has_ended(pid)) ::sched_yield();
         ::kill(pid, signal);
       });
@@ -142,20 +139,17 @@ TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
 }
 
 TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
-  const ChildResult killed =
-      run_child({paths::sim_program, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
-        while (content_of("soak.jsonl").find("\"interval\"") == std::string::npos && !has_ended(pid)) ::sched_yield();
-        ::kill(pid, SIGKILL);
-      });
-  EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
+  exits(128 + SIGKILL,
+        run_child({paths::sim_program, "soak", "--minutes", "0.5", "--journal", "soak.jsonl"}, {}, "", [&](int pid) {
+          while (content_of("soak.jsonl").find("\"interval\"") == std::string::npos && !has_ended(pid)) ::sched_yield();
+          ::kill(pid, SIGKILL);
+        }));
   std::vector<std::string> kinds;
   (void)read_lines("soak.jsonl", [&](const Node& entry, std::size_t) {
     for (const auto& [kind, content] : entry.members()) kinds.push_back(kind);
   });
-  EXPECT_THAT(kinds, Contains("start"));
-  EXPECT_THAT(kinds, Contains("interval"));
-  const ChildResult read = run_child({paths::sim_program, "soak", "--read", "soak.jsonl"});
-  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_THAT(kinds, ::testing::AllOf(Contains("start"), Contains("interval")));
+  const ChildResult read = exits(0, run_child({paths::sim_program, "soak", "--read", "soak.jsonl"}));
   EXPECT_NE(read.err.find("soak.jsonl: the soak did not end: it was to take 30 s"), std::string::npos) << read.err;
   EXPECT_NE(read.out.find("no fault until its journal ends\n"), std::string::npos) << read.out;
 }
@@ -167,7 +161,7 @@ TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {
   for (int i = 0; i < kills; ++i) {
     SCOPED_TRACE(i);
     std::filesystem::remove_all("o");
-    const ChildResult killed = run({"--tier", "smoke", "--out", "o"}, "", [&](int pid) {
+    const ChildResult killed = run("--tier smoke --out o", "", [&](int pid) {
       wait_for_some_time(pid);
       ::kill(pid, SIGKILL);
     });
@@ -198,7 +192,7 @@ TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
   for (int i = 0; i < runs; ++i) {
     SCOPED_TRACE(i);
     std::filesystem::remove_all("o");
-    std::vector<std::string> words{"run", "--tier", "smoke", "--out", "o"};
+    Words words("run --tier smoke --out o");
     for (int time = 0; time < 3; ++time) {
       const int signal = std::array{SIGINT, SIGTERM, SIGKILL}[random_() % 3];
       const std::size_t lines = time == 0 ? 0 : lines_of("o/journal.jsonl");
@@ -212,10 +206,7 @@ TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
       ++interruptions;
       words = {"run", "--resume", "o"};
     }
-    if (std::filesystem::exists("o/journal.jsonl")) {
-      const ChildResult resumed = run(words);
-      EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
-    }
+    if (std::filesystem::exists("o/journal.jsonl")) exits(0, run(words));
     EXPECT_EQ(difference("o/report.json"), "");
   }
   tell_count("runs interrupted up to three times", runs);
@@ -259,7 +250,7 @@ TEST_F(Killed, AtARandomTimeAnInterruptedRunLeavesAPartialReportAndNoProcess) {
       SCOPED_TRACE(testing::Message() << way.name << ' ' << i);
       std::filesystem::remove_all("o");
       auto told = std::chrono::steady_clock::now();
-      const ChildResult ended = run({"--tier", "smoke", "--out", "o"}, "", [&](int pid) {
+      const ChildResult ended = run("--tier smoke --out o", "", [&](int pid) {
         wait_for_some_time(pid);
         told = std::chrono::steady_clock::now();
         for (const int signal : way.signals) ::kill(pid, signal);

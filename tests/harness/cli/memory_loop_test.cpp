@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 // A command, and what it writes.
 struct Command {
-  std::vector<std::string> words;
+  Words words;
   std::string file;      ///< empty: to standard output alone
   std::string_view end;  ///< of the whole file
   long steps = 1;  ///< of how many of the usual steps one is made: some commands allocate a hundred times as often
@@ -43,12 +43,10 @@ class MemoryLoop : public ScratchFolder {
  protected:
   void SetUp() override {
     ScratchFolder::SetUp();
-    for (const char* file : {"a.json", "b.json"}) {
-      Captured cli;
-      ASSERT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", file, "--tuning-cache",
-                         "off", "--progress", "none"}),
+    for (const char* file : {"a.json", "b.json"})
+      ASSERT_EQ(Captured().run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", file,
+                                "--tuning-cache", "off", "--progress", "none"}),
                 0);
-    }
   }
   void TearDown() override {
     ::munmap(progress_, sizeof(Progress));

@@ -23,7 +23,7 @@ using ::testing::Not;
 
 const std::vector<std::string> real_suites{"gemm", "conv", "norm"};
 
-std::string mistake(const std::vector<std::string>& words) {
+std::string mistake(const Words& words) {
   return thrown_text<UsageError>([&] { (void)parse_options(words, {}, real_suites); }, "accepted");
 }
 
@@ -33,9 +33,7 @@ TEST_F(Mistakes, AGpuIsCuda) {
   EXPECT_EQ(parse_options(std::vector<std::string>{"--device", "gpu"}).device, "cuda");
   EXPECT_EQ(parse_options(std::vector<std::string>{"--device", "gpu:3"}).device, "cuda:3");
   EXPECT_EQ(parse_options(std::vector<std::string>{"--device", "gpus"}).device, "gpus");
-  Captured cli;
-  EXPECT_EQ(cli.run({"--device", "gpu"}), 3);
-  EXPECT_THAT(cli.err.str(), HasSubstr("--device cuda: no NVIDIA driver"));
+  EXPECT_THAT(exits(3, ran("--device gpu")).err, HasSubstr("--device cuda: no NVIDIA driver"));
 }
 
 TEST_F(Mistakes, PrecisionsHaveTheNamesOfOtherFrameworksToo) {
@@ -48,30 +46,24 @@ TEST_F(Mistakes, PrecisionsHaveTheNamesOfOtherFrameworksToo) {
     const Options o = parse_options(std::vector<std::string>{"--precision", words});
     EXPECT_THAT(o.selection.precisions, ElementsAre(ours)) << words;
   }
-  Captured cli;
-  EXPECT_EQ(cli.run({"list", "--precision", "float32"}), 0);
-  EXPECT_THAT(cli.out.str(), HasSubstr("sim/first/n=8/f32/x1"));
+  EXPECT_THAT(exits(0, ran("list --precision float32")).out, HasSubstr("sim/first/n=8/f32/x1"));
 }
 
 TEST_F(Mistakes, ASuiteATierOrACaseInThePlaceOfAVerbIsToldWhereItBelongs) {
-  EXPECT_EQ(mistake({"gemm"}), "'gemm' is no verb; it is a suite: gpubench --suite gemm");
-  EXPECT_EQ(mistake({"gemm", "conv", "--tier", "smoke"}),
-            "'gemm' is no verb; it is a suite: gpubench --suite gemm,conv");
-  EXPECT_EQ(mistake({"all"}), "'all' is no verb; it is a suite: gpubench --suite all");
-  EXPECT_EQ(mistake({"quick"}), "'quick' is no verb; it is a tier: gpubench --tier quick");
-  EXPECT_EQ(mistake({"gemm/matmul/m=1/f32"}),
+  EXPECT_EQ(mistake("gemm"), "'gemm' is no verb; it is a suite: gpubench --suite gemm");
+  EXPECT_EQ(mistake("gemm conv --tier smoke"), "'gemm' is no verb; it is a suite: gpubench --suite gemm,conv");
+  EXPECT_EQ(mistake("all"), "'all' is no verb; it is a suite: gpubench --suite all");
+  EXPECT_EQ(mistake("quick"), "'quick' is no verb; it is a tier: gpubench --tier quick");
+  EXPECT_EQ(mistake("gemm/matmul/m=1/f32"),
             "'gemm/matmul/m=1/f32' is no verb; of cases: gpubench --filter 'gemm/matmul/m=1/f32', or gpubench list "
             "gemm/matmul/m=1/f32");
-  EXPECT_THAT(mistake({"gem"}), HasSubstr("unknown verb 'gem'; verbs: run, list"));
-  Captured cli;
-  EXPECT_EQ(cli.run({"sim"}), 2);
-  EXPECT_THAT(cli.err.str(), HasSubstr("gpubench --suite sim"));
+  EXPECT_THAT(mistake("gem"), HasSubstr("unknown verb 'gem'; verbs: run, list"));
+  EXPECT_THAT(refusal_of("sim"), HasSubstr("gpubench --suite sim"));
 }
 
 TEST_F(Mistakes, SuitesWithABlankBetweenThemAreToldToHaveCommas) {
-  EXPECT_EQ(mistake({"--suite", "gemm", "conv"}),
-            "unexpected argument 'conv': commas stand between suites: --suite gemm,conv");
-  EXPECT_THAT(mistake({"--suite", "gemm", "smoke"}), HasSubstr("unexpected argument 'smoke': run takes flags only"));
+  EXPECT_EQ(mistake("--suite gemm conv"), "unexpected argument 'conv': commas stand between suites: --suite gemm,conv");
+  EXPECT_THAT(mistake("--suite gemm smoke"), HasSubstr("unexpected argument 'smoke': run takes flags only"));
 }
 
 TEST_F(Mistakes, PresetsAreNotCalledAsTiersAreAndOldNamesStillWork) {
@@ -80,14 +72,13 @@ TEST_F(Mistakes, PresetsAreNotCalledAsTiersAreAndOldNamesStillWork) {
     EXPECT_EQ(parse_options(std::vector<std::string>{"--preset", old_name}).run.preset, preset) << old_name;
     EXPECT_NE(name(preset), old_name);
   }
-  EXPECT_EQ(mistake({"--preset", "norml"}),
+  EXPECT_EQ(mistake("--preset norml"),
             "--preset: 'norml' is not one of minimal, brief, normal, gate, thorough; did you mean 'normal'?");
 }
 
 TEST_F(Mistakes, ListSuggestsTheNearestWorkloadToo) {
-  Captured cli;
-  EXPECT_EQ(cli.run({"list", "sim/frist"}), 2);
-  EXPECT_THAT(cli.err.str(), HasSubstr("no case is named or matches 'sim/frist'; did you mean 'sim/first'?"));
+  EXPECT_THAT(refusal_of("list sim/frist"),
+              HasSubstr("no case is named or matches 'sim/frist'; did you mean 'sim/first'?"));
 }
 
 // A workload whose one case begins at a tier, in a suite of the same name.
@@ -149,9 +140,7 @@ TEST_F(Mistakes, EnergyWithoutAGpuAndMoreRanksThanProcessorsAreWarnedOf) {
   DeviceChoice gpu;
   gpu.devices = 64;
   EXPECT_THAT(doubtful_wishes(options, gpu, 2), IsEmpty());
-  Captured cli;
-  EXPECT_EQ(cli.run({"--energy", "--dry-run"}), 0);
-  EXPECT_THAT(cli.err.str(), HasSubstr("warning: --energy: only GPUs count their energy"));
+  EXPECT_THAT(exits(0, ran("--energy --dry-run")).err, HasSubstr("warning: --energy: only GPUs count their energy"));
 }
 
 TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {
@@ -172,7 +161,7 @@ TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {
 // The words that a shell would pass on, up to where its own syntax begins.
 std::vector<std::string> words_of_command(const std::string& line) {
   std::istringstream stream(line.substr(0, line.find("  ", 2)));
-  std::vector<std::string> words;
+  Words words;
   for (std::string word; stream >> word;) {
     if (word == "|" || word == ">" || word == "&&") break;
     if (word.size() > 1 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);
@@ -188,9 +177,9 @@ TEST_F(Mistakes, HelpOfEveryVerbHasExamplesAndEachOfThemParses) {
     EXPECT_THAT(help_text(verb.name), HasSubstr("examples\n  gpubench ")) << verb.name;
     std::istringstream lines{std::string(verb.examples) + std::string(first_examples())};
     for (std::string line; std::getline(lines, line);) {
-      const std::vector<std::string> words = words_of_command(line);
+      const Words words = words_of_command(line);
       ASSERT_EQ(words.at(0), "gpubench") << line;
-      const std::vector<std::string> flags(words.begin() + 1, words.end());
+      const Words flags(words.begin() + 1, words.end());
       EXPECT_NO_THROW((void)parse_options(flags, {}, real_suites)) << line;
     }
   }
@@ -202,11 +191,9 @@ TEST_F(Mistakes, TheFirstLineNamesTheProcessorAndDoctorSaysHowToFixThings) {
   Captured cli;
   cli.more_backends = sim_backends("");
   cli.more_backends.front().name = "cpu";
-  EXPECT_EQ(cli.run({"--device", "cpu", "--dry-run"}), 0);
+  EXPECT_EQ(cli.run("--device cpu --dry-run"), 0);
   EXPECT_THAT(cli.err.str(), HasSubstr(", device: CPU (asked for)\n"));
-  Captured doctor;
-  EXPECT_EQ(doctor.run({"doctor"}), 0);
-  EXPECT_THAT(doctor.out.str(), AllOf(HasSubstr("\n           fix: "), Not(HasSubstr("mend"))));
+  EXPECT_THAT(exits(0, ran("doctor")).out, AllOf(HasSubstr("\n           fix: "), Not(HasSubstr("mend"))));
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 struct Mpi {
   std::string library;  ///< "openmpi"; empty: none is installed
@@ -50,29 +49,26 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
   }
 
   // These machines may have fewer processors than processes, and tests may run as root.
-  static ChildResult start(int processes, const std::string& program, std::vector<std::string> words,
-                           const std::string& fault = "") {
-    std::vector<std::string> all{GetParam().launcher, "-np", std::to_string(processes), program};
-    all.insert(all.end(), words.begin(), words.end());
-    return run_child(all, {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},                   // Open MPI 4
-                           {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},  // and 5
-                           {"FAULTY_PROCESS", fault},
-                           {"GPUBENCH_TUNING_CACHE", "off"}});
+  static ChildResult start(int processes, const std::string& program, Words words, const std::string& fault = "") {
+    return run_child(Words{GetParam().launcher, "-np", std::to_string(processes), program} + words,
+                     {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},                   // Open MPI 4
+                      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},  // and 5
+                      {"FAULTY_PROCESS", fault},
+                      {"GPUBENCH_TUNING_CACHE", "off"}});
   }
 
   // Collectives that pass, and a step of training in which process 1 fails; the report if there is one.
-  static ChildResult start_faulty(const std::string& fault, std::vector<std::string> more = {}) {
-    std::vector<std::string> words{
-        "--tier", "smoke",     "--ranks",
-        "2",      "--filter",  "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
-        "--json", report_file, "--force"};
-    words.insert(words.end(), more.begin(), more.end());
+  static ChildResult start_faulty(const std::string& fault, Words more = {}) {
+    const Words words = Words{"--tier", "smoke",     "--ranks",
+                              "2",      "--filter",  "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+                              "--json", report_file, "--force"} +
+                        more;
     return start(2, paths::faulty_processes_program, words, fault);
   }
   // mpirun of Open MPI 5.0.7 (Debian 13) crashes when it is given several commands.
-  static bool starts_several_commands() { return start(1, "/bin/true", {":", "-np", "1", "/bin/true"}).exit_code == 0; }
+  static bool starts_several_commands() { return start(1, "/bin/true", ": -np 1 /bin/true").exit_code == 0; }
 
   // Of a long text on stdout Open MPI 5 may drop a part.
   static constexpr const char* report_file = "report.json";
@@ -138,30 +134,24 @@ TEST_P(InProcesses, MoreRanksThanProcessesAreUnsupportedWithTheReason) {
 }
 
 TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
-  const ChildResult flag = start(2, paths::program, {"--suite", "nonsense"});
-  EXPECT_EQ(flag.exit_code, 2);
+  const ChildResult flag = exits(2, start(2, paths::program, "--suite nonsense"));
   const std::size_t first = flag.err.find("gpubench: suite 'nonsense'");
   ASSERT_NE(first, std::string::npos) << flag.err;
   EXPECT_EQ(flag.err.find("gpubench: suite 'nonsense'", first + 1), std::string::npos) << flag.err;
-  const ChildResult device = start(2, paths::program, {"--device", "cuda:1"});
-  EXPECT_EQ(device.exit_code, 2);
+  const ChildResult device = exits(2, start(2, paths::program, "--device cuda:1"));
   EXPECT_THAT(device.err, HasSubstr("--device cuda:1: each of several processes"));
-  const ChildResult sharing = start(2, paths::program, {"--virtual-ranks"});
-  EXPECT_EQ(sharing.exit_code, 2);
-  EXPECT_THAT(sharing.err, HasSubstr("--virtual-ranks: they are of one process"));
+  EXPECT_THAT(exits(2, start(2, paths::program, "--virtual-ranks")).err,
+              HasSubstr("--virtual-ranks: they are of one process"));
 }
 
 // The CPU is never taken in a GPU's place.
 TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
   if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a GPU";
-  const ChildResult result = start(2, paths::program, {"--device", "cuda"});
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("gpubench: --device cuda: "));
+  EXPECT_THAT(exits(3, start(2, paths::program, "--device cuda")).err, HasSubstr("gpubench: --device cuda: "));
 }
 
 TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
-  const ChildResult result = start(2, paths::program, {"version"});
-  EXPECT_EQ(result.exit_code, 0);
+  const ChildResult result = exits(0, start(2, paths::program, "version"));
   EXPECT_EQ(result.out.find("gpubench "), result.out.rfind("gpubench ")) << result.out;
   EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
 }
@@ -169,8 +159,7 @@ TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
 // Two starts of mpirun.
 TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
   for (const auto& [fault, text] : {std::pair{"throw", "the link is down"}, {"memory", "out of memory"}}) {
-    const ChildResult result = start_faulty(fault);
-    EXPECT_EQ(result.exit_code, 3) << result.err;
+    exits(3, start_faulty(fault));
     const Json report = report_there();
     EXPECT_EQ(report["gpubench"]["totals"]["pass"], 2) << "the others have to finish";
     EXPECT_THAT(reason_of(report), AllOf(HasSubstr("rank 1: process 1 (pid "), HasSubstr(text)));
@@ -179,8 +168,7 @@ TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
 
 // Waits for a deadline of seconds.
 TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten) {
-  const ChildResult result = start_faulty("hang", {"--deadline", "3"});
-  EXPECT_EQ(result.exit_code, 3) << result.err;
+  exits(3, start_faulty("hang", "--deadline 3"));
   const Json report = report_there();
   EXPECT_EQ(schema_errors(report), "");
   EXPECT_THAT(reason_of(report),
@@ -189,33 +177,28 @@ TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten)
 
 // Waits for a deadline of seconds.
 TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReportIsWritten) {
-  const ChildResult result = start_faulty("stop", {"--deadline", "3"});
-  EXPECT_EQ(result.exit_code, 3) << result.err;
+  exits(3, start_faulty("stop", "--deadline 3"));
   EXPECT_THAT(reason_of(report_there()), AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has sent nothing for 3 s")));
 }
 
 TEST_P(InProcesses, AWaitInMpiInitIsReportedAndEndsTheRun) {
-  const ChildResult result = start_faulty("unjoined", {"--deadline", "1"});
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.err,
+  EXPECT_THAT(exits(3, start_faulty("unjoined", "--deadline 1")).err,
               AllOf(HasSubstr("note: process 0 of 2 (pid "), HasSubstr(" is still in MPI_Init after 0.2 s ("),
                     HasSubstr(" is still in MPI_Init after 1 s ("), HasSubstr("; ending the run")));
 }
 
 TEST_P(InProcesses, AProcessThatStopsAfterMpiInitIsNamedWithItsHost) {
-  const ChildResult result = start_faulty("joined", {"--deadline", "1"});
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("note: process 0 has had no answer for 0.2 s from "),
-                                HasSubstr("gpubench: process 1 (on "), HasSubstr(" has sent nothing for 1 s")));
+  EXPECT_THAT(exits(3, start_faulty("joined", "--deadline 1")).err,
+              AllOf(HasSubstr("note: process 0 has had no answer for 0.2 s from "),
+                    HasSubstr("gpubench: process 1 (on "), HasSubstr(" has sent nothing for 1 s")));
 }
 
 TEST_P(InProcesses, OtherFlagsInOneProcessAreRefusedWithBothValues) {
   if (!starts_several_commands()) GTEST_SKIP() << "this launcher does not start several commands";
   for (const auto& [flag, here, there] : {std::array{"--seed", "1", "2"}, {"--filter", "broadcast", "all_gather"}}) {
-    const ChildResult result =
-        start(1, paths::program,
-              {"--tier", "smoke", flag, here, ":", "-np", "1", paths::program, "--tier", "smoke", flag, there});
-    EXPECT_EQ(result.exit_code, 2) << result.err;
+    const ChildResult result = exits(
+        2, start(1, paths::program,
+                 {"--tier", "smoke", flag, here, ":", "-np", "1", paths::program, "--tier", "smoke", flag, there}));
     EXPECT_THAT(
         result.err,
         AllOf(HasSubstr("gpubench: process 1 (pid "),
@@ -226,17 +209,15 @@ TEST_P(InProcesses, OtherFlagsInOneProcessAreRefusedWithBothValues) {
 TEST_P(InProcesses, AnotherVerbInOneProcessIsRefusedByName) {
   if (GetParam().library != "openmpi") GTEST_SKIP() << "MPICH does not say that there are several command lines";
   if (!starts_several_commands()) GTEST_SKIP() << "this launcher does not start several commands";
-  const ChildResult result = start(1, paths::program, {"run", ":", "-np", "1", paths::program, "list"});
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("gpubench: process 1 of 2: 'list' runs only in process 0"));
+  EXPECT_THAT(exits(2, start(1, paths::program, {"run", ":", "-np", "1", paths::program, "list"})).err,
+              HasSubstr("gpubench: process 1 of 2: 'list' runs only in process 0"));
 }
 
 TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
   for (const auto& [fault, text] : {std::pair{"build", "is of another build: "},
                                     {"library", "has other libraries: cpu, onednn 1.0.0"},
                                     {"device", "no device today"}}) {
-    const ChildResult result = start_faulty(fault);
-    EXPECT_EQ(result.exit_code, 3) << result.err;
+    const ChildResult result = exits(3, start_faulty(fault));
     EXPECT_THAT(result.err, AllOf(HasSubstr("gpubench: process 1 (pid "), HasSubstr(text))) << fault;
     EXPECT_THAT(result.out, IsEmpty());
   }
@@ -244,18 +225,17 @@ TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
 
 // 20 s alone: two runs, each killed and resumed.
 TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
-  for (const std::vector<std::string>& how_many : {std::vector<std::string>{"--ranks", "2"}, {}}) {  // or all of them
+  for (const Words& how_many : {Words("--ranks 2"), {}}) {  // or all of them
     const std::string folder = how_many.empty() ? "all" : "two";
-    std::vector<std::string> words{"--tier",   "smoke",
-                                   "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
-                                   "--out",    folder};
-    words.insert(words.end(), how_many.begin(), how_many.end());
+    const Words words =
+        Words{"--tier", "smoke", "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
+              "--out",  folder} +
+        how_many;
     const ChildResult killed = start(2, paths::faulty_processes_program, words, "kill");
     EXPECT_NE(killed.exit_code, 0) << killed.err;
     EXPECT_TRUE(std::filesystem::exists(folder + "/journal.jsonl"));
-    const ChildResult again = start(2, paths::faulty_processes_program, {"run", "--resume", folder});
-    EXPECT_EQ(again.exit_code, 0) << again.err;
-    EXPECT_THAT(again.out, HasSubstr("3 pass of 3 cases"));
+    EXPECT_THAT(exits(0, start(2, paths::faulty_processes_program, {"run", "--resume", folder})).out,
+                HasSubstr("3 pass of 3 cases"));
   }
 }
 

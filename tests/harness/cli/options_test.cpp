@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "harness/core/error.h"
+#include "tests/harness/cli/child.h"
 #include "tests/thrown_text.h"
 
 namespace gpubench {
@@ -17,7 +18,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
 
 Options parsed(const Words& words) { return parse_options(words); }
 
@@ -27,10 +27,10 @@ std::string refusal(const Words& words) {
 
 TEST(ParseOptions, WithoutAVerbMeansRun) {
   EXPECT_EQ(parsed({}).verb->name, "run");
-  EXPECT_EQ(parsed({"--suite", "gemm"}).verb->name, "run");
-  EXPECT_EQ(parsed({"run", "--suite", "gemm"}).verb->name, "run");
-  EXPECT_EQ(parsed({"list"}).verb->name, "list");
-  EXPECT_EQ(parsed({"doctor"}).verb->name, "doctor");
+  EXPECT_EQ(parsed("--suite gemm").verb->name, "run");
+  EXPECT_EQ(parsed("run --suite gemm").verb->name, "run");
+  EXPECT_EQ(parsed("list").verb->name, "list");
+  EXPECT_EQ(parsed("doctor").verb->name, "doctor");
 }
 
 TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
@@ -52,55 +52,11 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
 }
 
 TEST(ParseOptions, ReadsEveryFlag) {
-  const Options o = parsed({"--suite",
-                            "gemm,conv",
-                            "--suite=memory",
-                            "--tier",
-                            "large",
-                            "--filter",
-                            "^a",
-                            "--filter",
-                            "b,c",
-                            "--exclude",
-                            "x",
-                            "--precision",
-                            "f32,bf16",
-                            "--batch",
-                            "1,8",
-                            "--axis",
-                            "k=16,32",
-                            "--axis=pad=0",
-                            "--device",
-                            "cpu",
-                            "--seed",
-                            "18446744073709551615",
-                            "--check",
-                            "full",
-                            "--isolate",
-                            "off",
-                            "--dry-run",
-                            "--deterministic",
-                            "--energy",
-                            "--breakdown",
-                            "off",
-                            "--trust-libraries",
-                            "--locked-clock",
-                            "1980",
-                            "--tuning-cache",
-                            "t",
-                            "--out",
-                            "o",
-                            "--json",
-                            "-",
-                            "--detail",
-                            "full",
-                            "--color",
-                            "never",
-                            "--progress",
-                            "lines",
-                            "-q",
-                            "-v",
-                            "-v"});
+  const Options o = parsed(
+      "--suite gemm,conv --suite=memory --tier large --filter ^a --filter b,c --exclude x --precision f32,bf16 --batch "
+      "1,8 --axis k=16,32 --axis=pad=0 --device cpu --seed 18446744073709551615 --check full --isolate off --dry-run "
+      "--deterministic --energy --breakdown off --trust-libraries --locked-clock 1980 --tuning-cache t --out o --json "
+      "- --detail full --color never --progress lines -q -v -v");
   EXPECT_THAT(o.selection.suites, ElementsAre("gemm", "conv", "memory"));
   EXPECT_EQ(o.tier, Tier::large);
   EXPECT_THAT(o.selection.filters, ElementsAre("^a", "b,c"));
@@ -131,88 +87,84 @@ TEST(ParseOptions, ReadsEveryFlag) {
 }
 
 TEST(ParseOptions, AListFlagTakesOneWordEach) {
-  EXPECT_THAT(refusal({"--suite", "gemm", "conv"}), HasSubstr("unexpected argument 'conv'"));
+  EXPECT_THAT(refusal("--suite gemm conv"), HasSubstr("unexpected argument 'conv'"));
 }
 
 TEST(ParseOptions, TheLastOfAFlagCounts) {
-  EXPECT_EQ(parsed({"--device", "auto", "--device", "cpu"}).device, "cpu");
-  EXPECT_EQ(parsed({"--seed", "1", "--seed", "2"}).run.seed, 2U);
+  EXPECT_EQ(parsed("--device auto --device cpu").device, "cpu");
+  EXPECT_EQ(parsed("--seed 1 --seed 2").run.seed, 2U);
 }
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
-  EXPECT_THAT(refusal({"lst"}), AllOf(HasSubstr("unknown verb 'lst'; verbs: run, list, explain, "),
-                                      HasSubstr(", version; did you mean 'list'?"), Not(HasSubstr("probe"))));
-  EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
-  EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
-  EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
-  EXPECT_THAT(refusal({"doctor", "--suite", "gemm"}), HasSubstr("unknown flag '--suite' of doctor"));
-  EXPECT_THAT(refusal({"compare", "--price-per-hour", "2"}),
+  EXPECT_THAT(refusal("lst"), AllOf(HasSubstr("unknown verb 'lst'; verbs: run, list, explain, "),
+                                    HasSubstr(", version; did you mean 'list'?"), Not(HasSubstr("probe"))));
+  EXPECT_THAT(refusal("--suit gemm"), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
+  EXPECT_THAT(refusal("--sede=3"), HasSubstr("did you mean '--seed'?"));
+  EXPECT_THAT(refusal("list --chek off"), HasSubstr("unknown flag '--chek' of list"));
+  EXPECT_THAT(refusal("doctor --suite gemm"), HasSubstr("unknown flag '--suite' of doctor"));
+  EXPECT_THAT(refusal("compare --price-per-hour 2"),
               HasSubstr("of compare; predict, report have it; see gpubench compare --help-all"));
-  EXPECT_THAT(refusal({"-z"}), HasSubstr("unknown flag '-z'"));
+  EXPECT_THAT(refusal("-z"), HasSubstr("unknown flag '-z'"));
   EXPECT_THAT(refusal({""}), HasSubstr("unknown verb ''"));
-  EXPECT_THAT(refusal({"--suite", "gemm", "list"}), HasSubstr("a verb comes first"));
+  EXPECT_THAT(refusal("--suite gemm list"), HasSubstr("a verb comes first"));
 }
 
 TEST(ParseOptions, HiddenFlagsAreNeverSuggested) {
-  EXPECT_THAT(refusal({"--worker-inpt", "3"}), ::testing::Not(HasSubstr("worker-input")));
+  EXPECT_THAT(refusal("--worker-inpt 3"), ::testing::Not(HasSubstr("worker-input")));
 }
 
 TEST(ParseOptions, ADeadlineIsSecondsOffOrEachThingsOwn) {
-  const auto deadline = [](const std::vector<std::string>& words) { return parse_options(words).deadline_s; };
-  EXPECT_EQ(deadline({"run"}), std::nullopt);
-  EXPECT_EQ(deadline({"run", "--deadline", "auto"}), std::nullopt);
-  EXPECT_EQ(deadline({"doctor", "--deadline", "off"}), 0.0);
-  EXPECT_EQ(deadline({"list", "--deadline", "2.5"}), 2.5);
+  const auto deadline = [](const Words& words) { return parse_options(words).deadline_s; };
+  EXPECT_EQ(deadline("run"), std::nullopt);
+  EXPECT_EQ(deadline("run --deadline auto"), std::nullopt);
+  EXPECT_EQ(deadline("doctor --deadline off"), 0.0);
+  EXPECT_EQ(deadline("list --deadline 2.5"), 2.5);
 }
 
 TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
-  EXPECT_EQ(refusal({"--tier", "smke"}),
+  EXPECT_EQ(refusal("--tier smke"),
             "--tier: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
-  EXPECT_THAT(refusal({"--check", "none"}), HasSubstr("--check: 'none' is not one of off, sample, bitwise, own, full"));
-  EXPECT_THAT(refusal({"--isolate", "yes"}), HasSubstr("--isolate: 'yes' is not one of on, off"));
+  EXPECT_THAT(refusal("--check none"), HasSubstr("--check: 'none' is not one of off, sample, bitwise, own, full"));
+  EXPECT_THAT(refusal("--isolate yes"), HasSubstr("--isolate: 'yes' is not one of on, off"));
   for (const char* word : {"never", "0", "-1", "nan", "1e300", "30s"})
     EXPECT_THAT(refusal({"--deadline", word}), HasSubstr("is not auto, off or a number of seconds such as 120"))
         << word;
-  EXPECT_THAT(refusal({"--color", "alway"}), HasSubstr("did you mean 'always'?"));
-  EXPECT_THAT(refusal({"--progress", "dots"}), HasSubstr("not one of auto, bar, lines, none"));
-  EXPECT_THAT(refusal({"list", "--format", "xml"}), HasSubstr("not one of table, json"));
+  EXPECT_THAT(refusal("--color alway"), HasSubstr("did you mean 'always'?"));
+  EXPECT_THAT(refusal("--progress dots"), HasSubstr("not one of auto, bar, lines, none"));
+  EXPECT_THAT(refusal("list --format xml"), HasSubstr("not one of table, json"));
 }
 
 TEST(ParseOptions, OwnOpsAreThoseOfAnImplementation) {
-  EXPECT_THAT(refusal({"--check", "own"}), HasSubstr("--check own: own means the ops of an implementation under test"));
+  EXPECT_THAT(refusal("--check own"), HasSubstr("--check own: own means the ops of an implementation under test"));
 }
 
 TEST(ParseOptions, NumbersAreReadWholeOrRefused) {
-  for (const char* seed : {"-1", "1.5", "x", "1x", "0x10", " 1", "18446744073709551616", "1e3"}) {
+  for (const char* seed : {"-1", "1.5", "x", "1x", "0x10", " 1", "18446744073709551616", "1e3"})
     EXPECT_THAT(refusal({std::string("--seed=") + seed}),
                 ::testing::AnyOf(HasSubstr("is not a whole number"), HasSubstr("--seed")))
         << seed;
-  }
-  EXPECT_EQ(refusal({"--batch", "0"}), "--batch: '0' is not a whole number from 1");
-  EXPECT_EQ(refusal({"--batch", "9223372036854775808"}), "--batch: '9223372036854775808' is not a whole number from 1");
+  EXPECT_EQ(refusal("--batch 0"), "--batch: '0' is not a whole number from 1");
+  EXPECT_EQ(refusal("--batch 9223372036854775808"), "--batch: '9223372036854775808' is not a whole number from 1");
   EXPECT_EQ(
-      refusal({"--parallel", "tp"}),
+      refusal("--parallel tp"),
       "--parallel: 'tp' is not tp=N, fsdp=N, ep=N, cp=N, pp=N, vp=N, dp=N, sp or ring, as in --parallel dp=2,tp=4");
-  EXPECT_EQ(refusal({"--parallel", "tp=0"}), "--parallel tp: '0' is not a whole number from 1");
-  EXPECT_EQ(refusal({"--parallel", "xp=2"}),
+  EXPECT_EQ(refusal("--parallel tp=0"), "--parallel tp: '0' is not a whole number from 1");
+  EXPECT_EQ(refusal("--parallel xp=2"),
             "--parallel: axis 'xp' is not known; known: tp (tensors), fsdp (weights), ep (experts), cp (sequences), pp "
             "(layers), vp "
             "(parts of each pp), dp (batches)");
-  EXPECT_EQ(refusal({"--parallel", "dp=2,ring"}),
-            "--parallel: ring passes keys round the ranks of cp; give cp=N as well");
-  EXPECT_EQ(refusal({"--parallel", "dp=2,sp"}),
-            "--parallel: sp scatters tokens over the ranks of tp; give tp=N as well");
-  EXPECT_EQ(refusal({"--parallel", "dp=2,vp=2"}), "--parallel: vp cuts the stages of pp into parts; give pp=N as well");
-  EXPECT_EQ(refusal({"--axis", "k"}), "--axis: 'k' is not NAME=N,... as in --axis k=256,512");
-  EXPECT_EQ(refusal({"--axis", "=3"}), "--axis: '=3' is not NAME=N,... as in --axis k=256,512");
-  EXPECT_EQ(refusal({"--axis", "k=1,,2"}),
+  EXPECT_EQ(refusal("--parallel dp=2,ring"), "--parallel: ring passes keys round the ranks of cp; give cp=N as well");
+  EXPECT_EQ(refusal("--parallel dp=2,sp"), "--parallel: sp scatters tokens over the ranks of tp; give tp=N as well");
+  EXPECT_EQ(refusal("--parallel dp=2,vp=2"), "--parallel: vp cuts the stages of pp into parts; give pp=N as well");
+  EXPECT_EQ(refusal("--axis k"), "--axis: 'k' is not NAME=N,... as in --axis k=256,512");
+  EXPECT_EQ(refusal("--axis =3"), "--axis: '=3' is not NAME=N,... as in --axis k=256,512");
+  EXPECT_EQ(refusal("--axis k=1,,2"),
             "--axis: 'k=1,,2' has an empty value; expected NAME=N,..., or leave the flag out");
 }
 
 TEST(ParseOptions, AFlagWithoutItsValueIsRefused) {
-  for (const char* flag : {"--suite", "--tier", "--filter", "--axis", "--device", "--seed", "--out", "--json"}) {
+  for (const char* flag : {"--suite", "--tier", "--filter", "--axis", "--device", "--seed", "--out", "--json"})
     EXPECT_THAT(refusal({flag}), HasSubstr(flag)) << flag;
-  }
 }
 
 Options with_variables(const Words& words, const std::map<std::string, std::string>& set) {
@@ -262,7 +214,7 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
 }
 
 TEST(Variables, YieldToTheFlag) {
-  const Options o = with_variables({"--tier", "smoke", "--suite", "memory"},
+  const Options o = with_variables("--tier smoke --suite memory",
                                    {{"GPUBENCH_TIER", "large"}, {"GPUBENCH_SUITE", "gemm"}, {"GPUBENCH_SEED", "1"}});
 
   EXPECT_EQ(o.tier, Tier::smoke);
@@ -284,7 +236,7 @@ TEST(Variables, HiddenFlagsHaveNone) {
 }
 
 TEST(Variables, ThoseThatStandForNoFlagAreNamedWithTheNearest) {
-  const Words names{"HOME", "GPUBENCH_TIER", "GPUBENCH_FORMAT", "GPUBENCH_TEIR", "GPUBENCH_QWERTYUIOP"};
+  const Words names("HOME GPUBENCH_TIER GPUBENCH_FORMAT GPUBENCH_TEIR GPUBENCH_QWERTYUIOP");
 
   EXPECT_THAT(unknown_variables(names),
               ElementsAre("GPUBENCH_TEIR is set, but no flag is called so; did you mean GPUBENCH_TIER?",
@@ -292,18 +244,18 @@ TEST(Variables, ThoseThatStandForNoFlagAreNamedWithTheNearest) {
 }
 
 TEST(ParseOptions, HelpAndVersionWinOverEverythingElse) {
-  EXPECT_EQ(parsed({"--nosuch", "--help"}).verb->name, "help");
-  EXPECT_EQ(parsed({"list", "-h"}).verb->name, "help");
-  EXPECT_EQ(parsed({"list", "-h"}).subject, "list");
-  EXPECT_FALSE(parsed({"list", "-h"}).of<HelpOptions>().all);
-  EXPECT_TRUE(parsed({"list", "--nosuch", "--help-all"}).of<HelpOptions>().all);
-  EXPECT_EQ(parsed({"list", "--help-all"}).subject, "list");
-  EXPECT_EQ(parsed({"--version"}).verb->name, "version");
+  EXPECT_EQ(parsed("--nosuch --help").verb->name, "help");
+  EXPECT_EQ(parsed("list -h").verb->name, "help");
+  EXPECT_EQ(parsed("list -h").subject, "list");
+  EXPECT_FALSE(parsed("list -h").of<HelpOptions>().all);
+  EXPECT_TRUE(parsed("list --nosuch --help-all").of<HelpOptions>().all);
+  EXPECT_EQ(parsed("list --help-all").subject, "list");
+  EXPECT_EQ(parsed("--version").verb->name, "version");
 }
 
 TEST(ParseOptions, WorkerFlagsBelongTogether) {
-  EXPECT_TRUE(parsed({"--worker-input", "3", "--worker-output", "4"}).is_worker());
-  EXPECT_THAT(refusal({"--worker-input", "3"}), HasSubstr("belong together"));
+  EXPECT_TRUE(parsed("--worker-input 3 --worker-output 4").is_worker());
+  EXPECT_THAT(refusal("--worker-input 3"), HasSubstr("belong together"));
 }
 
 TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
@@ -347,7 +299,7 @@ TEST(HelpText, OfEveryVerbFitsAScreenAndTheRestIsInHelpAll) {
 
 TEST(HelpText, OfRunHasEightFlagsAndTwoExamples) {
   const std::vector<std::string> lines = lines_of(help_text("run", 80));
-  std::vector<std::string> flags;
+  Words flags;
   int examples = 0;
   for (const std::string& line : lines) {
     if (line.starts_with("  --")) flags.push_back(line.substr(2, line.find_first_of(" ,", 2) - 2));

@@ -25,21 +25,18 @@ using ::testing::StartsWith;
 
 class OwnImplementationProgram : public ScratchFolder {
  protected:
-  static ChildResult run(std::vector<std::string> words) {
-    words.insert(words.begin(), {paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off"});
-    return run_child(words);
+  static ChildResult run(const Words& words) {
+    return run_child(Words{paths::program} + "run --device cpu --tier smoke --tuning-cache off" + words);
   }
-  static ChildResult run_with(const std::string& file, std::vector<std::string> words) {
-    words.insert(words.begin(), {"--impl", file});
-    return run(std::move(words));
+  static ChildResult run_with(const std::string& file, const Words& words) {
+    return run(Words{"--impl", file} + words);
   }
 };
 
-const std::vector<std::string> small{"--filter", "gemm/matmul/m=35.*/f32/", "--json", "-"};
+const Words small("--filter gemm/matmul/m=35.*/f32/ --json -");
 
 TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAndVersion) {
-  const ChildResult result =
-      run_with(paths::loops, {"--versus", "reference", "--filter", "gemm/matmul/m=35.*/f32/", "--json", "-"});
+  const ChildResult result = run_with(paths::loops, "--versus reference --filter gemm/matmul/m=35.*/f32/ --json -");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json report = parse_json(result.out, "stdout");
   EXPECT_EQ(schema_errors(report), "");
@@ -56,13 +53,12 @@ TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAn
   EXPECT_EQ(named[0]["name"], "loops");
   EXPECT_EQ(named[0]["version"], "1.0");
   EXPECT_EQ(named[0]["digest"].get<std::string>().size(), 16U);
-  EXPECT_THAT(result.err, HasSubstr("against reference"));
-  EXPECT_THAT(result.err, HasSubstr("slower"));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("against reference"), HasSubstr("slower")));
 }
 
 TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedOverIt) {
-  const ChildResult result = run_with(paths::loops, {"--filter", "transformer/bert_train_step/.*/f32/", "--preset",
-                                                     "minimal", "--detail", "full", "--json", "-"});
+  const ChildResult result =
+      run_with(paths::loops, "--filter transformer/bert_train_step/.*/f32/ --preset minimal --detail full --json -");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   int own = 0, others = 0;
@@ -77,8 +73,8 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
 
 // A whole training step on two ranks.
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
-  const ChildResult result = run_with(paths::loops, {"--filter", "bert_train_step", "--ranks", "2", "--precision",
-                                                     "f32", "--preset", "minimal", "--detail", "full", "--json", "-"});
+  const ChildResult result = run_with(
+      paths::loops, "--filter bert_train_step --ranks 2 --precision f32 --preset minimal --detail full --json -");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json one = parse_json(result.out, "stdout")["gpubench"]["cases"][0];
   EXPECT_EQ(one["status"], "pass");
@@ -95,8 +91,7 @@ TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
 
 TEST_F(OwnImplementationProgram, BadFilesGetOneClearErrorBeforeAnythingRuns) {
   const auto complaint = [&](const std::string& file) {
-    const ChildResult result = run_with(file, small);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
+    const ChildResult result = exits(2, run_with(file, small));
     EXPECT_EQ(result.out, "");
     return result.err;
   };
@@ -109,52 +104,37 @@ TEST_F(OwnImplementationProgram, BadFilesGetOneClearErrorBeforeAnythingRuns) {
   EXPECT_THAT(complaint("reference.so"), HasSubstr("'reference' cannot be its name"));
   std::filesystem::copy(paths::loops, "libloops.so");
   EXPECT_THAT(complaint(std::string("libloops.so,") + paths::loops), HasSubstr("two files are called 'loops'"));
-  EXPECT_THAT(run_with(paths::loops, {"--suite", "norm"}).err, HasSubstr("no implementation takes an op"));
-  EXPECT_THAT(run_with(paths::loops, {"--versus", "refrence"}).err, HasSubstr("did you mean 'reference'?"));
-  EXPECT_THAT(run({"--versus", "reference"}).err, HasSubstr("add --impl FILE"));
+  EXPECT_THAT(run_with(paths::loops, "--suite norm").err, HasSubstr("no implementation takes an op"));
+  EXPECT_THAT(run_with(paths::loops, "--versus refrence").err, HasSubstr("did you mean 'reference'?"));
+  EXPECT_THAT(run("--versus reference").err, HasSubstr("add --impl FILE"));
 }
 
 TEST_F(OwnImplementationProgram, WhatItPrintsGoesToAFileBesideTheReportAndWritingNothingIsAFailure) {
   const ChildResult result =
-      run_with(paths::noisy_implementation, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "r.json"});
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  for (const std::string* text : {&result.out, &result.err}) {
-    EXPECT_THAT(*text, Not(HasSubstr("offers to the output")));
-    EXPECT_THAT(*text, Not(HasSubstr("runs to the error output")));
-  }
+      exits(1, run_with(paths::noisy_implementation, "--filter gemm/matmul/m=35.*/f32/ --json r.json"));
+  for (const std::string* text : {&result.out, &result.err})
+    EXPECT_THAT(*text, AllOf(Not(HasSubstr("offers to the output")), Not(HasSubstr("runs to the error output"))));
   EXPECT_THAT(result.err, HasSubstr("the implementations printed"));
   EXPECT_THAT(content_of("r.json.printed.log"), HasSubstr("runs to the error output"));
-  EXPECT_EQ(run_with(paths::loops, {"--filter", "gemm/matmul/m=35.*/f32/", "--json", "q.json"}).exit_code, 0);
+  EXPECT_EQ(run_with(paths::loops, "--filter gemm/matmul/m=35.*/f32/ --json q.json").exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists("q.json.printed.log")) << "nothing was printed";
 }
 
 TEST_F(OwnImplementationProgram, AJournalAloneStartsNoCodeAndAnotherRunIsRefusedBeforeItIsLoaded) {
-  const auto here = [](std::vector<std::string> words) {  // where no second place takes the lost report
-    words.insert(words.begin(), {"/usr/bin/env", "TMPDIR=missing", paths::program, "run"});
-    return run_child(words);
+  const auto here = [](const Words& words) {  // where no second place takes the lost report
+    return run_child(Words{"/usr/bin/env", "TMPDIR=missing", paths::program, "run"} + words);
   };
-  const std::vector<std::string> flags{"--device",       "cpu", "--tier",   "smoke",
-                                       "--tuning-cache", "off", "--filter", small[1]};
-  std::vector<std::string> words = flags;
-  words.insert(words.end(), {"--impl", paths::loops, "--out", "o", "--csv", "/dev/full"});
-  const ChildResult lost = here(words);
+  const Words flags{"--device", "cpu", "--tier", "smoke", "--tuning-cache", "off", "--filter", small[1]};
+  const ChildResult lost = here(flags + Words{"--impl", paths::loops} + "--out o --csv /dev/full");
   ASSERT_EQ(lost.exit_code, 3) << lost.err;
   EXPECT_THAT(lost.out, HasSubstr(std::string("resume   gpubench run --resume o --impl ") + paths::loops + "\n"));
-
-  const ChildResult alone = here({"--resume", "o"});
-  EXPECT_EQ(alone.exit_code, 2);
-  EXPECT_THAT(alone.err, HasSubstr(std::string("give it again: --impl ") + paths::loops));
+  EXPECT_THAT(exits(2, here("--resume o")).err, HasSubstr(std::string("give it again: --impl ") + paths::loops));
 
   std::ofstream("loops.so") << "not a library";
-  words = flags;
-  words.insert(words.end(), {"--impl", "loops.so", "--seed", "7", "--resume", "o"});
-  const ChildResult other = here(words);
-  EXPECT_EQ(other.exit_code, 4) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("seed"));
+  EXPECT_THAT(exits(4, here(flags + "--impl loops.so --seed 7 --resume o")).err, HasSubstr("seed"));
 
   std::filesystem::remove("o/printed.log");
-  const ChildResult again = here({"--resume", "o", "--impl", paths::loops});
-  EXPECT_EQ(again.exit_code, 0) << again.err;
+  exits(0, here({"--resume", "o", "--impl", paths::loops}));
 }
 
 TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
@@ -162,7 +142,7 @@ TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
 #ifdef GPUBENCH_TEST_OPENBLAS
   files += std::string(",") + paths::example_openblas;
 #endif
-  const ChildResult result = run_with(files, {"--suite", "gemm,conv", "--preset", "minimal", "--json", "-"});
+  const ChildResult result = run_with(files, "--suite gemm,conv --preset minimal --json -");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   std::map<std::string, int> cases;
   const Json report = parse_json(result.out, "stdout");
@@ -185,13 +165,12 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
   const std::string compile = made.out.substr(0, made.out.find("gpubench impl check"));
   ASSERT_THAT(compile, StartsWith("cd mine\ncc "));
   ASSERT_EQ(run_child({"/bin/sh", "-ec", compile}).exit_code, 0);
-  const ChildResult listed = run_child(
-      {paths::program, "impl", "list", "mine/libmine.so", "--device", "cpu", "--suite", "norm", "--tier", "smoke"});
-  EXPECT_EQ(listed.exit_code, 0) << listed.err;
-  EXPECT_THAT(listed.out, AllOf(HasSubstr("mine 1.0, digest"), HasSubstr("takes 1 cases"), HasSubstr("only rms_norm")));
-  const ChildResult checked = run_child({paths::program, "impl", "check", "mine/libmine.so", "--device", "cpu",
-                                         "--filter", "rms_norm_forward|llama_train"});
-  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(exits(0, run_child({paths::program, "impl", "list", "mine/libmine.so", "--device", "cpu", "--suite",
+                                  "norm", "--tier", "smoke"}))
+                  .out,
+              AllOf(HasSubstr("mine 1.0, digest"), HasSubstr("takes 1 cases"), HasSubstr("only rms_norm")));
+  const ChildResult checked = exits(0, run_child({paths::program, "impl", "check", "mine/libmine.so", "--device", "cpu",
+                                                  "--filter", "rms_norm_forward|llama_train"}));
   EXPECT_THAT(checked.err + checked.out, HasSubstr("check own"));
   EXPECT_THAT(checked.out, HasSubstr("llama_train_step f32 @mine"));
 }
@@ -200,14 +179,13 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
 TEST_F(OwnImplementationProgram, WhatNoCaseTriedIsListedAndFailsWhereThatIsStrict) {
   ASSERT_EQ(run_child({paths::program, "impl", "new", "mine", "--op", "rms_norm_forward"}).exit_code, 0);
   ASSERT_EQ(run_child({"/bin/sh", "-ec", "cd mine; cc -O2 -shared -fPIC -I. mine.c -o libmine.so -lm"}).exit_code, 0);
-  const std::vector<std::string> check{paths::program, "impl", "check",    "mine/libmine.so",
-                                       "--device",     "cpu",  "--filter", "^norm/rms_norm_forward/"};
-  const ChildResult part = run_child(check);
-  EXPECT_EQ(part.exit_code, 0) << part.err;
+  const Words check{paths::program, "impl", "check",    "mine/libmine.so",
+                    "--device",     "cpu",  "--filter", "^norm/rms_norm_forward/"};
+  const ChildResult part = exits(0, run_child(check));
   EXPECT_THAT(part.out, AllOf(HasSubstr("VERDICT  PASS (part)"), HasSubstr("untried  rms_norm_forward: ")));
   const std::filesystem::path run = std::filesystem::directory_iterator("gpubench-out")->path();
   EXPECT_THAT(content_of((run / "report.json").string()), HasSubstr("calls in f32"));
-  std::vector<std::string> strictly = check;
+  Words strictly = check;
   strictly.emplace_back("--strict");
   EXPECT_EQ(run_child(strictly).exit_code, 1);
 }
@@ -226,36 +204,33 @@ TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {
 }
 
 TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
-  const auto complaint = [](std::vector<std::string> words) {
-    words.insert(words.begin(), {paths::program, "impl"});
-    const ChildResult result = run_child(words);
-    EXPECT_EQ(result.exit_code, 2) << words.back();
+  const auto complaint = [](const Words& words) {
+    const ChildResult result = run_child(Words{paths::program, "impl"} + words);
+    EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(words);
     return result.err;
   };
   EXPECT_THAT(complaint({}), HasSubstr("new NAME --op OP, list FILE, check FILE"));
-  EXPECT_THAT(complaint({"new", "mine"}), HasSubstr("add --op OP"));
-  EXPECT_THAT(complaint({"new", "mine", "--op", "rms_norm_forwrad"}), HasSubstr("did you mean 'rms_norm_forward'?"));
-  EXPECT_THAT(complaint({"new", "../mine", "--op", "gemm"}), HasSubstr("is no name for an implementation"));
-  EXPECT_THAT(complaint({"new", "mine", "--op", "gemm", "--lang", "rust"}), HasSubstr("c, cuda, python"));
+  EXPECT_THAT(complaint("new mine"), HasSubstr("add --op OP"));
+  EXPECT_THAT(complaint("new mine --op rms_norm_forwrad"), HasSubstr("did you mean 'rms_norm_forward'?"));
+  EXPECT_THAT(complaint("new ../mine --op gemm"), HasSubstr("is no name for an implementation"));
+  EXPECT_THAT(complaint("new mine --op gemm --lang rust"), HasSubstr("c, cuda, python"));
   std::filesystem::create_directory("mine");
-  EXPECT_THAT(complaint({"new", "mine", "--op", "gemm"}), HasSubstr("mine is there already"));
+  EXPECT_THAT(complaint("new mine --op gemm"), HasSubstr("mine is there already"));
 }
 
 // Two measured runs: what is compared has to be timed.
 TEST_F(OwnImplementationProgram, ReportsOfTwoImplementationsAreComparedByTheirIds) {
   std::filesystem::copy(paths::loops, "other.so");
-  const std::vector<std::string> rest{"--filter", "gemm/matmul/m=35.*/f32/", "--json"};
+  const Words rest("--filter gemm/matmul/m=35.*/f32/ --json");
   const auto report = [&](const std::string& file, const std::string& to) {
-    std::vector<std::string> words = rest;
+    Words words = rest;
     words.push_back(to);
     EXPECT_EQ(run_with(file, words).exit_code, 0);
   };
   report(paths::loops, "a.json");
   report("other.so", "b.json");
-  const ChildResult compared = run_child({paths::program, "compare", "a.json", "b.json"});
-  EXPECT_EQ(compared.exit_code, 0) << compared.err;
-  EXPECT_THAT(compared.out, HasSubstr("gemm/matmul/m=35"));
-  EXPECT_THAT(compared.out, HasSubstr("implementations"));
+  const ChildResult compared = exits(0, run_child({paths::program, "compare", "a.json", "b.json"}));
+  EXPECT_THAT(compared.out, AllOf(HasSubstr("gemm/matmul/m=35"), HasSubstr("implementations")));
 }
 
 }  // namespace

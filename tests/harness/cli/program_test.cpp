@@ -26,10 +26,9 @@ using namespace std::chrono_literals;
 
 class Program : public ScratchFolder {
  protected:
-  static ChildResult run(std::vector<std::string> words, const std::string& script = "",
-                         const std::string& wait_for = "", const std::function<void(int)>& while_running = {}) {
-    words.insert(words.begin(), paths::sim_program);
-    return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}}, wait_for, while_running);
+  static ChildResult run(const Words& words, const std::string& script = "", const std::string& wait_for = "",
+                         const std::function<void(int)>& while_running = {}) {
+    return run_child(Words{paths::sim_program} + words, {{"GPUBENCH_SIM_SCRIPT", script}}, wait_for, while_running);
   }
   static Json valid_report(const std::string& text) {
     Json report = parse_json(text, "stdout");
@@ -39,8 +38,7 @@ class Program : public ScratchFolder {
 };
 
 TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
-  const ChildResult result = run({"--suite", "all", "--tier", "smoke", "--json", "-"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ChildResult result = exits(0, run("--suite all --tier smoke --json -"));
   const Json report = valid_report(result.out);
   EXPECT_EQ(report["gpubench"]["totals"]["pass"], 6);
   EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
@@ -61,16 +59,13 @@ TEST_F(Program, ClosedDescriptorsFailNoCase) {
 
 // The report is lost, and said to be: it never goes to whichever file got the number of standard output.
 TEST_F(Program, AClosedStandardOutputIsALostReport) {
-  const ChildResult result = run_in_shell("\"$0\" --tier smoke --json - >&-");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  const ChildResult all = run_in_shell("\"$0\" --tier smoke --json r.json <&- >&- 2>&-");
-  EXPECT_EQ(all.exit_code, 3);
+  exits(3, run_in_shell("\"$0\" --tier smoke --json - >&-"));
+  exits(3, run_in_shell("\"$0\" --tier smoke --json r.json <&- >&- 2>&-"));
   EXPECT_EQ(valid_report(content_of("r.json"))["gpubench"]["totals"]["pass"], 6);
 }
 
 TEST_F(Program, AnIgnoredSigchldFailsNoCase) {
-  const ChildResult result = run_in_shell("trap '' CHLD; exec \"$0\" --tier smoke --json -");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ChildResult result = exits(0, run_in_shell("trap '' CHLD; exec \"$0\" --tier smoke --json -"));
   EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6);
 }
 
@@ -81,27 +76,24 @@ TEST_F(Program, WithoutProcItRunsWithWhatItKnows) {
   const std::string without = "mount -t tmpfs none /proc && ";
   if (run_in_shell("unshare --mount sh -c '" + without + "true'").exit_code != 0)
     GTEST_SKIP() << "no mount of its own may be made here";
-  const ChildResult result = run_in_shell("unshare --mount sh -c '" + without + "\"$0\" --tier smoke --json -' \"$0\"");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ChildResult result =
+      exits(0, run_in_shell("unshare --mount sh -c '" + without + "\"$0\" --tier smoke --json -' \"$0\""));
   EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6);
 }
 
 TEST_F(Program, AWorkerIsDeterministicWhereItsSupervisorIs) {
-  const auto implementation = [](const std::vector<std::string>& words,
-                                 const std::map<std::string, std::string>& variables) {
-    std::vector<std::string> all{paths::sim_program, "--tier", "smoke", "--filter", "last", "--json", "-"};
-    all.insert(all.end(), words.begin(), words.end());
-    const ChildResult result = run_child(all, variables);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto implementation = [](const Words& words, const std::map<std::string, std::string>& variables) {
+    const Words all = Words{paths::sim_program, "--tier", "smoke", "--filter", "last", "--json", "-"} + words;
+    const ChildResult result = exits(0, run_child(all, variables));
     return valid_report(result.out)["gpubench"]["cases"][0]["implementation"].get<std::string>();
   };
   EXPECT_EQ(implementation({}, {}), "sim:textbook");
-  EXPECT_EQ(implementation({"--deterministic"}, {}), "sim:textbook,deterministic");
+  EXPECT_EQ(implementation("--deterministic", {}), "sim:textbook,deterministic");
   EXPECT_EQ(implementation({}, {{"GPUBENCH_DETERMINISTIC", "on"}}), "sim:textbook,deterministic");
 }
 
 TEST_F(Program, WorkersRememberAndANoteOfTheirsIsToldOnce) {
-  const std::vector<std::string> words{"--tier", "smoke", "--tuning-cache", "cache", "--json", "-"};
+  const Words words("--tier smoke --tuning-cache cache --json -");
   const auto first_choice = [](const ChildResult& result) {
     return valid_report(result.out)["gpubench"]["cases"][0]["choice"].get<std::string>();
   };
@@ -113,16 +105,14 @@ TEST_F(Program, WorkersRememberAndANoteOfTheirsIsToldOnce) {
   std::filesystem::create_directory(file);
 
   // The second case ends its worker, so that two of them find the folder in the file's place.
-  const ChildResult spoilt = run(words, "fastest=b;kill@chain.down");
-  EXPECT_EQ(spoilt.exit_code, 3);
+  const ChildResult spoilt = exits(3, run(words, "fastest=b;kill@chain.down"));
   EXPECT_EQ(first_choice(spoilt), "timed");
   EXPECT_THAT(spoilt.err, HasSubstr("note: choices are not remembered: cache/simulated-device-"));
   EXPECT_EQ(spoilt.err.find("not remembered"), spoilt.err.rfind("not remembered"));
 }
 
 TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {
-  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "wrong_element@update.gemm");
-  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const ChildResult result = exits(1, run("--tier smoke --json -", "wrong_element@update.gemm"));
   const Json report = valid_report(result.out);
   EXPECT_EQ(report["gpubench"]["totals"]["fail"], 1);
   EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
@@ -130,8 +120,7 @@ TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {
 }
 
 TEST_F(Program, AKilledWorkerCostsItsCaseExitsThreeAndNoOther) {
-  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "kill@chain.down");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const ChildResult result = exits(3, run("--tier smoke --json -", "kill@chain.down"));
   const Json report = valid_report(result.out);
   EXPECT_EQ(report["gpubench"]["totals"]["error"], 1);
   EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
@@ -141,31 +130,26 @@ TEST_F(Program, AKilledWorkerCostsItsCaseExitsThreeAndNoOther) {
 TEST_F(Program, AnInterruptWritesAPartialReport) {
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
     // The last case hangs; once the program has announced its plan it is told to stop.
-    const ChildResult result = run({"--tier", "smoke", "--out", "out", "--force"}, "hang@last.add", "cases at tier",
-                                   [signal = signal](int pid) { ::kill(pid, signal); });
-    EXPECT_EQ(result.exit_code, code) << result.err;
+    const ChildResult result = exits(code, run("--tier smoke --out out --force", "hang@last.add", "cases at tier",
+                                               [signal = signal](int pid) { ::kill(pid, signal); }));
     const Json report = read_json_file("out/report.json");
     EXPECT_EQ(schema_errors(report), "");
     EXPECT_EQ(report["context"]["gpubench"]["complete"], false);
     EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
-    EXPECT_THAT(result.out, HasSubstr("VERDICT  INCOMPLETE"));
-    EXPECT_THAT(result.out, HasSubstr("report   out/report.json"));
+    EXPECT_THAT(result.out, ::testing::AllOf(HasSubstr("VERDICT  INCOMPLETE"), HasSubstr("report   out/report.json")));
   }
 }
 
 TEST_F(Program, ABackendThatDoesNotStartExitsThreeAndSaysWhy) {
-  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "no such fault");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const ChildResult result = exits(3, run("--tier smoke --json -", "no such fault"));
   EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, HasSubstr("the sim backend does not start"));
-  EXPECT_THAT(result.err, HasSubstr("no such fault"));
+  EXPECT_THAT(result.err, ::testing::AllOf(HasSubstr("the sim backend does not start"), HasSubstr("no such fault")));
 }
 
 TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
-  const ChildResult result = run({"calibrate", "--runs", "3", "--tier", "smoke", "--preset", "gate", "--filter",
-                                  "sim/first", "--keep", "runs", "-o", "noise.json"},
-                                 "clock=100000;wanders");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ChildResult result =
+      exits(0, run("calibrate --runs 3 --tier smoke --preset gate --filter sim/first --keep runs -o noise.json",
+                   "clock=100000;wanders"));
   EXPECT_THAT(result.err, HasSubstr("calibrate: run 3 of 3"));
   EXPECT_THAT(result.out, HasSubstr("1 cases, 3 runs"));
   const Json noise = read_json_file("noise.json");
@@ -185,33 +169,26 @@ TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
 // The runs are told the flag, and with them what is made of them: no report that is kept, and no noise file, has a
 // name.
 TEST_F(Program, CalibrateIsAsAnonymousAsItsRuns) {
-  const ChildResult result =
-      run({"calibrate", "--runs", "2", "--tier", "smoke", "--preset", "gate", "--filter", "sim/first", "--keep", "runs",
-           "-o", "noise.json", "--anonymize", "--anonymize-key", "key"},
-          "clock=100000;wanders");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  exits(0, run("calibrate --runs 2 --tier smoke --preset gate --filter sim/first --keep runs -o noise.json --anonymize "
+               "--anonymize-key key",
+               "clock=100000;wanders"));
   for (const char* file : {"runs/run-001.json", "runs/run-002.json"}) {
     const Json context = read_json_file(file)["context"];
     EXPECT_THAT(context["host_name"].get<std::string>(), StartsWith("host-")) << file;
     EXPECT_EQ(context["executable"], "gpubench") << file;
   }
   EXPECT_EQ(dump(read_json_file("noise.json")).find(paths::sim_program), std::string::npos);
-  const ChildResult from = run({"calibrate", "--from", "runs/run-001.json", "runs/run-002.json", "--anonymize"});
-  EXPECT_EQ(from.exit_code, 2) << from.err;
-  EXPECT_THAT(from.err, HasSubstr("gpubench export --format report --anonymize makes them anonymous"));
+  EXPECT_THAT(exits(2, run("calibrate --from runs/run-001.json runs/run-002.json --anonymize")).err,
+              HasSubstr("gpubench export --format report --anonymize makes them anonymous"));
 }
 
 TEST_F(Program, CalibrateEndsAsItsRunsDo) {
-  const ChildResult empty = run({"calibrate", "--runs", "3", "--filter", "^nothing$"});
-  EXPECT_EQ(empty.exit_code, 5) << empty.err;
+  const ChildResult empty = exits(5, run("calibrate --runs 3 --filter ^nothing$"));
   EXPECT_EQ(empty.err.find("run 2 of 3"), std::string::npos);
-  const ChildResult still =
-      run({"calibrate", "--runs", "2", "--tier", "smoke", "--filter", "sim/first"}, "clock=100000");
-  EXPECT_EQ(still.exit_code, 3) << still.err;
-  EXPECT_THAT(still.err, HasSubstr("the noise from run to run is 0.00%"));
-  const ChildResult stopped = run({"calibrate", "--runs", "3", "--tier", "smoke"}, "hang@last.add", "cases at tier",
-                                  [](int pid) { ::kill(pid, SIGTERM); });
-  EXPECT_EQ(stopped.exit_code, 143) << stopped.err;
+  EXPECT_THAT(exits(3, run("calibrate --runs 2 --tier smoke --filter sim/first", "clock=100000")).err,
+              HasSubstr("the noise from run to run is 0.00%"));
+  exits(143, run("calibrate --runs 3 --tier smoke", "hang@last.add", "cases at tier",
+                 [](int pid) { ::kill(pid, SIGTERM); }));
   EXPECT_TRUE(std::filesystem::is_empty("."));
 }
 
@@ -219,17 +196,15 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
 // signal comes first: no report, unless both came together. Standard error ends, and the program is waited for, once
 // all three processes are gone.
 TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
-  const std::vector<std::string> words{paths::sim_program, "calibrate", "--runs", "3",
-                                       "--tier",           "smoke",     "--keep", "runs"};
+  const Words words{paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"};
   // None; one with the first, of a script that ends everything; a user's.
   for (const std::chrono::milliseconds later : {-1ms, 0ms, 400ms}) {
-    const ChildResult result = run_child_in_steps(
-        words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
-        {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [later](int pid) {
-                                                                   std::this_thread::sleep_for(later);
-                                                                   ::kill(pid, later < 0ms ? 0 : SIGINT);
-                                                                 }}});
-    EXPECT_EQ(result.exit_code, 143) << result.err;
+    exits(143, run_child_in_steps(
+                   words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+                   {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [later](int pid) {
+                                                                              std::this_thread::sleep_for(later);
+                                                                              ::kill(pid, later < 0ms ? 0 : SIGINT);
+                                                                            }}}));
     EXPECT_EQ(std::filesystem::exists("runs/run-001.json"), later < 400ms) << later.count();
     std::filesystem::remove_all("runs");
   }
@@ -237,10 +212,11 @@ TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
 
 // As timeout(1) does: the process is told, then its group. The worker speaks once the run has taken the first.
 TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
-  const ChildResult result = run_child_in_steps(
-      {paths::sim_program, "--tier", "smoke", "--json", "again.json"}, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
-      {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
-  EXPECT_EQ(result.exit_code, 143) << result.err;
+  const ChildResult result =
+      exits(143, run_child_in_steps({paths::sim_program, "--tier", "smoke", "--json", "again.json"},
+                                    {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+                                    {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }},
+                                     {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}}));
   EXPECT_TRUE(std::filesystem::exists("again.json")) << result.err;
 }
 
@@ -252,19 +228,16 @@ TEST_F(Program, ASignalToCalibrateAndItsRunIsOneWish) {
     children >> child;
     return child;
   };
-  const ChildResult result =
-      run_child_in_steps({paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"},
-                         {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
-                         {{"sim: hangs", [&](int pid) { ::kill(child_of(pid), SIGTERM); }},
-                          {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
-  EXPECT_EQ(result.exit_code, 143) << result.err;
+  const ChildResult result = exits(
+      143, run_child_in_steps({paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"},
+                              {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+                              {{"sim: hangs", [&](int pid) { ::kill(child_of(pid), SIGTERM); }},
+                               {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}}));
   EXPECT_TRUE(std::filesystem::exists("runs/run-001.json")) << result.err;
 }
 
 TEST_F(Program, DoctorAsksTheBackendInAChild) {
-  const ChildResult result = run({"doctor"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, HasSubstr("backend sim starts"));
+  EXPECT_THAT(exits(0, run("doctor")).out, HasSubstr("backend sim starts"));
 }
 
 TEST_F(Program, AReaderThatWentAwayIsNoCrash) {

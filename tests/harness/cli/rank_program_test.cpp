@@ -19,12 +19,12 @@ class RankProgram : public ScratchFolder {
  protected:
   // Four collectives of suite collectives on two ranks, of which the second fails; returns its reason.
   static std::string reason_after(const std::string& fault) {
-    const ChildResult result =
-        run_child({paths::faulty_ranks_program, "--suite", "collectives", "--tier", "smoke", "--filter",
-                   "all_reduce/|all_gather|broadcast", "--tuning-cache", "off", "--json", "-"},
-                  {{"GPUBENCH_RANK_FAULT", fault}});
-    EXPECT_EQ(result.exit_code, 3) << result.err;
-    const Json report = parse_json(result.out, "stdout");
+    const Json report = parse_json(
+        exits(3, run_child({paths::faulty_ranks_program, "--suite", "collectives", "--tier", "smoke", "--filter",
+                            "all_reduce/|all_gather|broadcast", "--tuning-cache", "off", "--json", "-"},
+                           {{"GPUBENCH_RANK_FAULT", fault}}))
+            .out,
+        "stdout");
     EXPECT_EQ(schema_errors(report), "");
     EXPECT_EQ(report["gpubench"]["totals"]["pass"], 3) << "the others have to finish";
     EXPECT_EQ(report["gpubench"]["totals"]["error"], 1);

@@ -15,17 +15,14 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
 class RunOutputs : public ScratchFolder {
  protected:
-  int run(std::vector<std::string> more) {
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--filter", "last|first", "--force"};
+  int run(const Words& more) {
     cli_.variables["TMPDIR"] = ".";
-    words.insert(words.end(), more.begin(), more.end());
-    return cli_.run(words);
+    return cli_.run("--isolate off --tier smoke --filter last|first --force" + more);
   }
   void in_github() {
     cli_.variables["GITHUB_ACTIONS"] = "true";
@@ -36,7 +33,7 @@ class RunOutputs : public ScratchFolder {
 };
 
 TEST_F(RunOutputs, EachFormGoesToItsFileBesideTheUsualFolder) {
-  EXPECT_EQ(run({"--junit", "r.xml", "--csv", "r.csv", "--markdown", "r.md", "--out", "o"}), 0);
+  EXPECT_EQ(run("--junit r.xml --csv r.csv --markdown r.md --out o"), 0);
   std::string problem;
   const auto junit = read_xml(content_of("r.xml"), problem);
   ASSERT_TRUE(junit) << problem;
@@ -50,12 +47,9 @@ TEST_F(RunOutputs, EachFormGoesToItsFileBesideTheUsualFolder) {
 
 // "sim/chain" has three ops, each judged alone and in the timed launch.
 TEST_F(RunOutputs, AReportIsBriefUnlessFullDetailIsAskedFor) {
-  std::vector<std::string> words{"--isolate", "off", "--filter", "sim/chain", "--json", "brief.json"};
-  EXPECT_EQ(cli_.run(words), 0);
-  words.back() = "full.json";
-  words.insert(words.end(), {"--detail", "full"});
-  EXPECT_EQ(cli_.run(words), 0);
-  EXPECT_EQ(cli_.run({"export", "--format", "report", "full.json", "-o", "shorter.json"}), 0);
+  EXPECT_EQ(cli_.run("--isolate off --filter sim/chain --json brief.json"), 0);
+  EXPECT_EQ(cli_.run("--isolate off --filter sim/chain --json full.json --detail full"), 0);
+  EXPECT_EQ(cli_.run("export --format report full.json -o shorter.json"), 0);
   const auto parity_of = [](const char* file) { return read_report(file).cases.front().parity; };
   EXPECT_GE(parity_of("full.json").ops.size(), 6U);
   EXPECT_FALSE(parity_of("full.json").passed);
@@ -67,7 +61,7 @@ TEST_F(RunOutputs, AReportIsBriefUnlessFullDetailIsAskedFor) {
 
 TEST_F(RunOutputs, AVariableStandsInForEachFlag) {
   cli_.variables = {{"GPUBENCH_JUNIT", "r.xml"}, {"GPUBENCH_CSV", "r.csv"}, {"GPUBENCH_MARKDOWN", "r.md"}};
-  EXPECT_EQ(run({"--json", "r.json"}), 0);
+  EXPECT_EQ(run("--json r.json"), 0);
   for (const char* file : {"r.json", "r.xml", "r.csv", "r.md"}) EXPECT_TRUE(std::filesystem::exists(file)) << file;
 }
 
@@ -83,13 +77,13 @@ TEST_F(RunOutputs, StandardOutputIsTheOneDocumentThatWasGivenADash) {
 
 TEST_F(RunOutputs, TwoDashesOrTwoFormsInOneFileAreRefusedBeforeAnythingRuns) {
   cli_.script = "kill@first.gemm";  // a case that started would end this process
-  EXPECT_EQ(run({"--junit", "-", "--csv", "-"}), 2);
+  EXPECT_EQ(run("--junit - --csv -"), 2);
   EXPECT_THAT(cli_.err.str(),
               HasSubstr("--csv: --junit takes standard output already; one flag at most can be given -"));
-  EXPECT_EQ(run({"--json", "-", "--markdown", "-"}), 2);
-  EXPECT_EQ(run({"--junit", "a", "--csv", "./a"}), 2);
+  EXPECT_EQ(run("--json - --markdown -"), 2);
+  EXPECT_EQ(run("--junit a --csv ./a"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--csv: --junit writes ./a already"));
-  EXPECT_EQ(run({"--out", "o", "--junit", "o/report.json"}), 2);
+  EXPECT_EQ(run("--out o --junit o/report.json"), 2);
 }
 
 TEST_F(RunOutputs, APlaceThatCannotBeWrittenIsKnownBeforeTheFirstCase) {
@@ -101,7 +95,7 @@ TEST_F(RunOutputs, APlaceThatCannotBeWrittenIsKnownBeforeTheFirstCase) {
 }
 
 TEST_F(RunOutputs, AFormThatIsLostAtTheEndExitsThreeAndKeepsTheOthers) {
-  EXPECT_EQ(run({"--junit", "/dev/full", "--csv", "r.csv", "--json", "r.json"}), 3);
+  EXPECT_EQ(run("--junit /dev/full --csv r.csv --json r.json"), 3);
   EXPECT_THAT(cli_.err.str(), HasSubstr("the report is lost: /dev/full"));
   EXPECT_TRUE(std::filesystem::exists("r.csv"));
   EXPECT_TRUE(std::filesystem::exists("r.json"));
@@ -110,28 +104,28 @@ TEST_F(RunOutputs, AFormThatIsLostAtTheEndExitsThreeAndKeepsTheOthers) {
 TEST_F(RunOutputs, GithubGetsAnnotationsAndASummaryOfItsOwnAccord) {
   in_github();
   cli_.script = "wrong_element@first.gemm";
-  EXPECT_EQ(run({"--json", "r.json"}), 1);
+  EXPECT_EQ(run("--json r.json"), 1);
   EXPECT_THAT(cli_.out.str(), HasSubstr("\n::error title=gpubench fail::sim/first/n=8/f32/x1: "));
   EXPECT_THAT(content_of("summary.md"), StartsWith("### gpubench: FAIL\n"));
-  EXPECT_EQ(run({"--json", "r.json"}), 1);  // a second command of the step
+  EXPECT_EQ(run("--json r.json"), 1);  // a second command of the step
   EXPECT_EQ(content_of("summary.md").rfind("### gpubench: FAIL\n") > 0, true);
 }
 
 TEST_F(RunOutputs, ElsewhereOrWhereItIsNotWantedGithubGetsNothing) {
   cli_.script = "wrong_element@first.gemm";
   cli_.variables["GITHUB_STEP_SUMMARY"] = "summary.md";
-  EXPECT_EQ(run({"--json", "r.json"}), 1);
+  EXPECT_EQ(run("--json r.json"), 1);
   in_github();
-  EXPECT_EQ(run({"--json", "r.json", "--github", "off"}), 1);
+  EXPECT_EQ(run("--json r.json --github off"), 1);
   EXPECT_THAT(cli_.out.str(), Not(HasSubstr("::error")));
   EXPECT_FALSE(std::filesystem::exists("summary.md"));
-  EXPECT_EQ(run({"--json", "r.json", "--github", "yes"}), 2);
+  EXPECT_EQ(run("--json r.json --github yes"), 2);
 }
 
 TEST_F(RunOutputs, WithADocumentOnStandardOutputAnnotationsGoToStandardError) {
   in_github();
   cli_.script = "wrong_element@first.gemm";
-  EXPECT_EQ(run({"--junit", "-", "--json", "r.json"}), 1);
+  EXPECT_EQ(run("--junit - --json r.json"), 1);
   EXPECT_THAT(cli_.out.str(), Not(HasSubstr("\n::error")));
   EXPECT_THAT(cli_.err.str(), HasSubstr("\n::error"));
 }
@@ -142,24 +136,24 @@ TEST_F(RunOutputs, ASummaryThatCannotBeWrittenIsToldAndChangesNoVerdict) {
   std::filesystem::create_directory("a folder");
   for (const char* path : {"a folder", "/dev/full", "no/such/folder/x", "/dev/null"}) {
     cli_.variables["GITHUB_STEP_SUMMARY"] = path;
-    EXPECT_EQ(run({"--json", "r.json"}), 0) << path;
+    EXPECT_EQ(run("--json r.json"), 0) << path;
     EXPECT_THAT(cli_.err.str(), HasSubstr("the summary in $GITHUB_STEP_SUMMARY is lost: " + std::string(path)));
-    EXPECT_EQ(run({"--json", "r.json", "--github", "on"}), 3) << path;
+    EXPECT_EQ(run("--json r.json --github on"), 3) << path;
   }
   cli_.script = "wrong_element@first.gemm";
-  EXPECT_EQ(run({"--json", "r.json", "--github", "on"}), 1);
+  EXPECT_EQ(run("--json r.json --github on"), 1);
 }
 
 TEST_F(RunOutputs, AStepsSummaryIsKeptBelowWhatGithubDrops) {
   in_github();
   std::ofstream("summary.md") << std::string((900U << 10U) - 300, 'x');
-  EXPECT_EQ(run({"--json", "r.json"}), 0);
+  EXPECT_EQ(run("--json r.json"), 0);
   EXPECT_LE(std::filesystem::file_size("summary.md"), 900U << 10U);
 }
 
 TEST_F(RunOutputs, AnInterruptedRunStillLeavesEveryForm) {
   cli_.stop = 2;
-  EXPECT_EQ(run({"--junit", "r.xml", "--markdown", "r.md", "--json", "r.json"}), 130);
+  EXPECT_EQ(run("--junit r.xml --markdown r.md --json r.json"), 130);
   EXPECT_THAT(content_of("r.xml"), HasSubstr("<property name=\"complete\" value=\"false\"/>"));
   EXPECT_THAT(content_of("r.md"), HasSubstr("INCOMPLETE"));
 }

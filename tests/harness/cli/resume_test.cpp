@@ -26,15 +26,14 @@ using ::testing::Not;
 
 class Resume : public ScratchFolder {
  protected:
-  static std::vector<std::string> words(std::vector<std::string> more) {
-    more.insert(more.begin(), {"--isolate", "off", "--tier", "smoke", "--tuning-cache", "off", "--progress", "none"});
-    return more;
+  static Words words(const Words& more) {
+    return "--isolate off --tier smoke --tuning-cache off --progress none" + more;
   }
   // A whole run whose report is lost, so that its journal stays: cut off anywhere it is that of a killed one.
   std::string whole_journal() {
     Captured cli;
     cli.variables["TMPDIR"] = ".";
-    EXPECT_EQ(cli.run(words({"--out", "o", "--csv", "/dev/full"})), 3) << cli.err.str();
+    EXPECT_EQ(cli.run(words("--out o --csv /dev/full")), 3) << cli.err.str();
     EXPECT_THAT(cli.out.str(), HasSubstr("resume   gpubench run --resume o\n"));
     return content_of("o/journal.jsonl");
   }
@@ -48,18 +47,14 @@ class Resume : public ScratchFolder {
     for (const CaseRecord& record : read_report(path).cases) all[record.id] = record.verdict;
     return all;
   }
-  static int resume(Captured& cli, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"run", "--resume", "o", "--isolate", "off", "--progress", "none", "--tuning-cache",
-                               "off", "--tier", "smoke"});
-    return cli.run(std::move(more));
-  }
+  static int resume(Captured& cli, const Words& more = {}) { return cli.run("run --resume o" + words(more)); }
 };
 
 TEST_F(Resume, ARunThatEndsLeavesNoJournal) {
   Captured cli;
-  EXPECT_EQ(cli.run(words({"--out", "o"})), 0);
+  EXPECT_EQ(cli.run(words("--out o")), 0);
   EXPECT_FALSE(std::filesystem::exists("o/journal.jsonl"));
-  EXPECT_EQ(cli.run(words({"--json", "r.json"})), 0);
+  EXPECT_EQ(cli.run(words("--json r.json")), 0);
   EXPECT_FALSE(std::filesystem::exists("r.json.journal.jsonl"));
   EXPECT_THAT(cli.out.str(), Not(HasSubstr("resume ")));
 }
@@ -102,7 +97,7 @@ TEST_F(Resume, ARunThatIsKilledInItsRecheckTwiceGoesOn) {
     SCOPED_TRACE(times);
     killed_after(journal, journal.rfind('\n', journal.find("\"case\":", from)) + 1);
     Captured cli;
-    ASSERT_EQ(resume(cli, {"--csv", "/dev/full"}), 3) << cli.err.str();
+    ASSERT_EQ(resume(cli, "--csv /dev/full"), 3) << cli.err.str();
     EXPECT_EQ(told("o/report.json"), expected);
     journal = content_of("o/journal.jsonl");
     from = journal.rfind("\"resumed\":");
@@ -114,7 +109,7 @@ TEST_F(Resume, ADryRunNeedsNeitherTheLockNorPermissionToWrite) {
   const Descriptor other_run(::open("o/journal.jsonl", O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::flock(other_run.get(), LOCK_EX), 0);
   Captured dry, wet;
-  EXPECT_EQ(resume(dry, {"--dry-run"}), 0) << dry.err.str();
+  EXPECT_EQ(resume(dry, "--dry-run"), 0) << dry.err.str();
   EXPECT_EQ(resume(wet), 2);
   EXPECT_THAT(wet.err.str(), HasSubstr("another run is writing to it"));
 }
@@ -135,33 +130,29 @@ TEST_F(Resume, ARunWithoutTunedChoicesGoesOnWithoutThem) {
   const std::string journal = whole_journal();
   EXPECT_EQ(read_journal("o/journal.jsonl").start.words,
             (std::vector<std::string>{"--tier", "smoke", "--isolate", "off", "--tuning-cache", "off"}));
-  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--tuning-cache", "off"}}) {
+  for (const Words& more : {Words{}, {"--tuning-cache", "off"}}) {
     killed_after(journal, journal.size());
     Captured cli;
-    std::vector<std::string> words{"run", "--resume", "o"};
-    words.insert(words.end(), more.begin(), more.end());
-    EXPECT_EQ(cli.run(words), 0) << cli.err.str();
+    EXPECT_EQ(cli.run("run --resume o" + more), 0) << cli.err.str();
     EXPECT_THAT(read_report("o/report.json").cases.front().rerun, HasSubstr("--tuning-cache off"));
   }
 }
 
 TEST_F(Resume, ARunThatWasInterruptedBeforeItsFirstLineStartsAgain) {
   killed_after(whole_journal(), 30);
-  Captured cli;
-  EXPECT_EQ(cli.run({"run", "--resume", "o"}), 2);
-  EXPECT_THAT(cli.err.str(), HasSubstr("has no line yet, so nothing is lost: run without --resume"));
-  EXPECT_EQ(Captured().run(words({"--out", "o"})), 0);
+  EXPECT_THAT(refusal_of("run --resume o"), HasSubstr("has no line yet, so nothing is lost: run without --resume"));
+  EXPECT_EQ(Captured().run(words("--out o")), 0);
   EXPECT_EQ(told("o/report.json").size(), 6U);
 }
 
 TEST_F(Resume, AnotherRunIsRefusedWithTheFirstDifference) {
   const std::string journal = whole_journal();
-  for (const auto& [flags, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--tier", "smoke", "--seed", "43"}, "seed 42 -> 43"},
-           {{"--tier", "smoke", "--check", "full"}, "check sample -> full"},
-           {{"--tier", "quick"}, "tier smoke -> quick"},
-           {{"--tier", "smoke", "--filter", "last"}, "cases 6 ("},
-           {{"--tier", "smoke", "--deterministic"}, "deterministic off -> on"}}) {
+  for (const auto& [flags, said] :
+       std::vector<std::pair<Words, std::string>>{{"--tier smoke --seed 43", "seed 42 -> 43"},
+                                                  {"--tier smoke --check full", "check sample -> full"},
+                                                  {"--tier quick", "tier smoke -> quick"},
+                                                  {"--tier smoke --filter last", "cases 6 ("},
+                                                  {"--tier smoke --deterministic", "deterministic off -> on"}}) {
     killed_after(journal, journal.size());
     Captured cli;
     cli.script = "kill@first.gemm";
@@ -178,25 +169,24 @@ TEST_F(Resume, AnotherRunIsRefusedWithTheFirstDifference) {
 
 TEST_F(Resume, WhatIsNoJournalIsRefused) {
   const std::string journal = whole_journal();
-  const auto refusal = [](const std::vector<std::string>& more) {
+  const auto refusal = [](const Words& more) {
     Captured cli;
     cli.script = "kill@first.gemm";
-    std::vector<std::string> all{"run", "--isolate", "off"};
-    all.insert(all.end(), more.begin(), more.end());
+    const Words all = "run --isolate off" + more;
     EXPECT_EQ(cli.run(all), 2);
     return cli.err.str();
   };
-  EXPECT_THAT(refusal({"--resume", "missing"}), HasSubstr("is neither a folder nor a FILE.journal.jsonl"));
+  EXPECT_THAT(refusal("--resume missing"), HasSubstr("is neither a folder nor a FILE.journal.jsonl"));
   std::filesystem::create_directory("empty");
-  EXPECT_THAT(refusal({"--resume", "empty"}), HasSubstr("expected the journal of a run that was interrupted"));
-  EXPECT_THAT(refusal({"--resume", "o", "--out", "elsewhere"}), HasSubstr("leave the flag out"));
+  EXPECT_THAT(refusal("--resume empty"), HasSubstr("expected the journal of a run that was interrupted"));
+  EXPECT_THAT(refusal("--resume o --out elsewhere"), HasSubstr("leave the flag out"));
   write("o/journal.jsonl", journal.substr(1));
-  EXPECT_THAT(refusal({"--resume", "o"}), HasSubstr("is damaged"));
+  EXPECT_THAT(refusal("--resume o"), HasSubstr("is damaged"));
   // A new run does not destroy an old one's measurements either.
   write("o/journal.jsonl", journal);
   std::filesystem::remove("o/report.json");
   std::filesystem::remove("o/report.html");
-  EXPECT_THAT(refusal({"--tier", "smoke", "--out", "o"}), HasSubstr("--resume continues it, --force starts anew"));
+  EXPECT_THAT(refusal("--tier smoke --out o"), HasSubstr("--resume continues it, --force starts anew"));
 }
 
 // A journal may come from somebody else.
@@ -212,14 +202,11 @@ TEST_F(Resume, AJournalMayNotSayWhatIsWrittenWhere) {
 }
 
 TEST_F(Resume, AnInterruptSaysHowToGoOnBesideAFileToo) {
-  Captured cli;
-  cli.stop = 2;
-  EXPECT_EQ(cli.run(words({"--json", "r.json"})), 130);
-  EXPECT_THAT(cli.out.str(), HasSubstr("resume   gpubench run --resume r.json.journal.jsonl\n"));
+  EXPECT_THAT(exits(130, ran(words("--json r.json"), {.stop = 2})).out,
+              HasSubstr("resume   gpubench run --resume r.json.journal.jsonl\n"));
   EXPECT_EQ(read_report("r.json").run.complete, false);
   Captured on;
-  EXPECT_EQ(on.run({"run", "--resume", "r.json.journal.jsonl", "--isolate", "off", "--tier", "smoke"}), 0)
-      << on.err.str();
+  EXPECT_EQ(on.run("run --resume r.json.journal.jsonl --isolate off --tier smoke"), 0) << on.err.str();
   EXPECT_EQ(read_report("r.json").run.complete, true);
   EXPECT_FALSE(std::filesystem::exists("r.json.journal.jsonl"));
 }

@@ -18,12 +18,9 @@ using ::testing::HasSubstr;
 
 class TakingTurns : public ScratchFolder {
  protected:
-  int run(const std::string& turns, std::vector<std::string> more = {"--filter", "/first/"}) {
+  int run(const std::string& turns, Words more = {"--filter", "/first/"}) {
     cli_.in.str(turns);
-    std::vector<std::string> words{"--suite", "sim",     "--tier", "smoke", "--isolate",
-                                   "off",     "--turns", "--json", "r.json"};
-    words.insert(words.end(), more.begin(), more.end());
-    return cli_.run(words);
+    return cli_.run("--suite sim --tier smoke --isolate off --turns --json r.json" + more);
   }
   std::vector<Json> answers() const {
     std::vector<Json> all;
@@ -68,9 +65,9 @@ TEST_F(TakingTurns, WhatIsNoLengthIsAUsageError) {
 TEST_F(TakingTurns, ItIsForOneCaseInThisProcess) {
   EXPECT_EQ(run("", {}), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--turns takes one case, 6 match"));
-  EXPECT_EQ(run("", {"--isolate", "on"}), 2);
+  EXPECT_EQ(run("", "--isolate on"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("add --isolate off"));
-  EXPECT_EQ(run("", {"--json", "-"}), 2);
+  EXPECT_EQ(run("", "--json -"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--json FILE"));
 }
 

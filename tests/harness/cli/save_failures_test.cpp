@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "tests/harness/cli/child.h"
@@ -18,10 +17,9 @@ using ::testing::HasSubstr;
 
 class SaveFailures : public ScratchFolder {
  protected:
-  static ChildResult run(std::vector<std::string> words) {
-    words.insert(words.begin(), {paths::program, "run", "--device", "cpu", "--tier", "smoke", "--tuning-cache", "off",
-                                 "--preset", "minimal", "--json", "r.json", "--force"});
-    return run_child(words);
+  static ChildResult run(const Words& words) {
+    return run_child(Words{paths::program} +
+                     "run --device cpu --tier smoke --tuning-cache off --preset minimal --json r.json --force" + words);
   }
   static bool has_numpy() { return run_child({"/bin/sh", "-c", "/usr/bin/python3 -c 'import numpy'"}).exit_code == 0; }
   static ChildResult loaded(const std::string& folder) {
@@ -31,8 +29,7 @@ class SaveFailures : public ScratchFolder {
 
 TEST_F(SaveFailures, ASingleWrongElementIsInTheFilesWithWhatItShouldBe) {
   const ChildResult failed =
-      run({"--filter", "gemm/matmul/m=35.*/f32/", "--inject-error", "gemm=bit", "--save-failures", "f"});
-  EXPECT_EQ(failed.exit_code, 1) << failed.err;
+      exits(1, run("--filter gemm/matmul/m=35.*/f32/ --inject-error gemm=bit --save-failures f"));
   const std::string folder = "f/gemm_matmul_m=35,n=127,k=1760_f32_x1/c.check";
   EXPECT_THAT(unwrapped(failed.out), HasSubstr("its tensors are in " + folder));
   for (const char* file : {"a.npy", "b.npy", "c.npy", "c.expected.npy", "c.bound.npy", "load.py"})
@@ -40,10 +37,8 @@ TEST_F(SaveFailures, ASingleWrongElementIsInTheFilesWithWhatItShouldBe) {
   EXPECT_EQ(content_of(folder + "/c.npy").substr(0, 6), "\x93NUMPY");
   EXPECT_EQ(content_of(folder + "/c.npy").size(), 128 + 4 * 35 * 127U) << "a head of 128 bytes, then the elements";
   if (!has_numpy()) GTEST_SKIP() << "/usr/bin/python3 has no numpy";
-  const ChildResult shown = loaded(folder);
-  EXPECT_EQ(shown.exit_code, 0) << shown.err;
-  EXPECT_THAT(shown.out, AllOf(HasSubstr("c f32[35, 127]: 4445 of 4445 elements known"),
-                               HasSubstr(" outside their bound"), HasSubstr("want")));
+  EXPECT_THAT(exits(0, loaded(folder)).out, AllOf(HasSubstr("c f32[35, 127]: 4445 of 4445 elements known"),
+                                                  HasSubstr(" outside their bound"), HasSubstr("want")));
 }
 
 // Every kind of op fails once, and Python loads what was saved.
@@ -79,11 +74,8 @@ TEST_F(SaveFailures, AFolderThatOthersCanChangeAndALinkAreRefusedAsTheyAre) {
   fs::create_directory_symlink("mine", "link");
   const auto before = fs::status("shared").permissions(), of_mine = fs::status("mine").permissions();
   for (const auto& [folder, why] :
-       {std::pair{"shared", "others can change shared"}, {"link", "link is a link or no folder"}}) {
-    const ChildResult refused = run({"--filter", "gemm/matmul/m=35.*/f32/", "--save-failures", folder});
-    EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_THAT(refused.err, HasSubstr(why));
-  }
+       {std::pair{"shared", "others can change shared"}, {"link", "link is a link or no folder"}})
+    EXPECT_THAT(exits(2, run({"--filter", "gemm/matmul/m=35.*/f32/", "--save-failures", folder})).err, HasSubstr(why));
   EXPECT_EQ(fs::status("shared").permissions(), before);
   EXPECT_EQ(fs::status("mine").permissions(), of_mine);
 }
@@ -91,8 +83,7 @@ TEST_F(SaveFailures, AFolderThatOthersCanChangeAndALinkAreRefusedAsTheyAre) {
 TEST_F(SaveFailures, NothingIsOverwrittenAndWhatCannotBeWrittenLeavesTheVerdict) {
   std::filesystem::create_directory("f");
   write("f/mine", "kept");
-  const std::vector<std::string> words{"--filter", "gemm/matmul/m=35.*/f32/", "--inject-error",
-                                       "gemm=bit", "--save-failures",         "f"};
+  const Words words("--filter gemm/matmul/m=35.*/f32/ --inject-error gemm=bit --save-failures f");
   ChildResult refused = run_child({paths::program, "run", "--device", "cpu", "--tier", "smoke", "--filter",
                                    "gemm/matmul/m=35.*/f32/", "--save-failures", "f"});
   EXPECT_EQ(refused.exit_code, 2);

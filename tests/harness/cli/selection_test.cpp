@@ -39,7 +39,7 @@ TEST(BusyWarning, IsEmptyOnAQuietMachine) {
 
 class BusyRun : public ScratchFolder {
  protected:
-  static std::vector<std::string> words() {
+  static Words words() {
     return {"--isolate", "off", "--tier", "smoke", "--progress", "none", "--json", "r.json", "--force"};
   }
 };
@@ -64,10 +64,7 @@ TEST_F(BusyRun, ItsUnreliableTimingsAreCountedMarkedAndNoBest) {
   EXPECT_THAT(out, AllOf(HasSubstr("  [noisy]\n"), HasSubstr("\n[noisy] the 95% interval is wider"), HasSubstr(" ~")));
   EXPECT_THAT(out, ::testing::ContainsRegex("\nsim +6 +0 +0 +- "));  // no best rate
   EXPECT_THAT(out, HasSubstr("exit 0   all that ran passed"));
-  Captured even;
-  even.script = "clock=100000";
-  EXPECT_EQ(even.run(words()), 0);
-  EXPECT_THAT(even.out.str(),
+  EXPECT_THAT(exits(0, ran(words(), {.script = "clock=100000"})).out,
               AllOf(HasSubstr("VERDICT  PASS  6 pass"), Not(HasSubstr("~")), Not(HasSubstr("[noisy]"))));
 }
 

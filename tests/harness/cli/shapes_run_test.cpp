@@ -23,10 +23,8 @@ class ShapesRun : public ScratchFolder {
                                     {"suite": "sim", "workload": "last", "params": {"n": 8}, "recipe": "f32", "calls": 2},
                                     {"suite": "sim", "workload": "last", "params": {"n": 8}, "recipe": "bf16", "calls": 3}]})");
   }
-  static std::vector<std::string> words(std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"run", "--isolate", "off", "--tier", "smoke", "--tuning-cache", "off", "--progress",
-                               "none", "--shapes", "my.json", "--out", "o"});
-    return more;
+  static Words words(const Words& more = {}) {
+    return "run --isolate off --tier smoke --tuning-cache off --progress none --shapes my.json --out o" + more;
   }
 };
 
@@ -48,50 +46,39 @@ TEST_F(ShapesRun, EachShapeIsACaseAndItsCallsAreSummedUpEverywhere) {
   EXPECT_DOUBLE_EQ(report["gpubench"]["calls_totals"][0]["ns"].get<double>(), 24 * first + 2 * last);
   EXPECT_THAT(content_of("o/report.html"), AllOf(HasSubstr("All calls, sim, f32"), HasSubstr("Of my.json (gpubench)")));
   Captured valid;
-  EXPECT_EQ(valid.run({"validate", "o/report.json"}), 0) << valid.out.str();
+  EXPECT_EQ(valid.run("validate o/report.json"), 0) << valid.out.str();
 }
 
 TEST_F(ShapesRun, AShapeThatFailsLeavesNoSum) {
-  Captured cli;
-  cli.script = "wrong_element@first.gemm";
-  EXPECT_EQ(cli.run(words()), 1);
-  EXPECT_THAT(cli.out.str(), HasSubstr("n/a  26 calls of 2 shapes: 1 of 2 shapes has no time, the first,\n" +
-                                       std::string(27, ' ') + "sim/first/n=8/f32/x1, fail\n"));
-  EXPECT_THAT(cli.out.str(),
-              HasSubstr("gpubench run --shapes my.json --tuning-cache off --filter '^sim/first/n=8/f32/x1$'"));
+  const ChildResult cli = exits(1, ran(words(), {.script = "wrong_element@first.gemm"}));
+  EXPECT_THAT(cli.out, HasSubstr("n/a  26 calls of 2 shapes: 1 of 2 shapes has no time, the first,\n" +
+                                 std::string(27, ' ') + "sim/first/n=8/f32/x1, fail\n"));
+  EXPECT_THAT(cli.out, HasSubstr("gpubench run --shapes my.json --tuning-cache off --filter '^sim/first/n=8/f32/x1$'"));
 }
 
 TEST_F(ShapesRun, AnInterruptedRunGoesOnWithTheSameListOnly) {
-  Captured first;
-  EXPECT_EQ(first.run(words({"--csv", "/dev/full"})), 3);
+  EXPECT_EQ(Captured().run(words("--csv /dev/full")), 3);
   Captured again;
-  EXPECT_EQ(again.run({"run", "--resume", "o"}), 0) << again.err.str();
+  EXPECT_EQ(again.run("run --resume o"), 0) << again.err.str();
   EXPECT_EQ(read_json_file("o/report.json")["gpubench"]["cases"].size(), 2);
 }
 
 TEST_F(ShapesRun, AListIsListedAndRefusedBeforeAnythingRuns) {
-  Captured list;
-  EXPECT_EQ(list.run({"list", "--shapes", "my.json", "--format", "json"}), 0);
-  const Json cases = parse_json(list.out.str(), "list");
+  const ChildResult list = exits(0, ran("list --shapes my.json --format json"));
+  const Json cases = parse_json(list.out, "list");
   EXPECT_EQ(cases["cases"][0]["calls"], 24);
   write("bad.txt", "--reset\n3x4:5x6\n");
-  Captured bad;
-  EXPECT_EQ(bad.run({"run", "--shapes", "bad.txt"}), 2);
-  EXPECT_THAT(bad.err.str(), HasSubstr("bad.txt:2: '3x4:5x6' is no matrix product"));
-  Captured folder;
-  EXPECT_EQ(folder.run({"run", "--shapes", "."}), 2);
-  EXPECT_THAT(folder.err.str(), HasSubstr(".: expected a file"));
-  Captured missing;
-  EXPECT_EQ(missing.run({"run", "--shapes", "no.log"}), 2);
-  EXPECT_THAT(missing.err.str(), HasSubstr("no.log"));
+  EXPECT_THAT(exits(2, ran("run --shapes bad.txt")).err, HasSubstr("bad.txt:2: '3x4:5x6' is no matrix product"));
+  EXPECT_THAT(refusal_of("run --shapes ."), HasSubstr(".: expected a file"));
+  EXPECT_THAT(refusal_of("run --shapes no.log"), HasSubstr("no.log"));
 }
 
 TEST_F(ShapesRun, ItsNameIsHiddenWhereNamesAre) {
   write("qzmodel.json", content_of("my.json"));
   Captured cli;
   cli.variables = {{"HOME", std::filesystem::current_path().string()}};
-  EXPECT_EQ(cli.run({"run", "--isolate", "off", "--tier", "smoke", "--tuning-cache", "off", "--progress", "none",
-                     "--shapes", "qzmodel.json", "--out", "o", "--anonymize"}),
+  EXPECT_EQ(cli.run("run --isolate off --tier smoke --tuning-cache off --progress none --shapes qzmodel.json --out o "
+                    "--anonymize"),
             0)
       << cli.err.str();
   for (const char* file : {"o/report.json", "o/report.html"})

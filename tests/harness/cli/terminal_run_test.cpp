@@ -16,14 +16,12 @@ using ::testing::Not;
 
 class TerminalRun : public ScratchFolder {
  protected:
-  int run(std::vector<std::string> more = {}) {
+  int run(Words more = {}) {
     cli_.out.str("");
     cli_.err.str("");
     cli_.out_is_terminal = true;
     cli_.err_is_terminal = true;
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "r.json", "--force"};
-    words.insert(words.end(), more.begin(), more.end());
-    return cli_.run(words);
+    return cli_.run("--isolate off --tier smoke --json r.json --force" + more);
   }
   // Ids, paths and rerun lines stay in one piece.
   static bool fits(std::string line, int width) {
@@ -42,7 +40,7 @@ TEST_F(TerminalRun, StaysWithinAnyWidthFromFortyColumnsOn) {
   cli_.script = "wrong_element@first.gemm";
   for (const int width : {40, 47, 60, 80, 100, 132, 200}) {
     cli_.columns = width;
-    EXPECT_EQ(run({"--color", "never", "--progress", "lines"}), 1);
+    EXPECT_EQ(run("--color never --progress lines"), 1);
     for (const std::string& text : {cli_.out.str(), cli_.err.str()}) {
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) EXPECT_TRUE(fits(line, width)) << width << ": " << line;
@@ -53,12 +51,12 @@ TEST_F(TerminalRun, StaysWithinAnyWidthFromFortyColumnsOn) {
 
 TEST_F(TerminalRun, ColumnsBeatsTheTerminal) {
   cli_.variables["COLUMNS"] = "40";
-  EXPECT_EQ(run({"--color", "never"}), 0);
+  EXPECT_EQ(run("--color never"), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("\n  first f32  tiny\n"));
 }
 
 TEST_F(TerminalRun, APipeHasAHundredColumnsOrThoseOfColumns) {
-  const std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "r.json", "--force", "-v"};
+  const Words words("--isolate off --tier smoke --json r.json --force -v");
   cli_.script = "wrong_element@first.gemm;unsupported@last.add;clock=100000;uneven=100";
   for (const char* columns : {"", "80", "120"}) {
     cli_.variables["COLUMNS"] = columns;
@@ -78,17 +76,17 @@ TEST_F(TerminalRun, APipeHasAHundredColumnsOrThoseOfColumns) {
 TEST_F(TerminalRun, InTheCLocaleNothingOfOursIsBeyondAscii) {
   cli_.script = "wrong_element@first.gemm";
   cli_.variables["LC_ALL"] = "C";
-  EXPECT_EQ(run({"-v"}), 1);
+  EXPECT_EQ(run("-v"), 1);
   EXPECT_TRUE(is_ascii(cli_.out.str())) << cli_.out.str();
   EXPECT_TRUE(is_ascii(cli_.err.str())) << cli_.err.str();
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"help"},
-                                                {"list"},
-                                                {"list", "suites"},
-                                                {"list", "sim/first/n=8/f32/x1"},
-                                                {"doctor"},
-                                                {"version"},
-                                                {"completion", "bash"},
-                                                {"compare", "r.json", "r.json"}}) {
+  for (const Words& words : {Words("help"),
+                             {"list"},
+                             {"list", "suites"},
+                             {"list", "sim/first/n=8/f32/x1"},
+                             {"doctor"},
+                             {"version"},
+                             {"completion", "bash"},
+                             {"compare", "r.json", "r.json"}}) {
     cli_.out.str("");
     (void)cli_.run(words);
     EXPECT_TRUE(is_ascii(cli_.out.str())) << words[0];
@@ -104,10 +102,8 @@ TEST_F(TerminalRun, AUtf8LocaleHasThePlusMinusSign) {
 TEST_F(TerminalRun, ADumbTerminalGetsNoColourAndNothingIsErasedOnIt) {
   cli_.variables["TERM"] = "dumb";
   EXPECT_EQ(run(), 0);
-  for (const std::string& text : {cli_.out.str(), cli_.err.str()}) {
-    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-    EXPECT_THAT(text, Not(HasSubstr("\r")));
-  }
+  for (const std::string& text : {cli_.out.str(), cli_.err.str()})
+    EXPECT_THAT(text, ::testing::AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\r"))));
   cli_.variables["TERM"] = "xterm";
   EXPECT_EQ(run(), 0);
   EXPECT_THAT(cli_.err.str(), HasSubstr("\r\x1b[K"));

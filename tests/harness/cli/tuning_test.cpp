@@ -2,7 +2,6 @@
 // finds the one fastest that its script names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,18 +18,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Tuning : public ScratchFolder {
- protected:
-};
+class Tuning : public ScratchFolder {};
 
 TEST_F(Tuning, WhatWasTimedOnceIsRememberedByLaterRuns) {
-  const auto run = [](const std::string& script, const std::vector<std::string>& more) {
+  const auto run = [](const std::string& script, const Words& more) {
     Captured cli;
     cli.script = script;
     cli.variables = {{"XDG_CACHE_HOME", std::filesystem::current_path() / "cache"}};
-    std::vector<std::string> words{"--isolate", "off",      "--tier", "smoke",    "--json",
-                                   "-",         "--detail", "full",   "--filter", "sim/(first|chain)"};
-    words.insert(words.end(), more.begin(), more.end());
+    const Words words = "--isolate off --tier smoke --json - --detail full --filter sim/(first|chain)" + more;
     EXPECT_EQ(cli.run(words), 0) << cli.err.str();
     const Json report = parse_json(cli.out.str(), "stdout");
     EXPECT_EQ(schema_errors(report), "");
@@ -42,96 +37,81 @@ TEST_F(Tuning, WhatWasTimedOnceIsRememberedByLaterRuns) {
   };
   EXPECT_EQ(run("fastest=b", {}), "sim:b timed");
   EXPECT_EQ(run("fastest=a", {}), "sim:b remembered");
-  EXPECT_EQ(run("fastest=a", {"--tuning-cache", "off"}), "sim:a timed");
-  EXPECT_EQ(run("fastest=c", {"--deterministic"}), "sim:c timed");  // other candidates, other choices
-  EXPECT_EQ(run("fastest=a", {"--deterministic"}), "sim:c remembered");
-  EXPECT_EQ(run("fastest=a", {"--tuning-cache", "elsewhere"}), "sim:a timed");
-  EXPECT_EQ(run("fastest=b", {"--tuning-cache", "elsewhere"}), "sim:a remembered");
+  EXPECT_EQ(run("fastest=a", "--tuning-cache off"), "sim:a timed");
+  EXPECT_EQ(run("fastest=c", "--deterministic"), "sim:c timed");  // other candidates, other choices
+  EXPECT_EQ(run("fastest=a", "--deterministic"), "sim:c remembered");
+  EXPECT_EQ(run("fastest=a", "--tuning-cache elsewhere"), "sim:a timed");
+  EXPECT_EQ(run("fastest=b", "--tuning-cache elsewhere"), "sim:a remembered");
   EXPECT_TRUE(std::filesystem::is_directory("cache/gpubench"));
   EXPECT_TRUE(std::filesystem::is_directory("elsewhere"));
 }
 
 TEST_F(Tuning, APinWinsOverWhatIsRemembered) {
-  Captured first;
-  first.script = "fastest=b";
-  EXPECT_EQ(first.run({"--isolate", "off", "--tuning-cache", "cache", "--json", "first.json", "--filter", "first"}), 0);
-  Captured other;
-  other.script = "fastest=a";
-  EXPECT_EQ(other.run({"--isolate", "off", "--tuning-cache", "off", "--json", "other.json", "--filter", "first"}), 0);
-
-  Captured pinned;
-  pinned.script = "fastest=c";
-  EXPECT_EQ(pinned.run({"--isolate", "off", "--tuning-cache", "cache", "--pin", "other.json", "--json", "-", "--filter",
-                        "first"}),
+  EXPECT_EQ(Captured{.script = "fastest=b"}.run("--isolate off --tuning-cache cache --json first.json --filter first"),
             0);
-  const Json report = parse_json(pinned.out.str(), "stdout");
+  EXPECT_EQ(Captured{.script = "fastest=a"}.run("--isolate off --tuning-cache off --json other.json --filter first"),
+            0);
+
+  const ChildResult pinned = exits(
+      0, ran("--isolate off --tuning-cache cache --pin other.json --json - --filter first", {.script = "fastest=c"}));
+  const Json report = parse_json(pinned.out, "stdout");
   EXPECT_EQ(report["gpubench"]["cases"][0]["implementation"], "sim:a");
   EXPECT_EQ(report["gpubench"]["cases"][0]["choice"], "pinned");
 }
 
 // An op of 100 us: a sample of at least 200 us (smoke) has 2 runs, one of 500 us (quick) has 8.
 TEST_F(Tuning, SamplesHaveAsManyRunsAsThoseOfTheReportThatIsNamed) {
-  const auto batch = [](std::vector<std::string> flags) {
-    Captured run;
-    run.script = "clock=100000";
-    const std::vector<std::string> common{"--isolate", "off", "--json", "-", "--filter", "first", "--tier", "smoke"};
-    flags.insert(flags.end(), common.begin(), common.end());
-    EXPECT_EQ(run.run(flags), 0) << run.err.str();
+  const auto batch = [](const Words& flags) {
+    Captured run{.script = "clock=100000"};
+    EXPECT_EQ(run.run(flags + "--isolate off --json - --filter first --tier smoke"), 0) << run.err.str();
     const Json report = parse_json(run.out.str(), "stdout");
     std::ofstream(run.script + ".json") << report.dump();
     return report["gpubench"]["cases"][0]["batch"].get<int>();
   };
-  EXPECT_EQ(batch({"--preset", "quick"}), 8);
-  EXPECT_EQ(batch({"--preset", "smoke"}), 2);
-  EXPECT_EQ(batch({"--preset", "quick", "--like", "clock=100000.json"}), 2);
+  EXPECT_EQ(batch("--preset quick"), 8);
+  EXPECT_EQ(batch("--preset smoke"), 2);
+  EXPECT_EQ(batch("--preset quick --like clock=100000.json"), 2);
 }
 
 TEST_F(Tuning, AReportToBeLikeWithAnImpossibleNumberOfRunsIsRefused) {
   Captured first;
-  EXPECT_EQ(first.run({"--isolate", "off", "--json", "first.json", "--filter", "first", "--tier", "smoke"}), 0);
+  EXPECT_EQ(first.run("--isolate off --json first.json --filter first --tier smoke"), 0);
   Json report = read_json_file("first.json");
   report["gpubench"]["cases"][0]["batch"] = 1 << 20;
   std::ofstream("many.json") << report.dump();
   for (const char* file : {"many.json", "nowhere.json"}) {
-    Captured refused;
-    EXPECT_EQ(refused.run({"--isolate", "off", "--like", file}), 2);
-    EXPECT_NE(refused.err.str().find("--like: " + std::string(file)), std::string::npos) << refused.err.str();
+    const ChildResult refused = exits(2, ran({"--isolate", "off", "--like", file}));
+    EXPECT_NE(refused.err.find("--like: " + std::string(file)), std::string::npos) << refused.err;
   }
 }
 
 TEST_F(Tuning, ACacheThatCannotBeReadIsOneWarningAndNoMore) {
-  Captured first;
-  first.script = "fastest=b";
-  EXPECT_EQ(first.run({"--isolate", "off", "--tuning-cache", "cache", "--tier", "smoke"}), 0);
+  EXPECT_EQ(Captured{.script = "fastest=b"}.run("--isolate off --tuning-cache cache --tier smoke"), 0);
   std::filesystem::path file;
   for (const auto& entry : std::filesystem::directory_iterator("cache")) file = entry.path();
   std::ofstream(file) << "\x1b[2J{";
 
-  Captured spoilt;
-  spoilt.script = "fastest=a";
-  EXPECT_EQ(spoilt.run({"--isolate", "off", "--tuning-cache", "cache", "--tier", "smoke", "--json", "-"}), 0);
-  EXPECT_EQ(parse_json(spoilt.out.str(), "stdout")["gpubench"]["cases"][0]["choice"], "timed");
-  EXPECT_THAT(spoilt.err.str(), HasSubstr("note: choices of earlier runs are ignored: cache/simulated-device-"));
-  EXPECT_EQ(spoilt.err.str().find("ignored"), spoilt.err.str().rfind("ignored"));
-  EXPECT_THAT(spoilt.err.str(), Not(HasSubstr("\x1b")));
-  Captured mended;
-  mended.script = "fastest=b";
-  EXPECT_EQ(mended.run({"--isolate", "off", "--tuning-cache", "cache", "--tier", "smoke", "-v"}), 0);
-  EXPECT_THAT(mended.out.str(), HasSubstr("by sim:a (remembered)\n"));
-  EXPECT_THAT(mended.err.str(), Not(HasSubstr("ignored")));
+  const ChildResult spoilt =
+      exits(0, ran("--isolate off --tuning-cache cache --tier smoke --json -", {.script = "fastest=a"}));
+  EXPECT_EQ(parse_json(spoilt.out, "stdout")["gpubench"]["cases"][0]["choice"], "timed");
+  EXPECT_THAT(spoilt.err, HasSubstr("note: choices of earlier runs are ignored: cache/simulated-device-"));
+  EXPECT_EQ(spoilt.err.find("ignored"), spoilt.err.rfind("ignored"));
+  EXPECT_THAT(spoilt.err, Not(HasSubstr("\x1b")));
+  const ChildResult mended =
+      exits(0, ran("--isolate off --tuning-cache cache --tier smoke -v", {.script = "fastest=b"}));
+  EXPECT_THAT(mended.out, HasSubstr("by sim:a (remembered)\n"));
+  EXPECT_THAT(mended.err, Not(HasSubstr("ignored")));
 }
 
 TEST_F(Tuning, AnImplementationThatFailedIsNotRemembered) {
   for (const char* script : {"fastest=b;wrong_element@first.gemm", "fastest=b;out_of_memory@first.gemm"}) {
     Captured failing;
     failing.script = script;
-    EXPECT_NE(failing.run({"--isolate", "off", "--tuning-cache", "cache", "--filter", "first"}), 0);
+    EXPECT_NE(failing.run("--isolate off --tuning-cache cache --filter first"), 0);
     EXPECT_THAT(failing.out.str(), HasSubstr("gpubench run --tuning-cache cache --filter '^sim/first/"));
     EXPECT_FALSE(std::filesystem::exists("cache"));
   }
-  Captured unverified;
-  unverified.script = "fastest=b";
-  EXPECT_EQ(unverified.run({"--isolate", "off", "--tuning-cache", "cache", "--filter", "first", "--check", "off"}), 0);
+  EXPECT_EQ(Captured{.script = "fastest=b"}.run("--isolate off --tuning-cache cache --filter first --check off"), 0);
   EXPECT_FALSE(std::filesystem::exists("cache"));
 }
 

@@ -43,7 +43,7 @@ TEST_F(InterruptedVerb, IsNotPassedAndTellsWhatWasDoneOfWhatWasAskedFor) {
                                               {"determinism", 6.0, "measurements of cases"}}) {
     Captured cli;
     cli.stop = SIGTERM;
-    std::vector<std::string> words{verb, "--isolate", "off", "--json", std::string(verb) + ".json"};
+    Words words{verb, "--isolate", "off", "--json", std::string(verb) + ".json"};
     if (verb == std::string("soak")) words.insert(words.end(), {"--minutes", "0.5", "--journal", "j.jsonl"});
     EXPECT_EQ(cli.run(words), 128 + SIGTERM) << cli.err.str();
     EXPECT_THAT(cli.out.str(), HasSubstr(fmt::format("{} interrupted after 0 of {} {}", verb, requested, unit)));
@@ -55,13 +55,13 @@ TEST_F(InterruptedVerb, IsNotPassedAndTellsWhatWasDoneOfWhatWasAskedFor) {
     EXPECT_EQ(json["requested"], requested) << verb;
   }
   Captured cli;
-  (void)cli.run({"soak", "--read", "j.jsonl"});
+  (void)cli.run("soak --read j.jsonl");
   EXPECT_THAT(cli.out.str(), HasSubstr("soak interrupted after 0 of 30 s: no fault until then\n"));
 }
 
 TEST_F(InterruptedVerb, AWholeOneSaysThatItIsComplete) {
   Captured cli;
-  EXPECT_EQ(cli.run({"determinism", "--isolate", "off", "--json", "d.json"}), 0) << cli.err.str();
+  EXPECT_EQ(cli.run("determinism --isolate off --json d.json"), 0) << cli.err.str();
   const Json json = read_json_file("d.json");
   EXPECT_TRUE(json["complete"].get<bool>());
   EXPECT_EQ(json["done"], json["requested"]);

@@ -20,9 +20,8 @@ using ::testing::Not;
 
 class VerbWork : public ScratchFolder {
  protected:
-  static ChildResult run(std::vector<std::string> words, const std::string& script) {
-    words.insert(words.begin(), paths::sim_program);
-    return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}});
+  static ChildResult run(const Words& words, const std::string& script) {
+    return run_child(Words{paths::sim_program} + words, {{"GPUBENCH_SIM_SCRIPT", script}});
   }
   static std::vector<std::string> kinds_of(const std::string& journal) {
     std::vector<std::string> kinds;
@@ -38,9 +37,7 @@ class VerbWork : public ScratchFolder {
 const std::string chain = "sim/chain/n=8/f32/x1";
 
 TEST_F(VerbWork, ACrashEndsDeterminismWithTheCaseAndWhatWasFoundBefore) {
-  const ChildResult result = run({"determinism", "--json", "d.json"}, "segv@chain.down");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.out,
+  EXPECT_THAT(exits(3, run("determinism --json d.json", "segv@chain.down")).out,
               AllOf(HasSubstr("same   same      -                 -                   sim/first/n=8/f32/x1"),
                     HasSubstr("after these cases its process ended by signal 11 (Segmentation fault) in " + chain +
                               ": first run\n"),
@@ -50,95 +47,80 @@ TEST_F(VerbWork, ACrashEndsDeterminismWithTheCaseAndWhatWasFoundBefore) {
 }
 
 TEST_F(VerbWork, ACrashEndsTheSelfTestWithTheCaseAndWhatWasFoundBefore) {
-  const ChildResult result = run({"selftest", "--json", "s.json"}, "abort@last.add");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.out,
+  EXPECT_THAT(exits(3, run("selftest --json s.json", "abort@last.add")).out,
               AllOf(HasSubstr("until its process ended by signal 6 (Aborted) in "),
                     HasSubstr(" of 6 cases: sim/last/n=8/f32/x1\n"), HasSubstr("selftest not completed\n")));
   EXPECT_FALSE(read_json_file("s.json")["passed"].get<bool>());
 }
 
 TEST_F(VerbWork, ACrashEndsASoakWithTheCaseAndItsJournal) {
-  const ChildResult result = run({"soak", "--minutes", "0.05", "--journal", "j.jsonl"}, "kill@chain.down");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const ChildResult result = exits(3, run("soak --minutes 0.05 --journal j.jsonl", "kill@chain.down"));
   const std::string said = "the soak's process ended by signal 9 (Killed) in the check of " + chain;
   EXPECT_THAT(result.err, HasSubstr(said));
   EXPECT_THAT(result.out, HasSubstr("soak not completed\n"));
   EXPECT_THAT(kinds_of("j.jsonl"), Contains("lost"));
-  EXPECT_EQ(run({"soak", "--read", "j.jsonl"}, "").exit_code, 3);
+  EXPECT_EQ(run("soak --read j.jsonl", "").exit_code, 3);
 }
 
 TEST_F(VerbWork, AHangIsEndedAndNamed) {
-  const ChildResult result = run({"determinism", "--deadline", "3"}, "hang@chain.down");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("its process said nothing for 3 s in " + chain + ": first run\n"));
+  EXPECT_THAT(exits(3, run("determinism --deadline 3", "hang@chain.down")).out,
+              HasSubstr("its process said nothing for 3 s in " + chain + ": first run\n"));
 }
 
 TEST_F(VerbWork, WhatABackendThrowsIsSaidWithTheCase) {
-  const ChildResult result = run({"determinism"}, "out_of_memory@chain.down");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("its process stopped in " + chain +
-                                    ": first run: out of memory: could not allocate 123456789 bytes"));
-  EXPECT_EQ(run({"selftest"}, "lost@chain.down").exit_code, 3);
+  EXPECT_THAT(
+      exits(3, run("determinism", "out_of_memory@chain.down")).out,
+      HasSubstr("its process stopped in " + chain + ": first run: out of memory: could not allocate 123456789 bytes"));
+  EXPECT_EQ(run("selftest", "lost@chain.down").exit_code, 3);
 }
 
 TEST_F(VerbWork, HashesOfAnotherDeviceAreComparedAndBothAreNamed) {
-  ASSERT_EQ(run({"determinism", "--save", "a.json"}, "name=device A").exit_code, 0);
-  const ChildResult same = run({"determinism", "--against", "a.json"}, "name=device B");
-  EXPECT_EQ(same.exit_code, 0) << same.err;
+  ASSERT_EQ(run("determinism --save a.json", "name=device A").exit_code, 0);
+  const ChildResult same = exits(0, run("determinism --against a.json", "name=device B"));
   EXPECT_THAT(same.out, AllOf(HasSubstr("as before            the same bits in 6 of 6 cases, promised"),
                               HasSubstr("as before: saved on 'device A' (), here 'device B' ()")));
-  const ChildResult other = run({"determinism", "--against", "a.json"}, "name=device B;last_bit@chain.up");
-  EXPECT_EQ(other.exit_code, 1) << other.err;
-  EXPECT_THAT(other.out, AllOf(HasSubstr("as before: elements "), HasSubstr("of op 'chain.up' (gemm)"),
-                               HasSubstr("promised: as before; BROKEN: as before")));
+  EXPECT_THAT(exits(1, run("determinism --against a.json", "name=device B;last_bit@chain.up")).out,
+              AllOf(HasSubstr("as before: elements "), HasSubstr("of op 'chain.up' (gemm)"),
+                    HasSubstr("promised: as before; BROKEN: as before")));
 }
 
 TEST_F(VerbWork, DeterministicSaysWhatIsPromisedAndWhatWasShown) {
-  const ChildResult right = run({"determinism", "--deterministic", "--runs", "3"}, "");
-  EXPECT_EQ(right.exit_code, 0) << right.err;
-  EXPECT_THAT(right.out, AllOf(HasSubstr("again                the same bits in 6 of 6 cases, promised\n"),
-                               HasSubstr("promised with --deterministic: again, op by op; shown in 3 runs each\n")));
-  const ChildResult wrong = run({"determinism", "--deterministic"}, "last_bit/sequence@chain.up");
-  EXPECT_EQ(wrong.exit_code, 1) << wrong.err;
-  EXPECT_THAT(wrong.out, HasSubstr("promised with --deterministic: again, op by op; BROKEN: op by op\n"));
-  EXPECT_EQ(run({"determinism"}, "last_bit/sequence@chain.up").exit_code, 0) << "a property, without the flag";
+  EXPECT_THAT(exits(0, run("determinism --deterministic --runs 3", "")).out,
+              AllOf(HasSubstr("again                the same bits in 6 of 6 cases, promised\n"),
+                    HasSubstr("promised with --deterministic: again, op by op; shown in 3 runs each\n")));
+  EXPECT_THAT(exits(1, run("determinism --deterministic", "last_bit/sequence@chain.up")).out,
+              HasSubstr("promised with --deterministic: again, op by op; BROKEN: op by op\n"));
+  EXPECT_EQ(run("determinism", "last_bit/sequence@chain.up").exit_code, 0) << "a property, without the flag";
 }
 
 // The bit is within the bounds of the textbook: only the other device shows it.
 TEST_F(VerbWork, TwoDevicesVoteAndATieSaysSo) {
   if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
-  const std::vector<std::string> two{"soak", "--minutes", "0.03", "--devices", "2", "--json", "s.json", "--force"};
-  const ChildResult right = run(two, "");
-  EXPECT_EQ(right.exit_code, 0) << right.err;
+  const Words two("soak --minutes 0.03 --devices 2 --json s.json --force");
+  const ChildResult right = exits(0, run(two, ""));
   EXPECT_THAT(right.out, AllOf(HasSubstr("on 2 devices"), HasSubstr("device 1: sim share 1"),
                                HasSubstr(" judged launches of several devices, which left the same bits\n"),
                                HasSubstr("soak passed\n")));
   EXPECT_GT(read_json_file("s.json")["voted"].get<int>(), 0);
-  const ChildResult wrong = run(two, "|last_bit@chain.up");
-  EXPECT_EQ(wrong.exit_code, 1) << wrong.err;
-  EXPECT_THAT(wrong.out, AllOf(HasSubstr("epoch 0, " + chain + ": devices 0 and 1 differ in op 'chain.up' (gemm, by "),
-                               HasSubstr("there is no majority to say which is right"), HasSubstr("soak FAILED\n")));
-  const ChildResult models = run(two, "name=A|name=B;last_bit@chain.up");
-  EXPECT_EQ(models.exit_code, 0) << models.err;
-  EXPECT_THAT(models.out, AllOf(HasSubstr("not compared:\n"), HasSubstr("device 1 is another model than the others")));
+  EXPECT_THAT(exits(1, run(two, "|last_bit@chain.up")).out,
+              AllOf(HasSubstr("epoch 0, " + chain + ": devices 0 and 1 differ in op 'chain.up' (gemm, by "),
+                    HasSubstr("there is no majority to say which is right"), HasSubstr("soak FAILED\n")));
+  EXPECT_THAT(exits(0, run(two, "name=A|name=B;last_bit@chain.up")).out,
+              AllOf(HasSubstr("not compared:\n"), HasSubstr("device 1 is another model than the others")));
 }
 
 // Which of several implementations is the fastest may differ from one device to the next; bits are compared all the
 // same, since all run what the first has found.
 TEST_F(VerbWork, DevicesRunTheImplementationsThatTheFirstHasChosen) {
   if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
-  const ChildResult result = run({"soak", "--minutes", "0.03", "--devices", "2"}, "fastest=a|fastest=b");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr(" judged launches of several devices, which left the same bits\n"),
-                                Not(HasSubstr("not compared"))));
+  EXPECT_THAT(exits(0, run("soak --minutes 0.03 --devices 2", "fastest=a|fastest=b")).out,
+              AllOf(HasSubstr(" judged launches of several devices, which left the same bits\n"),
+                    Not(HasSubstr("not compared"))));
 }
 
 TEST_F(VerbWork, ADeviceThatCrashesIsNamedAndTheOtherGoesOn) {
   if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
-  const ChildResult result =
-      run({"soak", "--minutes", "0.03", "--devices", "2", "--journal", "j.jsonl"}, "|segv@chain.down");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const ChildResult result = exits(3, run("soak --minutes 0.03 --devices 2 --journal j.jsonl", "|segv@chain.down"));
   EXPECT_THAT(result.err, HasSubstr("gpubench: the process of device 1 (sim share 1, "));
   EXPECT_THAT(result.err,
               HasSubstr(") ended by signal 11 (Segmentation fault) in the check of " + chain + "; the others go on\n"));

@@ -28,13 +28,11 @@ class Writing : public ScratchFolder {
     ScratchFolder::SetUp();
     std::filesystem::create_directory("tmp");
   }
-  static int run(Captured& cli, const std::vector<std::string>& more) {
+  static int run(Captured& cli, const Words& more) {
     cli.variables["TMPDIR"] = "tmp";
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--filter", "last", "--tuning-cache", "off"};
-    words.insert(words.end(), more.begin(), more.end());
-    return cli.run(words);
+    return cli.run("--isolate off --tier smoke --filter last --tuning-cache off" + more);
   }
-  int run(const std::vector<std::string>& more) { return run(cli_, more); }
+  int run(const Words& more) { return run(cli_, more); }
   // The one file in a folder; "" where there is none.
   static std::string only_file(const std::string& folder) {
     std::string path;
@@ -45,21 +43,18 @@ class Writing : public ScratchFolder {
 };
 
 TEST_F(Writing, AReportThatIsThereIsReplacedOnlyByForce) {
-  ASSERT_EQ(run({"--json", "r.json"}), 0);
+  ASSERT_EQ(run("--json r.json"), 0);
   const std::string first = content_of("r.json");
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"--json", "r.json"}, {"--json", "new.json", "--csv", "r.json"}}) {
+  for (const Words& words : std::vector<Words>{"--json r.json", "--json new.json --csv r.json"}) {
     Captured again;
     again.script = "kill@last.add";  // a case that started would end this process
     EXPECT_EQ(run(again, words), 2);
     EXPECT_THAT(again.err.str(), HasSubstr("r.json: is there already; --force replaces it"));
   }
   EXPECT_EQ(content_of("r.json"), first);
-  EXPECT_EQ(run({"--json", "r.json", "--force"}), 0);
+  EXPECT_EQ(run("--json r.json --force"), 0);
   EXPECT_NE(content_of("r.json"), first);
-  Captured exported;
-  EXPECT_EQ(exported.run({"export", "--format", "csv", "r.json", "-o", "r.json"}), 2);
-  EXPECT_THAT(exported.err.str(), HasSubstr("--force replaces it"));
+  EXPECT_THAT(refusal_of("export --format csv r.json -o r.json"), HasSubstr("--force replaces it"));
 }
 
 TEST_F(Writing, ReportsAreTheirOwnersUnlessAModeIsAskedFor) {
@@ -68,9 +63,9 @@ TEST_F(Writing, ReportsAreTheirOwnersUnlessAModeIsAskedFor) {
     EXPECT_EQ(::stat(path, &status), 0) << path;
     return status.st_mode & 0777U;
   };
-  EXPECT_EQ(run({"--out", "o", "--csv", "r.csv"}), 0);
+  EXPECT_EQ(run("--out o --csv r.csv"), 0);
   for (const char* path : {"o/report.json", "o/report.html", "r.csv"}) EXPECT_EQ(mode_of(path), 0600U) << path;
-  EXPECT_EQ(run({"--json", "all.json", "--mode", "0644"}), 0);
+  EXPECT_EQ(run("--json all.json --mode 0644"), 0);
   EXPECT_EQ(mode_of("all.json"), 0644U);
   for (const char* mode : {"0400", "0888", "1777", "-1", "rw"}) {
     Captured cli;
@@ -94,7 +89,7 @@ TEST_F(Writing, APipeOfTheShellGetsTheReport) {
 }
 
 TEST_F(Writing, AReportThatFindsNoRoomIsInTheTemporaryFolderAndTheLastLinesSayWhere) {
-  EXPECT_EQ(run({"--json", "/dev/full"}), 3);
+  EXPECT_EQ(run("--json /dev/full"), 3);
   const std::string rescued = only_file("tmp");
   EXPECT_EQ(read_report(rescued).cases.size(), 1U);
   EXPECT_THAT(cli_.out.str(), HasSubstr("report   " + rescued));
@@ -107,7 +102,7 @@ TEST_F(Writing, AReportThatFindsNoRoomIsInTheTemporaryFolderAndTheLastLinesSayWh
 
 TEST_F(Writing, AReportThatNoFolderTakesIsOnStandardError) {
   std::filesystem::remove("tmp");
-  EXPECT_EQ(run({"--json", "/dev/full"}), 3);
+  EXPECT_EQ(run("--json /dev/full"), 3);
   const std::string err = cli_.err.str();
   const std::size_t start = err.find("\n{\n") + 1, end = err.find("\n}\n", start) + 3;
   const Json report = parse_json(err.substr(start, end - start), "standard error");
@@ -118,7 +113,7 @@ TEST_F(Writing, AReportThatNoFolderTakesIsOnStandardError) {
 TEST_F(Writing, APageThatIsLostIsToldByTheExitCode) {
   std::filesystem::create_directory("o");
   std::filesystem::create_symlink("/dev/full", "o/report.html");
-  EXPECT_EQ(run({"--out", "o"}), 3);
+  EXPECT_EQ(run("--out o"), 3);
   EXPECT_TRUE(
       cli_.err.str().ends_with("gpubench: the page is lost: o/report.html: cannot write: No space left on device\n"));
   EXPECT_EQ(read_report("o/report.json").cases.size(), 1U);
@@ -127,12 +122,9 @@ TEST_F(Writing, APageThatIsLostIsToldByTheExitCode) {
 
 TEST_F(Writing, AFullOrFailingDiskExitsThreeAndAForbiddenPathTwo) {
   for (const auto& [error, expected] : {std::pair{ENOSPC, 3}, {EDQUOT, 3}, {EIO, 3}, {EACCES, 2}, {EROFS, 2}}) {
-    for (const std::vector<std::string>& words :
-         std::vector<std::vector<std::string>>{{"--tier", "smoke", "--out", "o", "--tuning-cache", "off"},
-                                               {"--tier", "smoke", "--json", "r.json", "--tuning-cache", "off"},
-                                               {"--tier", "smoke", "--tuning-cache", "off"},
-                                               {"explain", "--html", "pages"},
-                                               {"impl", "new", "mine", "--op", "gemm"}}) {
+    for (const Words& words :
+         std::vector<Words>{"--tier smoke --out o --tuning-cache off", "--tier smoke --json r.json --tuning-cache off",
+                            "--tier smoke --tuning-cache off", "explain --html pages", "impl new mine --op gemm"}) {
       Captured cli;
       cli.script = "kill@first.gemm";  // a case that started would end this process
       const FailingIo io(std::filesystem::current_path(), {.first = 1, .and_after = true, .error = error});
@@ -140,9 +132,8 @@ TEST_F(Writing, AFullOrFailingDiskExitsThreeAndAForbiddenPathTwo) {
       EXPECT_THAT(cli.err.str(), HasSubstr(std::strerror(error)));
     }
   }
-  ASSERT_EQ(run({"--json", "r.json"}), 0);
-  Captured exported;
-  EXPECT_EQ(exported.run({"export", "--format", "csv", "r.json", "-o", "/dev/full"}), 3);
+  ASSERT_EQ(run("--json r.json"), 0);
+  EXPECT_EQ(Captured().run("export --format csv r.json -o /dev/full"), 3);
 }
 
 // As a user can do who may rename in the folder where root starts a run.
@@ -155,7 +146,7 @@ TEST_F(Writing, ARunKeepsItsFolderThoughALinkTakesItsPlace) {
                            std::filesystem::create_directory_symlink("victim", "o");
                            return sim.open(what);
                          }}};
-  EXPECT_EQ(run({"--out", "o", "--force", "--device", "swapping"}), 0) << cli_.err.str();
+  EXPECT_EQ(run("--out o --force --device swapping"), 0) << cli_.err.str();
   EXPECT_EQ(content_of("victim/report.html"), "precious");
   EXPECT_EQ(only_file("victim"), "victim/report.html");
   EXPECT_EQ(read_report("moved/report.json").cases.size(), 1U);
@@ -173,33 +164,28 @@ TEST_F(Writing, RootsDefaultFolderIsNotALinkOfAnotherUser) {
 }
 
 TEST_F(Writing, AnEmptyValueIsAnErrorOfEveryFlag) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"--json", ""},
-                                             {"--json="},
-                                             {"--pin", ""},
-                                             {"--out", ""},
-                                             {"--batch", "1,,2"},
-                                             {"--suite", "sim,"},
-                                             {"--filter", ""},
-                                             {"--device", ""},
-                                             {"--json=", "--progress", "none"}}) {
+  for (const Words& words : std::vector<Words>{{"--json", ""},
+                                               "--json=",
+                                               {"--pin", ""},
+                                               {"--out", ""},
+                                               "--batch 1,,2",
+                                               "--suite sim,",
+                                               {"--filter", ""},
+                                               {"--device", ""},
+                                               "--json= --progress none"}) {
     Captured cli;
     cli.script = "kill@last.add";
     EXPECT_EQ(run(cli, words), 2) << words.front();
     EXPECT_THAT(cli.err.str(), HasSubstr(words.front().substr(0, words.front().find('=')) + ": '"));
     EXPECT_THAT(cli.err.str(), HasSubstr("has an empty value; expected "));
   }
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"gate", "--baseline", "a", "--candidate", "b", "--noise", ""},
-                                             {"compare", "a", "b", "--noise", ""},
-                                             {"calibrate", "--keep", ""},
-                                             {"report", "a", "-o", ""},
-                                             {"list", ""},
-                                             {"validate", "a", ""}}) {
-    Captured cli;
-    EXPECT_EQ(cli.run(words), 2) << words.front();
-    EXPECT_THAT(cli.err.str(), HasSubstr("empty"));
-  }
+  for (const Words& words : std::vector<Words>{{"gate", "--baseline", "a", "--candidate", "b", "--noise", ""},
+                                               {"compare", "a", "b", "--noise", ""},
+                                               {"calibrate", "--keep", ""},
+                                               {"report", "a", "-o", ""},
+                                               {"list", ""},
+                                               {"validate", "a", ""}})
+    EXPECT_THAT(refusal_of(words), HasSubstr("empty"));
   Captured cli;
   cli.variables["GPUBENCH_BATCH"] = "1,,2";
   EXPECT_EQ(run(cli, {}), 2);
@@ -223,7 +209,7 @@ TEST_F(Writing, WhicheverOperationFailsTheReportIsSomewhereAndTheExitCodeSaysSo)
       bool struck = false;
       {
         const FailingIo io(std::filesystem::current_path(), faults);
-        code = run(cli, {"--out", "o", "--csv", "r.csv", "--progress", "none"});
+        code = run(cli, "--out o --csv r.csv --progress none");
         struck = io.struck();
       }
       if (!struck) break;

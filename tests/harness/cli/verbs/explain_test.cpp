@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "suites/suites.h"
 #include "tests/harness/cli/captured.h"
@@ -32,7 +31,7 @@ class Explain : public ScratchFolder {
 };
 
 TEST_F(Explain, AnOpIsItsOperandsAttributesAndFormula) {
-  EXPECT_EQ(cli_.run({"explain", "adamw"}), 0);
+  EXPECT_EQ(cli_.run("explain adamw"), 0);
 
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("A step of AdamW (or Adam) for all parameters."),
                                     HasSubstr("input, a list, where attributes ask for it"),
@@ -41,7 +40,7 @@ TEST_F(Explain, AnOpIsItsOperandsAttributesAndFormula) {
 }
 
 TEST_F(Explain, WithoutANameEveryOpIsALine) {
-  EXPECT_EQ(cli_.run({"explain"}), 0);
+  EXPECT_EQ(cli_.run("explain"), 0);
 
   const std::string text = cli_.out.str();
   EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), 1 + definitions().size());
@@ -49,24 +48,24 @@ TEST_F(Explain, WithoutANameEveryOpIsALine) {
 }
 
 TEST_F(Explain, ACaseIsWhatListSaysAndTheFormulasOfItsOps) {
-  EXPECT_EQ(cli_.run({"list", "sim/first/n=8/f32/x1"}), 0);
+  EXPECT_EQ(cli_.run("list sim/first/n=8/f32/x1"), 0);
   const std::string listed = cli_.out.str();
   cli_.out.str("");
-  EXPECT_EQ(cli_.run({"explain", "sim/first/n=8/f32/x1"}), 0);
+  EXPECT_EQ(cli_.run("explain sim/first/n=8/f32/x1"), 0);
 
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr(listed), HasSubstr("  c = epilogue(alpha scale_a")));
 }
 
 TEST_F(Explain, AnUnknownNameIsAUsageErrorWithTheNearestOne) {
-  EXPECT_EQ(cli_.run({"explain", "layer_norm_foward"}), 2);
+  EXPECT_EQ(cli_.run("explain layer_norm_foward"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("no op or case is named or matches 'layer_norm_foward'; did you mean "
                                         "'layer_norm_forward'?"));
-  EXPECT_EQ(cli_.run({"explain", "sim"}), 2);  // several cases
+  EXPECT_EQ(cli_.run("explain sim"), 2);  // several cases
   EXPECT_THAT(cli_.err.str(), HasSubstr("'sim' is no op, and 6 cases match; did you mean 'sgd'?; give a longer part"));
 }
 
 TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {
-  EXPECT_EQ(cli_.run({"explain", "--html", "ops"}), 0);
+  EXPECT_EQ(cli_.run("explain --html ops"), 0);
 
   std::size_t links = 0;
   for (const auto& entry : std::filesystem::directory_iterator("ops")) {
@@ -80,8 +79,8 @@ TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {
   EXPECT_GE(links, 2 * definitions().size());  // from the index and back
   EXPECT_THAT(content_of("ops/relu_backward.html"), HasSubstr("dx = 0 where y &lt;= 0, else dy"));
   EXPECT_THAT(content_of("ops/layer_norm_forward.html"), HasSubstr("(divided by n)\ny = gamma"));  // two lines
-  EXPECT_EQ(cli_.run({"explain", "--html", "ops"}), 2);  // there already: --force
-  EXPECT_EQ(cli_.run({"explain", "--html", "ops", "--force"}), 0);
+  EXPECT_EQ(cli_.run("explain --html ops"), 2);  // there already: --force
+  EXPECT_EQ(cli_.run("explain --html ops --force"), 0);
 }
 
 // Explains all ops first, each with an example from the suites.

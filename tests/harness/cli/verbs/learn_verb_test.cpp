@@ -13,30 +13,25 @@ namespace learn_verb_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class LearnVerb : public ScratchFolder {
  protected:
   /// With a script: on a device that does what slow_program.cpp says.
-  static ChildResult learn(std::vector<std::string> words, const std::string& script = "") {
-    words.insert(words.begin(), {script.empty() ? paths::program : paths::slow_program, "learn", "--device", "cpu"});
-    return run_child(words, {{"GPUBENCH_SLOW", script}});
+  static ChildResult learn(const Words& words, const std::string& script = "") {
+    const Words program{script.empty() ? paths::program : paths::slow_program};
+    return run_child(program + "learn --device cpu" + words, {{"GPUBENCH_SLOW", script}});
   }
-  static ChildResult learn_tiny(std::vector<std::string> words, const std::string& script = "") {
-    for (const char* extent : {"s=8", "h=32", "layers=1", "f=32", "vocab=32"})
-      words.insert(words.end(), {"--axis", extent});
-    return learn(words, script);
+  static ChildResult learn_tiny(const Words& words, const std::string& script = "") {
+    return learn(words + "--axis s=8 --axis h=32 --axis layers=1 --axis f=32 --axis vocab=32", script);
   }
 };
 
 // 25 s: two recipes trained for 16 steps each, and three broken ones of each beside them.
 TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
-  const ChildResult result =
-      learn({"--quick", "--precision", "f32,f16", "--json", "l.json", "--svg", "charts", "-o", "l.html"}, "lacks=f16");
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("transformer/gpt2_train_step/"), HasSubstr("no loss scaling"),
-                                HasSubstr("6 of 6 broken recipes told apart by single steps"),
-                                HasSubstr("Losses by themselves are no evidence"), HasSubstr("VERDICT  PASS")));
+  EXPECT_THAT(exits(0, learn("--quick --precision f32,f16 --json l.json --svg charts -o l.html", "lacks=f16")).out,
+              AllOf(HasSubstr("transformer/gpt2_train_step/"), HasSubstr("no loss scaling"),
+                    HasSubstr("6 of 6 broken recipes told apart by single steps"),
+                    HasSubstr("Losses by themselves are no evidence"), HasSubstr("VERDICT  PASS")));
   const Json json = parse_json(content_of("l.json"), "l.json");
   EXPECT_EQ(json["schema"], "gpubench-learn");
   EXPECT_EQ(json["verdict"], "pass");
@@ -67,15 +62,14 @@ TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
 
 // Trains one model on a wrong device.
 TEST_F(LearnVerb, AWrongDeviceFailsByStepAndTensor) {
-  const ChildResult result = learn({"--quick", "--precision", "f32", "--inject-error", "block1.down.db=drop"});
-  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const ChildResult result = exits(1, learn("--quick --precision f32 --inject-error block1.down.db=drop"));
   EXPECT_THAT(result.err, HasSubstr("WRONG ON PURPOSE"));
   EXPECT_THAT(result.out, AllOf(HasSubstr("FAIL"), HasSubstr("step 1: 'd(block1.down.w)"), HasSubstr("is allowed"),
                                 HasSubstr("VERDICT  FAIL")));
 }
 
 TEST_F(LearnVerb, WritesOneDocumentToStandardOutputAndNothingElse) {
-  const ChildResult named = learn_tiny({"llama_train_step", "--steps", "8", "--precision", "f32", "--json", "-"});
+  const ChildResult named = learn_tiny("llama_train_step --steps 8 --precision f32 --json -");
   const Json json = parse_json(named.out, "stdout");
   EXPECT_EQ(json["models"][0]["model"],
             "transformer/llama_train_step/b=2,s=8,layers=1,h=32,heads=4,kv=2,f=32,vocab=32");
@@ -84,33 +78,30 @@ TEST_F(LearnVerb, WritesOneDocumentToStandardOutputAndNothingElse) {
 }
 
 TEST_F(LearnVerb, ACrashIsNamedAndWhatWasFoundBeforeIsKept) {
-  const ChildResult result =
-      learn_tiny({"llama_train_step", "--precision", "f32,bf16", "--steps", "24", "--json", "l.json"},
-                 "kill_in_plan@block0.gate_up#2");
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("1 recipes of 1 models on the device, 10 steps judged"),
-                                HasSubstr("learn ended after 0 of 1 models: its process ended by signal 9 (Killed) in "
-                                          "transformer/llama_train_step/"),
-                                HasSubstr("/bf16/x1: preparing\nVERDICT  SKIPPED\n")));
+  EXPECT_THAT(exits(3, learn_tiny("llama_train_step --precision f32,bf16 --steps 24 --json l.json",
+                                  "kill_in_plan@block0.gate_up#2"))
+                  .out,
+              AllOf(HasSubstr("1 recipes of 1 models on the device, 10 steps judged"),
+                    HasSubstr("learn ended after 0 of 1 models: its process ended by signal 9 (Killed) in "
+                              "transformer/llama_train_step/"),
+                    HasSubstr("/bf16/x1: preparing\nVERDICT  SKIPPED\n")));
   EXPECT_THAT(parse_json(content_of("l.json"), "l.json")["trouble"].get<std::string>(), HasSubstr("signal 9"));
 }
 
 // The last two train in f16, which one of the devices lacks: what ran nowhere but in the textbook must not pass.
 TEST_F(LearnVerb, RefusesWhatIsNoWorkloadOrShowsNothing) {
-  const ChildResult unknown = learn({"gpt2_trian_step"});
-  EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("learn: no workload or case is called 'gpt2_trian_step'; did you mean "
-                                     "'gpt2_train_step'?"));
-  EXPECT_EQ(learn({"--steps", "7"}).exit_code, 2);
-  EXPECT_THAT(learn({"--steps", "7"}).err, HasSubstr("--steps: '7' is not a whole number from 8"));
-  EXPECT_EQ(learn({"--suite", "gemm"}).exit_code, 5);  // nothing of it trains
-  const ChildResult few = learn({"vit_train_step"});   // two images at tier smoke
+  EXPECT_THAT(exits(2, learn("gpt2_trian_step")).err,
+              HasSubstr("learn: no workload or case is called 'gpt2_trian_step'; did you mean "
+                        "'gpt2_train_step'?"));
+  EXPECT_EQ(learn("--steps 7").exit_code, 2);
+  EXPECT_THAT(learn("--steps 7").err, HasSubstr("--steps: '7' is not a whole number from 8"));
+  EXPECT_EQ(learn("--suite gemm").exit_code, 5);    // nothing of it trains
+  const ChildResult few = learn("vit_train_step");  // two images at tier smoke
   EXPECT_EQ(few.exit_code, 5);
   EXPECT_THAT(few.err, HasSubstr("is left out: a batch of 2 rows is too small, 8 at least: --batch"));
-  const std::vector<std::string> small{"mixtral_train_step", "--steps", "24", "--precision", "f16"};
+  const Words small("mixtral_train_step --steps 24 --precision f16");
   EXPECT_EQ(learn_tiny(small).exit_code, 0);
-  const ChildResult emulated = learn_tiny(small, "lacks=f16");
-  EXPECT_EQ(emulated.exit_code, 5) << emulated.out;  // all that ran was the textbook
+  const ChildResult emulated = exits(5, learn_tiny(small, "lacks=f16"));  // all that ran was the textbook
   EXPECT_THAT(emulated.out, AllOf(HasSubstr("(PASS)"), HasSubstr("VERDICT  UNSUPPORTED")));
 }
 

@@ -28,22 +28,22 @@ class ReportVerbs : public ScratchFolder {
 TEST_F(ReportVerbs, AReportOfARunHolds) {
   Captured run;
   run.script = "wrong_element@first.gemm;unsupported@last.add";
-  EXPECT_EQ(run.run({"--isolate", "off", "--tier", "smoke", "--json", "run.json", "--progress", "none"}), 1);
-  EXPECT_EQ(cli_.run({"validate", "run.json", "good.json"}), 0) << cli_.out.str();
+  EXPECT_EQ(run.run("--isolate off --tier smoke --json run.json --progress none"), 1);
+  EXPECT_EQ(cli_.run("validate run.json good.json"), 0) << cli_.out.str();
   EXPECT_EQ(cli_.out.str(), "run.json: valid\ngood.json: valid\n");
 }
 
 TEST_F(ReportVerbs, AReportWithoutAnyCheckHolds) {
   Captured run;
-  EXPECT_EQ(run.run({"--isolate", "off", "--tier", "smoke", "--check", "off", "--json", "run.json"}), 0);
-  EXPECT_EQ(cli_.run({"validate", "run.json"}), 0) << cli_.out.str();
+  EXPECT_EQ(run.run("--isolate off --tier smoke --check off --json run.json"), 0);
+  EXPECT_EQ(cli_.run("validate run.json"), 0) << cli_.out.str();
 }
 
 TEST_F(ReportVerbs, AnInterruptedReportHolds) {
   Captured run;
   run.stop = 2;
-  EXPECT_EQ(run.run({"--isolate", "off", "--tier", "smoke", "--json", "run.json"}), 130);
-  EXPECT_EQ(cli_.run({"validate", "run.json"}), 0) << cli_.out.str();
+  EXPECT_EQ(run.run("--isolate off --tier smoke --json run.json"), 130);
+  EXPECT_EQ(cli_.run("validate run.json"), 0) << cli_.out.str();
 }
 
 // Hundreds of files, each refused with exit 2, its path and a reason.
@@ -54,7 +54,7 @@ TEST_F(ReportVerbs, EveryMalformedFileExitsTwoWithPathAndReason) {
   for (const MalformedFile& file : files) {
     write("bad.json", file.bytes);
     Captured cli;
-    EXPECT_EQ(cli.run({"validate", "bad.json"}), 2) << file.name;
+    EXPECT_EQ(cli.run("validate bad.json"), 2) << file.name;
     EXPECT_THAT(cli.out.str(), StartsWith("bad.json:" + file.path)) << file.name;
     EXPECT_THAT(cli.out.str(), HasSubstr(": ")) << file.name;
     EXPECT_EQ(cli.out.str().find('\x1b'), std::string::npos) << file.name;
@@ -63,7 +63,7 @@ TEST_F(ReportVerbs, EveryMalformedFileExitsTwoWithPathAndReason) {
 
 TEST_F(ReportVerbs, AllFilesAreLookedAtAndOneThatDoesNotHoldDecides) {
   write("bad.json", "{}");
-  EXPECT_EQ(cli_.run({"validate", "bad.json", "missing.json", "good.json"}), 2);
+  EXPECT_EQ(cli_.run("validate bad.json missing.json good.json"), 2);
   EXPECT_EQ(cli_.out.str(),
             "bad.json:(root): lacks \"context\"\n"
             "missing.json:(root): cannot be opened for reading: No such file or directory\n"
@@ -74,18 +74,18 @@ TEST_F(ReportVerbs, AfterFiftyProblemsTheOthersAreCounted) {
   Json report = report_json(holding_report());
   report["context"]["gpubench"]["argv"] = Json(80, 1);
   write("bad.json", report.dump());
-  EXPECT_EQ(cli_.run({"validate", "bad.json"}), 2);
+  EXPECT_EQ(cli_.run("validate bad.json"), 2);
   EXPECT_THAT(cli_.out.str(), EndsWith("argv[49]: is number, expected a string\nbad.json: and 30 more\n"));
   report["context"]["gpubench"]["argv"] = Json(100000, 1);
   write("bad.json", report.dump());
-  EXPECT_EQ(cli_.run({"validate", "bad.json"}), 2);
+  EXPECT_EQ(cli_.run("validate bad.json"), 2);
   EXPECT_THAT(cli_.out.str(), EndsWith("bad.json: and at least 950 more\n"));
 }
 
 TEST_F(ReportVerbs, WithoutAFileIsAUsageError) {
-  EXPECT_EQ(cli_.run({"validate"}), 2);
-  EXPECT_EQ(cli_.run({"export", "--format", "csv"}), 2);
-  EXPECT_EQ(cli_.run({"export", "--format", "csv", "good.json", "good.json"}), 2);
+  EXPECT_EQ(cli_.run("validate"), 2);
+  EXPECT_EQ(cli_.run("export --format csv"), 2);
+  EXPECT_EQ(cli_.run("export --format csv good.json good.json"), 2);
   EXPECT_EQ(cli_.out.str(), "");
   EXPECT_EQ(cli_.err.str(),
             "gpubench: validate needs at least one report to read\n"
@@ -94,8 +94,8 @@ TEST_F(ReportVerbs, WithoutAFileIsAUsageError) {
 }
 
 TEST_F(ReportVerbs, AnUnknownFormatNamesTheKnownOnes) {
-  EXPECT_EQ(cli_.run({"export", "--format", "gbenhc", "good.json"}), 2);
-  EXPECT_EQ(cli_.run({"export", "good.json"}), 2);
+  EXPECT_EQ(cli_.run("export --format gbenhc good.json"), 2);
+  EXPECT_EQ(cli_.run("export good.json"), 2);
   EXPECT_EQ(
       cli_.err.str(),
       "gpubench: --format: 'gbenhc' is not one of report, gbench, gbench-summary, bmf, action-smaller, action-bigger, "
@@ -114,9 +114,8 @@ TEST_F(ReportVerbs, AnExportGoesToStandardOutputAloneOrToAFile) {
     EXPECT_EQ(out.run({"export", "--format", word, "good.json"}), 0);
     EXPECT_EQ(out.out.str(), exported(holding_report(), format));
     EXPECT_EQ(out.err.str(), "");
-    Captured file;
-    EXPECT_EQ(file.run({"export", "--format", word, "good.json", "-o", "exported", "--force"}), 0);
-    EXPECT_EQ(file.out.str(), "");
+    const ChildResult file = exits(0, ran({"export", "--format", word, "good.json", "-o", "exported", "--force"}));
+    EXPECT_EQ(file.out, "");
     EXPECT_EQ(content_of("exported"), out.out.str());
   }
 }
@@ -126,13 +125,13 @@ TEST_F(ReportVerbs, WhatDoesNotHoldIsNotExportedAndTheOldFileStays) {
   report["gpubench"]["cases"][0]["summary"]["median_ns"] = 1.0;
   write("bad.json", report.dump());
   write("exported", "old");
-  EXPECT_EQ(cli_.run({"export", "--format", "bmf", "bad.json", "-o", "exported"}), 2);
+  EXPECT_EQ(cli_.run("export --format bmf bad.json -o exported"), 2);
   EXPECT_THAT(cli_.err.str(), StartsWith("gpubench: bad.json:gpubench.cases[0].summary.median_ns: is 1, but"));
   EXPECT_EQ(content_of("exported"), "old");
 }
 
 TEST_F(ReportVerbs, APlaceThatCannotBeWrittenIsAUsageError) {
-  EXPECT_EQ(cli_.run({"export", "--format", "csv", "good.json", "-o", "no/such/folder/x.csv"}), 2);
+  EXPECT_EQ(cli_.run("export --format csv good.json -o no/such/folder/x.csv"), 2);
   EXPECT_THAT(cli_.err.str(), StartsWith("gpubench: --output: no/such/folder/x.csv: cannot "));
 }
 
@@ -140,7 +139,7 @@ TEST_F(ReportVerbs, APinnedReportThatDoesNotHoldIsAUsageError) {
   Json report = report_json(holding_report());
   report["gpubench"]["totals"]["pass"] = 7;
   write("bad.json", report.dump());
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--pin", "bad.json", "--json", "-"}), 2);
+  EXPECT_EQ(cli_.run("--isolate off --tier smoke --pin bad.json --json -"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--pin: bad.json:gpubench.totals.pass: is 7, but the cases make 1"));
 }
 

@@ -14,26 +14,19 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-struct Simulated {
-  int exit_code = 0;
-  std::string out, err;
-};
+ChildResult simulated(const Words& words) { return ran("simulate" + words, {.suites = all_suites()}); }
 
-Simulated simulated(std::vector<std::string> words) {
-  Captured cli;
-  cli.suites = all_suites();
-  words.insert(words.begin(), "simulate");
-  const int exit_code = cli.run(words);
-  return {exit_code, cli.out.str(), cli.err.str()};
+Json sizes_of(const Words& words) {
+  const ChildResult run = exits(0, simulated(words + "--json -"));
+  return run.exit_code == 0 ? parse_json(run.out, "stdout")["sizes"] : Json();
 }
 
 const std::string gpt2 = "transformer/gpt2_train_step";
+const std::string published = std::string(paths::results) + "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
 
 // 11 s: the size that it promises.
 TEST(SimulateVerb, AStepOfGpt2RunsOnAThousandRanks) {
-  const Simulated run = simulated({gpt2, "--ranks", "1,8,1024", "--json", "-"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Json sizes = parse_json(run.out, "stdout")["sizes"];
+  const Json sizes = sizes_of({gpt2, "--ranks", "1,8,1024"});
   ASSERT_EQ(sizes.size(), 3U);
   EXPECT_EQ(sizes[0]["exposed"], 0.0);
   EXPECT_EQ(sizes[2]["by_rank"].size(), 1024U);
@@ -45,10 +38,7 @@ TEST(SimulateVerb, AStepOfGpt2RunsOnAThousandRanks) {
 // Stages of a pipeline have the time of theirs, and what they wait for each other is the bubble: with as many equal
 // micro-batches as stages less than half of the run computes.
 TEST(SimulateVerb, RanksShareAStepAsTheyWouldWhereTheyAre) {
-  const Simulated run = simulated({"transformer/llama_train_step", "--parallel", "tp=2,pp=2", "--parallel", "dp=4,tp=2",
-                                   "--axis", "micro=2", "--json", "-"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Json sizes = parse_json(run.out, "stdout")["sizes"];
+  const Json sizes = sizes_of("transformer/llama_train_step --parallel tp=2,pp=2 --parallel dp=4,tp=2 --axis micro=2");
   ASSERT_EQ(sizes.size(), 2U);
   EXPECT_EQ(sizes[0]["ranks"], 8);  // the default, of which each four have a model
   EXPECT_EQ(sizes[0]["modes"], (Json{"tp=2", "pp=2"}));
@@ -60,49 +50,38 @@ TEST(SimulateVerb, RanksShareAStepAsTheyWouldWhereTheyAre) {
 // A collective of one rank's in another order than its peers' would stand in any of these.
 TEST(SimulateVerb, EveryLayoutEndsOnHundredsOfRanks) {
   for (const char* layout : {"tp=4,sp,pp=2", "fsdp=4,tp=2", "cp=4,tp=2,sp", "cp=8,ring,tp=2", "pp=2,cp=2,fsdp=2"}) {
-    const Simulated run =
+    const ChildResult run =
         simulated({"transformer/llama_train_step", "--axis", "kv=4", "--parallel", layout, "--ranks", "256"});
     EXPECT_EQ(run.exit_code, 0) << layout << run.out << run.err;
   }
 }
 
 TEST(SimulateVerb, ARankThatStopsIsNamedAndTheExitCodeIs1) {
-  const Simulated run = simulated({gpt2, "--ranks", "16", "--stop", "5=0"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.out, AllOf(HasSubstr("STUCK: ranks 0, 1, 2, 3, 4, 6 and 9 more in 'gradients.bucket0'"),
-                             HasSubstr("waiting for rank 5, which stopped")));
+  EXPECT_THAT(exits(1, simulated({gpt2, "--ranks", "16", "--stop", "5=0"})).out,
+              AllOf(HasSubstr("STUCK: ranks 0, 1, 2, 3, 4, 6 and 9 more in 'gradients.bucket0'"),
+                    HasSubstr("waiting for rank 5, which stopped")));
 }
 
 TEST(SimulateVerb, ASlowRankMakesTheOthersWait) {
-  const Simulated run = simulated({gpt2, "--ranks", "8", "--slow", "3=2", "--json", "-"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Json ranks = parse_json(run.out, "stdout")["sizes"][0]["by_rank"];
+  const Json ranks = sizes_of({gpt2, "--ranks", "8", "--slow", "3=2"})[0]["by_rank"];
   EXPECT_NEAR(ranks[3]["compute_s"].get<double>() / ranks[0]["compute_s"].get<double>(), 2.0, 1e-9);
   EXPECT_GT(ranks[0]["waiting_s"].get<double>(), 0.0);
   EXPECT_EQ(ranks[3]["waiting_s"], 0.0);
 }
 
 TEST(SimulateVerb, ASlowLinkMakesCollectivesLonger) {
-  const auto first_of = [](std::vector<std::string> words) {
-    const Simulated run = simulated(std::move(words));
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    return parse_json(run.out, "stdout")["sizes"][0]["by_rank"][0];
-  };
-  const Json usual = first_of({gpt2, "--ranks", "8", "--json", "-"});
-  const Json slow = first_of({gpt2, "--ranks", "8", "--slow-link", "3=2", "--json", "-"});
+  const Json usual = sizes_of({gpt2, "--ranks", "8"})[0]["by_rank"][0];
+  const Json slow = sizes_of({gpt2, "--ranks", "8", "--slow-link", "3=2"})[0]["by_rank"][0];
   EXPECT_GT(slow["communication_s"].get<double>(), usual["communication_s"].get<double>());
   EXPECT_EQ(slow["compute_s"], usual["compute_s"]);
   EXPECT_EQ(slow["contention_s"], 0.0);
 }
 
 TEST(SimulateVerb, ALinkThatIsCutIsNamedAndTheExitCodeIs1) {
-  const std::vector<std::string> words{gpt2, "--ranks", "4", "--cut", "2=0.0001"};
-  const Simulated run = simulated(words);
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.out, HasSubstr("STUCK: ranks 0, 1, 2, 3 in 'gradients.bucket0': rank 2's link was cut at 0.0001 s"));
-  std::vector<std::string> as_json = words;
-  as_json.insert(as_json.end(), {"--json", "-"});
-  const Json stuck = parse_json(simulated(as_json).out, "stdout")["sizes"][0]["stuck"];
+  const Words words{gpt2, "--ranks", "4", "--cut", "2=0.0001"};
+  EXPECT_THAT(exits(1, simulated(words)).out,
+              HasSubstr("STUCK: ranks 0, 1, 2, 3 in 'gradients.bucket0': rank 2's link was cut at 0.0001 s"));
+  const Json stuck = parse_json(simulated(words + "--json -").out, "stdout")["sizes"][0]["stuck"];
   EXPECT_EQ(stuck[0]["cut"], nullptr);  // rank 0's compute lane, which waits for its other one
   EXPECT_EQ(stuck[1]["cut"], 2);
   EXPECT_EQ(stuck[1]["awaited"], Json::array());
@@ -112,10 +91,8 @@ TEST(SimulateVerb, ALinkThatIsCutIsNamedAndTheExitCodeIs1) {
 // at once at half of the uplink's speed, where that is one device's; what they take alone stays as it is.
 TEST(SimulateVerb, ContentionIsWhatCollectivesTakeLongerThanAlone) {
   const auto size_of = [](const std::string& oversubscription) {
-    const Simulated run = simulated({"transformer/llama_train_step", "--parallel", "dp=4,tp=2", "--gpus-per-node", "2",
-                                     "--network", "0.5", "--oversubscribe", oversubscription, "--json", "-"});
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    return parse_json(run.out, "stdout")["sizes"][0];
+    return sizes_of({"transformer/llama_train_step", "--parallel", "dp=4,tp=2", "--gpus-per-node", "2", "--network",
+                     "0.5", "--oversubscribe", oversubscription})[0];
   };
   const Json ample = size_of("1"), shared = size_of("2");
   ASSERT_EQ(shared["by_rank"].size(), 8U);
@@ -135,50 +112,39 @@ TEST(SimulateVerb, ContentionIsWhatCollectivesTakeLongerThanAlone) {
 
 // A published report: one rank takes what the step took there; 64 take no less.
 TEST(SimulateVerb, OpsTakeWhatAReportSaysThatTheyTook) {
-  const std::string report = std::string(paths::results) + "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
   double step_s = 0.0;
-  for (const CaseRecord& record : read_report(report).cases) {
+  for (const CaseRecord& record : read_report(published).cases) {
     if (record.id == gpt2 + "/b=2,s=64,layers=2,h=128,heads=4,vocab=512/f32/x1")
       step_s = 1e-9 * record.summary.median_ns;
   }
-  const Simulated run = simulated({gpt2, "--ranks", "1,64", "--from", report, "--json", "-"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Json sizes = parse_json(run.out, "stdout")["sizes"];
+  const Json sizes = sizes_of({gpt2, "--ranks", "1,64", "--from", published});
   EXPECT_EQ(sizes[0]["measured_ops"], sizes[0]["steps"]);
   EXPECT_NEAR(sizes[0]["end_s"].get<double>() / step_s, 1.0, 1e-6);
   EXPECT_GT(sizes[1]["end_s"].get<double>(), step_s);
-  EXPECT_THAT(simulated({"moe/mixtral_train_step", "--from", report}).err, HasSubstr("expected a report of"));
+  EXPECT_THAT(simulated({"moe/mixtral_train_step", "--from", published}).err, HasSubstr("expected a report of"));
 }
 
 TEST(SimulateVerb, RefusesWhatIsWrong) {
-  EXPECT_THAT(simulated({}).err, HasSubstr("simulate needs a case"));
-  EXPECT_THAT(simulated({"gemm/matmul"}).err, HasSubstr("runs on one rank only"));
-  EXPECT_THAT(simulated({gpt2, "--slow", "8=2"}).err, HasSubstr("--slow: there is no rank 8 of 8"));
-  EXPECT_THAT(simulated({gpt2, "--slow-link", "8=2"}).err, HasSubstr("--slow-link: there is no rank 8 of 8"));
-  EXPECT_THAT(simulated({gpt2, "--cut", "9=0"}).err, HasSubstr("--cut: there is no rank 9 of 8"));
-  EXPECT_THAT(simulated({gpt2, "--cut", "3"}).err, HasSubstr("--cut: '3' is not RANK=NUMBER"));
-  EXPECT_THAT(simulated({gpt2, "--slow-link", "3=-1"}).err, HasSubstr("--slow-link: '3=-1' is not RANK=NUMBER"));
-  EXPECT_THAT(simulated({gpt2, "--oversubscribe", "0.5"}).err, HasSubstr("'0.5' is no number from 1 such as 2"));
-  EXPECT_THAT(simulated({gpt2, "--stop", "x=2"}).err, HasSubstr("is not RANK=NUMBER"));
-  EXPECT_THAT(simulated({gpt2, "--ranks", "0"}).err, HasSubstr("whole number from 1 to 4096"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "ep=2"}).err, HasSubstr("--parallel ep=2: the ranks of"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "tp=2", "--ranks", "3"}).err, HasSubstr("asks for a multiple of 2"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "dp=2,tp=2", "--ranks", "4"}).err, HasSubstr("both say how many ranks"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "dp=4096,tp=2"}).err, HasSubstr("8192 ranks; expected at most 4096"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "tp=100000,pp=100000"}).err, HasSubstr("expected at most 1048576"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "tp=2", "--from",
-                         std::string(paths::results) + "/intel-xeon-processor-2-cpus/2026-11-22/report.json"})
-                  .err,
-              HasSubstr("ranks have parts of them"));
-  EXPECT_THAT(simulated({gpt2, "--parallel", "pp=4"}).err, HasSubstr("on 8 ranks: "));
-  for (const std::vector<std::string>& words : {std::vector<std::string>{},
-                                                {"gemm/matmul"},
-                                                {gpt2, "--ranks", "9999"},
-                                                {gpt2, "--cut", "3"},
-                                                {gpt2, "--cut", "9=0"},
-                                                {gpt2, "--slow-link", "8=2"},
-                                                {gpt2, "--oversubscribe", "0.5"}})
-    EXPECT_EQ(simulated(words).exit_code, 2);
+  const auto refusal = [](const Words& words) { return refusal_of("simulate" + words, {.suites = all_suites()}); };
+  EXPECT_THAT(refusal({}), HasSubstr("simulate needs a case"));
+  EXPECT_THAT(refusal("gemm/matmul"), HasSubstr("runs on one rank only"));
+  for (const auto& [words, said] : {std::pair{"--slow 8=2", "--slow: there is no rank 8 of 8"},
+                                    {"--slow-link 8=2", "--slow-link: there is no rank 8 of 8"},
+                                    {"--cut 9=0", "--cut: there is no rank 9 of 8"},
+                                    {"--cut 3", "--cut: '3' is not RANK=NUMBER"},
+                                    {"--slow-link 3=-1", "--slow-link: '3=-1' is not RANK=NUMBER"},
+                                    {"--oversubscribe 0.5", "'0.5' is no number from 1 such as 2"},
+                                    {"--stop x=2", "is not RANK=NUMBER"},
+                                    {"--ranks 0", "whole number from 1 to 4096"},
+                                    {"--ranks 9999", "4096"},
+                                    {"--parallel ep=2", "--parallel ep=2: the ranks of"},
+                                    {"--parallel tp=2 --ranks 3", "asks for a multiple of 2"},
+                                    {"--parallel dp=2,tp=2 --ranks 4", "both say how many ranks"},
+                                    {"--parallel dp=4096,tp=2", "8192 ranks; expected at most 4096"},
+                                    {"--parallel tp=100000,pp=100000", "expected at most 1048576"},
+                                    {"--parallel pp=4", "on 8 ranks: "}})
+    EXPECT_THAT(refusal(Words(gpt2) + words), HasSubstr(said)) << words;
+  EXPECT_THAT(refusal(Words{gpt2, "--parallel", "tp=2", "--from", published}), HasSubstr("ranks have parts of them"));
 }
 
 }  // namespace

@@ -15,10 +15,7 @@ using ::testing::HasSubstr;
 class SoakVerb : public ScratchFolder {
  protected:
   // In this process.
-  int soak(std::vector<std::string> words) {
-    words.insert(words.begin(), {"soak", "--isolate", "off"});
-    return cli_.run(std::move(words));
-  }
+  int soak(const Words& words) { return cli_.run("soak --isolate off" + words); }
   static std::vector<std::string> entries_of(const std::string& journal) {
     std::vector<std::string> kinds;
     (void)read_lines(journal, [&](const Node& entry, std::size_t) { kinds.push_back(entry.members().back().first); });
@@ -28,7 +25,7 @@ class SoakVerb : public ScratchFolder {
 };
 
 TEST_F(SoakVerb, SaysWhatWasScreenedAndWhichRateOfFaultsIsExcluded) {
-  EXPECT_EQ(soak({"--minutes", "0.01", "--json", "soak.json"}), 0) << cli_.err.str();
+  EXPECT_EQ(soak("--minutes 0.01 --json soak.json"), 0) << cli_.err.str();
   EXPECT_THAT(cli_.out.str(),
               AllOf(HasSubstr("ops an hour screened"), HasSubstr("of the time between judgements launches had"),
                     HasSubstr("the textbook judged everything "), HasSubstr("faults in more than 1 of "),
@@ -41,7 +38,7 @@ TEST_F(SoakVerb, SaysWhatWasScreenedAndWhichRateOfFaultsIsExcluded) {
 
 TEST_F(SoakVerb, ExitsWithOneAndNamesWhatTheTextbookRejects) {
   cli_.script = "nan@chain.down";
-  EXPECT_EQ(soak({"--minutes", "0.01", "--journal", "soak.jsonl"}), 1);
+  EXPECT_EQ(soak("--minutes 0.01 --journal soak.jsonl"), 1);
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr(" rejected by the textbook, the first:\n"), HasSubstr("chain.down"),
                                     HasSubstr("soak FAILED\n")));
   const std::vector<std::string> entries = entries_of("soak.jsonl");
@@ -51,26 +48,25 @@ TEST_F(SoakVerb, ExitsWithOneAndNamesWhatTheTextbookRejects) {
 }
 
 TEST_F(SoakVerb, ExitsWithOneForALaunchThatLeftOtherBits) {
-  EXPECT_EQ(soak({"--minutes", "0.05", "--inject-error", "gemm=rare", "--journal", "soak.jsonl"}), 1);
+  EXPECT_EQ(soak("--minutes 0.05 --inject-error gemm=rare --journal soak.jsonl"), 1);
   EXPECT_THAT(cli_.err.str(), HasSubstr("WRONG ON PURPOSE"));
   EXPECT_THAT(cli_.out.str(), HasSubstr("launches left other bits than the one that was judged, the first:"));
   EXPECT_THAT(entries_of("soak.jsonl"), ::testing::Contains("divergence"));
 }
 
 TEST_F(SoakVerb, ReplacesNoJournalUnlessTold) {
-  ASSERT_EQ(soak({"--minutes", "0.01", "--journal", "soak.jsonl"}), 0);
-  EXPECT_EQ(soak({"--minutes", "0.01", "--journal", "soak.jsonl"}), 2);
+  ASSERT_EQ(soak("--minutes 0.01 --journal soak.jsonl"), 0);
+  EXPECT_EQ(soak("--minutes 0.01 --journal soak.jsonl"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--journal: soak.jsonl: is there already; --force replaces it"));
-  EXPECT_EQ(soak({"--minutes", "0.01", "--journal", "soak.jsonl", "--force"}), 0);
+  EXPECT_EQ(soak("--minutes 0.01 --journal soak.jsonl --force"), 0);
 }
 
 // What a soak says at its end is what its journal says of it, whole or up to where it was killed.
 TEST_F(SoakVerb, AJournalIsReadAsTheSoakItWasOf) {
-  ASSERT_EQ(
-      soak({"--minutes", "0.05", "--inject-error", "gemm=rare", "--journal", "soak.jsonl", "--json", "soak.json"}), 1);
+  ASSERT_EQ(soak("--minutes 0.05 --inject-error gemm=rare --journal soak.jsonl --json soak.json"), 1);
   const std::string said = cli_.out.str();
   cli_.out.str("");
-  EXPECT_EQ(cli_.run({"soak", "--read", "soak.jsonl", "--json", "read.json", "--svg", "read.svg"}), 1);
+  EXPECT_EQ(cli_.run("soak --read soak.jsonl --json read.json --svg read.svg"), 1);
   EXPECT_EQ(cli_.out.str(), said);
   EXPECT_EQ(read_json_file("read.json")["devices"], read_json_file("soak.json")["devices"]);
   EXPECT_THAT(content_of("read.svg"), AllOf(HasSubstr("<svg"), HasSubstr("other bits"), HasSubstr("speed")));
@@ -79,27 +75,27 @@ TEST_F(SoakVerb, AJournalIsReadAsTheSoakItWasOf) {
   const std::size_t last = journal.rfind('\n', journal.size() - 2);
   write("killed.jsonl", journal.substr(0, last + 20));  // the last line is torn
   cli_.out.str("");
-  EXPECT_EQ(cli_.run({"soak", "--read", "killed.jsonl"}), 1);
+  EXPECT_EQ(cli_.run("soak --read killed.jsonl"), 1);
   EXPECT_EQ(cli_.out.str(), said);
   EXPECT_THAT(cli_.err.str(), HasSubstr("killed.jsonl: the soak did not end: it was to take 3 s"));
 }
 
 TEST_F(SoakVerb, RefusesWhatIsNoJournalOfASoak) {
   write("other.jsonl", "{}\n");
-  EXPECT_EQ(cli_.run({"soak", "--read", "other.jsonl"}), 2);
+  EXPECT_EQ(cli_.run("soak --read other.jsonl"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--read: other.jsonl:line 1: is damaged"));
   { LineJournal("run.jsonl", {}, "").append("start", {{"schema", "another"}}); }
-  EXPECT_EQ(cli_.run({"soak", "--read", "run.jsonl"}), 2);
+  EXPECT_EQ(cli_.run("soak --read run.jsonl"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("is no journal of a soak"));
 }
 
 TEST_F(SoakVerb, ShowsSpeedOverTimeAsBarsWhereTheTerminalTakesThem) {
   cli_.variables["LC_ALL"] = "C.UTF-8";
-  ASSERT_EQ(soak({"--minutes", "0.02"}), 0);
+  ASSERT_EQ(soak("--minutes 0.02"), 0);
   EXPECT_THAT(cli_.out.str(), ::testing::ContainsRegex("speed (▁|▂|▃|▄|▅|▆|▇|█)+: in the second half of the time "));
   cli_.variables["LC_ALL"] = "C";
   cli_.out.str("");
-  ASSERT_EQ(soak({"--minutes", "0.02"}), 0);
+  ASSERT_EQ(soak("--minutes 0.02"), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("speed: in the second half of the time "));
 }
 
@@ -108,9 +104,9 @@ TEST_F(SoakVerb, RefusesMoreDevicesThanThereAre) {
     EXPECT_EQ(cli_.run({"soak", "--devices=" + word}), 2) << word;
     EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: '" + word + "'; expected a number from 1 to "));
   }
-  EXPECT_EQ(cli_.run({"soak", "--devices", "sim,sim"}), 2);
+  EXPECT_EQ(cli_.run("soak --devices sim,sim"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: 'sim' is no GPU"));
-  EXPECT_EQ(soak({"--devices", "1"}), 2);
+  EXPECT_EQ(soak("--devices 1"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: each has a process of its own"));
 }
 

@@ -16,20 +16,17 @@ using ::testing::HasSubstr;
 
 class TuneBatch : public ScratchFolder {
  protected:
-  static ChildResult tune(std::vector<std::string> words) {
-    words.insert(words.begin(), {paths::program, "tune-batch", "--device", "cpu", "--tuning-cache", "off"});
-    return run_child(words);
+  static ChildResult tune(const Words& words) {
+    return run_child(Words{paths::program} + "tune-batch --device cpu --tuning-cache off" + words);
   }
-  static std::vector<std::string> tiny(std::vector<std::string> more) {
-    more.insert(more.begin(), {"gemm/matmul/m=1,n=1,k=1", "--precision", "f32", "--tier", "smoke"});
-    return more;
+  static ChildResult tune_tiny(const Words& more) {
+    return tune("gemm/matmul/m=1,n=1,k=1 --precision f32 --tier smoke" + more);
   }
 };
 
 TEST_F(TuneBatch, TriesTheBatchesThatAreAskedForAndChartsThem) {
-  const ChildResult result = tune(tiny({"--batch", "64,1,8", "--json", "t.json", "--svg", "t.svg", "-o", "t.html"}));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("gemm/matmul/n=1,k=1 f32, batch m\n"), HasSubstr("best throughput    ")));
+  EXPECT_THAT(exits(0, tune_tiny("--batch 64,1,8 --json t.json --svg t.svg -o t.html")).out,
+              AllOf(HasSubstr("gemm/matmul/n=1,k=1 f32, batch m\n"), HasSubstr("best throughput    ")));
   const Json curve = parse_json(content_of("t.json"), "t.json")["curves"][0];
   ASSERT_EQ(curve["trials"].size(), 3);
   for (int i = 0; i < 3; ++i) {
@@ -47,10 +44,9 @@ TEST_F(TuneBatch, TriesTheBatchesThatAreAskedForAndChartsThem) {
 // Of c [m, n] = a [m, k] b [k, n] in f32 all three are kept: 4 (m k + k n + m n) bytes, so that with n = k = 16384
 // m = (bytes / 4 - k n) / (n + k) rows fit.
 TEST_F(TuneBatch, TheLargestByPlanIsWhatTheMemoryHolds) {
-  const ChildResult result = tune(
-      {"gemm/matmul/m=16384,n=16384,k=16384", "--tier", "large", "--precision", "f32", "--dry-run", "--json", "-"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  const Json json = parse_json(result.out, "stdout");
+  const Json json = parse_json(
+      exits(0, tune("gemm/matmul/m=16384,n=16384,k=16384 --tier large --precision f32 --dry-run --json -")).out,
+      "stdout");
   const auto available = json["available_bytes"].get<std::int64_t>();
   constexpr std::int64_t n = 16384;
   EXPECT_EQ(json["curves"][0]["largest_by_plan"], (available / 4 - n * n) / (2 * n));
@@ -58,28 +54,20 @@ TEST_F(TuneBatch, TheLargestByPlanIsWhatTheMemoryHolds) {
 }
 
 TEST_F(TuneBatch, EndsWithItsBudgetAndSaysWhatItDidNotTry) {
-  const ChildResult result = tune(tiny({"--budget", "1"}));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("largest that fits  at least "), HasSubstr("(--budget)")));
+  EXPECT_THAT(exits(0, tune_tiny("--budget 1")).out,
+              AllOf(HasSubstr("largest that fits  at least "), HasSubstr("(--budget)")));
 }
 
 TEST_F(TuneBatch, OfBatchesThatFailNoneIsBest) {
-  const ChildResult result = tune(tiny({"--batch", "8", "--inject-error", "gemm=bit"}));
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("fail"), HasSubstr("best throughput    none passed")));
+  EXPECT_THAT(exits(1, tune_tiny("--batch 8 --inject-error gemm=bit")).out,
+              AllOf(HasSubstr("fail"), HasSubstr("best throughput    none passed")));
 }
 
 TEST_F(TuneBatch, RefusesWhatHasNoBatchOrIsNoWorkload) {
-  const ChildResult unknown = tune({"gpt2_trian_step"});
-  EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err,
+  EXPECT_THAT(exits(2, tune("gpt2_trian_step")).err,
               HasSubstr("no workload or case is called 'gpt2_trian_step'; did you mean 'gpt2_train_step'?"));
-  const ChildResult flat = tune({"memory/copy"});
-  EXPECT_EQ(flat.exit_code, 2);
-  EXPECT_THAT(flat.err, HasSubstr("memory/copy has no batch"));
-  const ChildResult nothing = tune({});
-  EXPECT_EQ(nothing.exit_code, 2);
-  EXPECT_THAT(nothing.err, HasSubstr("tune-batch needs a workload"));
+  EXPECT_THAT(exits(2, tune("memory/copy")).err, HasSubstr("memory/copy has no batch"));
+  EXPECT_THAT(exits(2, tune({})).err, HasSubstr("tune-batch needs a workload"));
 }
 
 }  // namespace tune_batch_test
