@@ -53,11 +53,11 @@ struct Drawing {
 [[nodiscard]] std::vector<Drawing> drawings_of(std::vector<Section> sections);
 
 struct Document {
-  std::string title;      ///< of the window
-  Html made_by;           ///< above the heading
+  std::string title;  ///< of the window
+  Html made_by;       ///< above the heading
   std::string heading;
-  std::string about{};    ///< below the heading
-  Html opening{};         ///< before the sections
+  std::string about{};  ///< below the heading
+  Html opening{};       ///< before the sections
   std::vector<Section> sections;
   std::string footer{};
   bool interactive = true;  ///< has links to its sections, and the script that sorts tables and reads points

@@ -37,8 +37,9 @@ const SectionSpec specs[] = {
      "Throughput",
      {{.tables = add_speed},
       {.title = "Best rates",
-       .lead = "The fastest case of each workload in each precision. The outline behind a bar is the device's published "
-               "peak, where one is known.",
+       .lead =
+           "The fastest case of each workload in each precision. The outline behind a bar is the device's published "
+           "peak, where one is known.",
        .charts = bests_by_suite,
        .draw = draw_bests},
       {.title = "Against size",
@@ -53,8 +54,9 @@ const SectionSpec specs[] = {
        .draw = draw_batch_curve}}},
     {"roofline",
      "Roofline",
-     {{.lead = "The slope is what memory allows, the flat what arithmetic allows; a case just under the roof has little "
-               "left to gain. A measured roof is the best copy or triad and the best matrix product of this run.",
+     {{.lead =
+           "The slope is what memory allows, the flat what arithmetic allows; a case just under the roof has little "
+           "left to gain. A measured roof is the best copy or triad and the best matrix product of this run.",
        .tables = count_cases_above_the_roof,
        .charts = recipes_with_a_roof,
        .draw = draw_roofline}}},
@@ -89,10 +91,11 @@ const SectionSpec specs[] = {
        .tables = add_arithmetic}}},
     {"breakdown",
      "What a training step is made of",
-     {{.lead = "Each op timed alone, as a share of the whole step: the largest step of each workload in each precision. "
-               "What is left over has a sign: gaps between launches are above zero; below zero the ops ran faster in "
-               "the step, overlapped or with warm caches; it is unknown where it may be off by more than 25 points. "
-               "Below the charts: the same by layer, and of every other step.",
+     {{.lead =
+           "Each op timed alone, as a share of the whole step: the largest step of each workload in each precision. "
+           "What is left over has a sign: gaps between launches are above zero; below zero the ops ran faster in "
+           "the step, overlapped or with warm caches; it is unknown where it may be off by more than 25 points. "
+           "Below the charts: the same by layer, and of every other step.",
        .charts = programs_by_suite,
        .draw = draw_breakdown},
       {.title = "Memory", .charts = programs_by_suite, .draw = draw_memory}}},
