@@ -1,6 +1,6 @@
 // Everything that the command line takes from outside: suites, backends, streams, variables, and whether mpirun or srun
-// has started this process as one of several. main.cpp passes the real
-// ones; tests pass their own and call the same run_cli().
+// has started this process as one of several. main.cpp passes the real ones; tests pass their own and call the same
+// run_cli().
 #pragma once
 
 #include <ctime>

@@ -138,7 +138,7 @@ enum class Takes {
 /// What may stand after a flag, as far as a shell can complete it.
 enum class ValueKind { none, text, file, folder };
 
-/// What repeats a flag, and what its value names: bits of Flag::use.
+/// Bits of Flag::use: which command lines repeat a flag, and what its value names.
 namespace use {
 inline constexpr unsigned journal = 1;    ///< --resume takes it from the journal
 inline constexpr unsigned rerun = 2;      ///< the rerun line of a case, whose id names what chooses it
@@ -165,8 +165,8 @@ struct Flag {
   std::vector<std::string> others{};  ///< "-q", "--gpus"
   std::string_view group{};           ///< heading in the help; empty: hidden
   std::string_view brief{};           ///< its text where help is short; empty: left out there unless the verb has few
-  /// Absent where it does not say what is run and how; of those that do the same words give the same run. --anonymize
-  /// is one of them: a run must not show half of its names.
+  /// No value: the flag does not affect what is run or how. Equal words of the other flags give equal runs. --anonymize
+  /// is one of those: a run must not show half of its names.
   std::optional<unsigned> use{};
 
   [[nodiscard]] bool stands_alone() const { return !long_name.starts_with("-"); }

@@ -188,6 +188,9 @@ class CommandLine {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < flags_.size(); ++i) {
       if (!flags_[i].has(use)) continue;
+      // Another run inherits the variables, and one may turn on what was turned off here.
+      const bool is_off = flags_[i].takes == Takes::nothing && values_[i].empty() && options_[i]->count() > 0;
+      if (use == use::runs && is_off) words.push_back(flags_[i].long_name + "=false");
       for (const std::string& value : values_[i]) {
         words.push_back(flags_[i].long_name);
         if (flags_[i].takes != Takes::nothing) words.push_back(value);

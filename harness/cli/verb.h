@@ -1,5 +1,5 @@
 // A verb: one file, verbs/<name>.cpp, with its options, flags, help, examples and code; and its row in the table of
-// verbs, which the build makes of these files (`verbs` in CMakeLists.txt). With what most of these files need.
+// verbs, which the build makes of these files (`verbs` in CMakeLists.txt). Also includes what most of these files need.
 #pragma once
 
 #include <any>

@@ -84,8 +84,8 @@ struct OpParity {
   int mutations_rejected = 0;
 };
 
-/// Checks of one kind of op that passed and have no OpParity in a brief report (harness/report/report_json.h): sums.
-/// sums.
+/// Sums over checks of one kind of op that passed and have no OpParity in a brief report
+/// (harness/report/report_json.h).
 struct PassedOps {
   std::string kind;
   int ops = 0;

@@ -69,7 +69,7 @@ std::optional<Rate> rate_of(const std::string& recipe_name) {
 
 using SpreadMember = std::optional<Spread> RoundTelemetry::*;
 
-// Over the rounds that tell it: the highest reading, or the median of their medians.
+// Over the rounds that report it: the highest reading, or the median of their medians.
 std::optional<double> clock_of(const CaseRecord& record, SpreadMember clock, bool highest) {
   std::vector<double> values;
   for (const RoundRecord& round : record.rounds) {

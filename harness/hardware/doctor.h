@@ -21,7 +21,7 @@ struct Finding {
   std::string fix;  ///< what to do; empty where nothing needs doing
 };
 
-/// Something that is as it should be, or just is.
+/// A finding that needs no fix.
 [[nodiscard]] Finding fact(std::string text);
 
 /// D205 or D206: other work has, or has had, the processors. Nothing on a quiet machine.

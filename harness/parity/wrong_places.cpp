@@ -98,9 +98,10 @@ constexpr std::uint64_t lanes_of_warp = 32;
 template <class Visit>
 void each_difference(const TensorView& got, const TensorView& expected, const Visit& visit) {
   const DType type = got.dtype();
-  std::vector<std::byte> a(static_cast<std::size_t>(bytes_of(type, bits_stretch))), b(a.size());
-  for (std::int64_t first = 0; first < got.shape().elements(); first += bits_stretch) {
-    const std::int64_t count = std::min(got.shape().elements() - first, bits_stretch);
+  const std::int64_t elements = got.shape().elements();
+  std::vector<std::byte> a(static_cast<std::size_t>(bytes_of(type, std::min(elements, bits_stretch)))), b(a.size());
+  for (std::int64_t first = 0; first < elements; first += bits_stretch) {
+    const std::int64_t count = std::min(elements - first, bits_stretch);
     got.read_bits(first, count, a.data());
     expected.read_bits(first, count, b.data());
     if (std::memcmp(a.data(), b.data(), static_cast<std::size_t>(bytes_of(type, count))) == 0) continue;

@@ -60,7 +60,7 @@ class DeterminismSubject {
   Launch whole_;
 };
 
-/// Without an outcome, and why.
+/// A repetition that could not be tried, with the reason.
 [[nodiscard]] inline Repetition untested(std::string_view way, std::string why) {
   return {std::string(way), Sameness::untested, std::move(why)};
 }

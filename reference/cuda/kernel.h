@@ -7,7 +7,8 @@
 // 2. What is more than one launch returns plan_of(name, workspace bytes, binder). The binder gets tensors and workspace
 //    and returns the bound work: a callable that takes a stream and enqueues. Enqueueing allocates nothing, waits for
 //    nothing, chooses nothing: it may be captured into a CUDA graph.
-// 3. Own kernels are kernels/x.cu behind kernels/x.h: plain structs only, since nvcc compiles what includes them.
+// 3. Own kernels are kernels/x.cu, declared in the header of its family (kernels/rows.h, tokens.h, ...): plain structs
+// only, since nvcc compiles what includes them.
 // 4. Add x to op_files in CMakeLists.txt, and the kernels to gpubench_cuda_kernels. Tests run own kernels on the CPU,
 // thread by thread.
 #pragma once

@@ -268,7 +268,7 @@ std::string unseen_mean(const CallSpecs& op) {
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
 
-// What makes a loss, output 0.
+// Base of the ops whose output 0 is a loss.
 template <const OpKind& op_kind>
 class LossDefinition : public DefinitionOf<op_kind> {
  public:

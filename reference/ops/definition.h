@@ -181,7 +181,7 @@ class OpDefinition {
   virtual void derivative(Program& program, const OpCall& call, GradientTape& tape) const;
 };
 
-/// What the definition of this op derives from.
+/// Base of the definition of `op`.
 template <const OpKind& op>
 class DefinitionOf : public OpDefinition {
  public:
@@ -250,7 +250,7 @@ void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape)
 /// naming an output that none flows into.
 [[nodiscard]] ValueId required_gradient(const Program& program, const OpCall& call, const GradientTape& tape,
                                         ValueId output);
-/// Of all outputs.
+/// The gradients of all outputs.
 [[nodiscard]] std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call,
                                                       const GradientTape& tape);
 

@@ -165,7 +165,7 @@ class StoredSum {
   return sum;
 }
 
-/// That of the two which this arithmetic needs.
+/// wide_dot() where the arithmetic accumulates in f64, else dot().
 [[nodiscard]] inline ProductSum product_sum(const Math& math, std::span<const double> a, std::span<const double> b) {
   return math.accumulate == DType::f64 ? wide_dot(a, b) : dot(a, b);
 }

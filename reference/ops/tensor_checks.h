@@ -23,7 +23,7 @@ void expect_axes(OpKind op, const TensorSpec& tensor, int rank, std::string_view
 void expect_rows_divide(OpKind op, const TensorSpec& few, const TensorSpec& many);
 /// Throws ProgramError unless the tensor is of a floating-point type.
 void expect_float(OpKind op, const TensorSpec& tensor);
-/// And that it has rows, of at least one element.
+/// The same; also throws unless it has rows of at least one element.
 void expect_float_rows(OpKind op, const TensorSpec& tensor);
 /// Throws ProgramError unless the tensor is of this type.
 void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);

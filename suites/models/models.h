@@ -16,7 +16,7 @@ namespace gpubench::suites {
 [[nodiscard]] Program gpt2_block_step(const Case& c, const Recipe& r);
 /// The whole model. Dims b, s, layers, h, heads, vocab.
 [[nodiscard]] Program gpt2_train_step(const Case& c, const Recipe& r);
-/// A point of its grids, and of those of others with these dims.
+/// A point of its grids, also for other models with these dims.
 [[nodiscard]] Point gpt2_point(std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
                                std::int64_t vocab, std::string label, Tier tier);
 
@@ -45,9 +45,9 @@ using FeedForward = std::function<ValueId(Layers& layers, const std::string& pre
 [[nodiscard]] Program mixtral_block_step(const Case& c, const Recipe& r);
 /// The whole model, without a loss that balances the experts. Dims as a block's, and layers, vocab.
 [[nodiscard]] Program mixtral_train_step(const Case& c, const Recipe& r);
-/// y + experts(norm(y)), y = x + attention(norm(x)), to AdamW: latent attention, whose dims heads, q_rank, kv_rank (of
-/// the latents), nope, rope (elements of a query or key without and with a rotation), v (of a value), b and s are these
-/// too, and experts as those of a layer.
+/// y + experts(norm(y)), y = x + attention(norm(x)), to AdamW, with latent attention. Dims b and s, those of a layer,
+/// and of the attention: heads, q_rank and kv_rank (of the latents), nope and rope (elements of a query or key without
+/// and with a rotation), v (of a value).
 [[nodiscard]] Program deepseek_block_step(const Case& c, const Recipe& r);
 /// x + experts(norm(x)), to AdamW: sigmoid routing with a bias, normalized and scaled by 2.5, and a shared expert. All
 /// experts are candidates for every token (no groups of nodes). Dims b, s, h, f, experts, k.

@@ -1,5 +1,5 @@
 // Collectives of virtual ranks, whose tensors all lie on this device, as launches: reductions, and the exchange of
-// tokens' rows, of which where they go is read on the device, too.
+// tokens' rows, whose destinations are read on the device.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"

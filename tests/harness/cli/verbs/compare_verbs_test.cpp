@@ -198,6 +198,12 @@ TEST_F(CompareVerbs, CalibrateKeepsItsOwnFlagsFromTheRunsThatItStarts) {
   EXPECT_THAT(parse_options(words).words_for_runs, ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
 }
 
+// A run that calibrate starts has GPUBENCH_DETERMINISTIC too, which stands in for a flag that is not given.
+TEST_F(CompareVerbs, CalibrateHandsOnThatASwitchIsOff) {
+  EXPECT_THAT(parse_options(Words("calibrate --suite gemm --deterministic=false")).words_for_runs,
+              ::testing::ElementsAre("--suite", "gemm", "--deterministic=false"));
+}
+
 TEST_F(CompareVerbs, CompareTellsRatiosAndNeverJudges) {
   measure_three("a", 100000);
   measure_three("b", 200000);
