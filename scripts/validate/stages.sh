@@ -32,7 +32,7 @@ count() {
     counts="$counts${counts:+, }$number $verdict"
     case $verdict in fail | downgraded | not_proven | error) bad=$((bad + number)) ;; esac
   done
-  unfinished=$(cat "$@" 2>/dev/null | grep -c '^ *"unfinished": {')
+  unfinished=$(cat "$@" 2>/dev/null | grep -o '"unfinished": *{' | wc -l)
   [ "$unfinished" = 0 ] || counts="$counts ($unfinished unfinished, with rounds)"
 }
 
@@ -240,7 +240,10 @@ noise() {
     [ "$status" = fail ] || words=
     [ ! -s "$out/noise-$attempt.json" ] || medians "$out/noise-$attempt.json" >>"$out/noise-medians.txt"
   done
-  [ -s "$out/noise-medians.txt" ] || return
+  if [ ! -s "$out/noise-medians.txt" ]; then
+    worse "$status" "no report has a median"
+    return
+  fi
   awk '{n[$1]++; if (n[$1] == 1 || $2 < low[$1]) low[$1] = $2; if ($2 > high[$1]) high[$1] = $2}
     END {for (id in n) printf "%s: %d runs, largest median %.2f %% above the smallest\n", id, n[id], 100 * (high[id] / low[id] - 1)}' \
     "$out/noise-medians.txt" | sort >"$out/noise.txt"
@@ -248,7 +251,10 @@ noise() {
 }
 
 # medians REPORT: "ID MICROSECONDS" of each case that passed.
-medians() { awk -F '"' '$2 == "name" {name = $4} $2 == "real_time" && name ~ /_median$/ {split($3, value, /[:,]/); sub(/_median$/, "", name); print name, value[2] + 0}' "$1"; }
+medians() {
+  awk -v RS='}' -F '"' '{name = ""; for (i = 2; i < NF; i++) {if ($i == "name") name = $(i + 2); if ($i == "real_time") {time = $(i + 1); gsub(/[^0-9.e+-]/, "", time)}}
+    if (sub(/_median$/, "", name)) print name, time + 0}' "$1"
+}
 
 # races NAMES: those whose name matches.
 races() {
