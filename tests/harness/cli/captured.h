@@ -82,7 +82,7 @@ struct Captured {
   }
 };
 
-/// What this command line comes to.
+/// Runs this command line; its exit code and what it printed.
 inline ChildResult ran(const Words& words, Captured cli = {}) {
   const int exit_code = cli.run(words);
   return {exit_code, cli.out.str(), cli.err.str()};

@@ -12,7 +12,7 @@
 
 namespace gpubench {
 
-/// The words of a command line: a list, or text where none of them has a blank or is empty.
+/// The words of a command line: a list, or text that is split at blanks.
 struct Words : std::vector<std::string> {
   using std::vector<std::string>::vector;
   Words(std::vector<std::string> words) : vector(std::move(words)) {}
@@ -34,7 +34,7 @@ struct ChildResult {
   std::string err;
 };
 
-/// The same, once it is seen that it exited with this code.
+/// Checks the exit code and returns the result.
 inline ChildResult exits(int code, ChildResult result, const char* file = __builtin_FILE(),
                          int line = __builtin_LINE()) {
   const ::testing::ScopedTrace trace(file, line, "started here");

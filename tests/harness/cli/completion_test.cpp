@@ -24,13 +24,6 @@ using ::testing::UnorderedElementsAre;
 
 const std::vector<std::string> suites{"gemm", "conv", "memory"};
 
-Words words_in(const std::string& text) {
-  std::istringstream stream(text);
-  Words words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 // What bash offers for the last of these words; the one before is as readline splits it.
 std::vector<std::string> offered(const Words& words) {
   const TemporaryFile script("completion.bash", completion_text(Shell::bash, suites) + R"(
@@ -42,7 +35,7 @@ printf '%s\n' "${COMPREPLY[@]}"
   for (const std::string& word : words) command += " '" + word + "'";
   const ShellResult result = shell(command);
   EXPECT_EQ(result.status, 0) << result.out;
-  return words_in(result.out);
+  return Words(result.out);
 }
 
 class BashCompletion : public ::testing::Test {
@@ -108,7 +101,7 @@ TEST(FishCompletion, OffersWhatBashDoes) {
     const ShellResult result =
         shell("fish --no-config -c 'source " + script.path() + "; complete -C \"" + line + "\"' | cut -f1");
     EXPECT_EQ(result.status, 0) << result.out;
-    return words_in(result.out);
+    return Words(result.out);
   };
   EXPECT_THAT(asked("gpubench exp"), ElementsAre("export"));
   EXPECT_THAT(asked("gpubench --tier "), UnorderedElementsAre("smoke", "quick", "standard", "large"));

@@ -159,7 +159,7 @@ TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {
 }
 
 // The words that a shell would pass on, up to where its own syntax begins.
-std::vector<std::string> words_of_command(const std::string& line) {
+Words words_of_command(const std::string& line) {
   std::istringstream stream(line.substr(0, line.find("  ", 2)));
   Words words;
   for (std::string word; stream >> word;) {

@@ -299,7 +299,7 @@ TEST(HelpText, OfEveryVerbFitsAScreenAndTheRestIsInHelpAll) {
 
 TEST(HelpText, OfRunHasEightFlagsAndTwoExamples) {
   const std::vector<std::string> lines = lines_of(help_text("run", 80));
-  Words flags;
+  std::vector<std::string> flags;
   int examples = 0;
   for (const std::string& line : lines) {
     if (line.starts_with("  --")) flags.push_back(line.substr(2, line.find_first_of(" ,", 2) - 2));

@@ -205,9 +205,7 @@ TEST_F(OwnImplementationProgram, AnyOpHasASkeletonThatBuildsAndDeclines) {
 
 TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
   const auto complaint = [](const Words& words) {
-    const ChildResult result = run_child(Words{paths::program, "impl"} + words);
-    EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(words);
-    return result.err;
+    return exits(2, run_child(Words{paths::program, "impl"} + words)).err;
   };
   EXPECT_THAT(complaint({}), HasSubstr("new NAME --op OP, list FILE, check FILE"));
   EXPECT_THAT(complaint("new mine"), HasSubstr("add --op OP"));

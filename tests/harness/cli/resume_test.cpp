@@ -170,11 +170,7 @@ TEST_F(Resume, AnotherRunIsRefusedWithTheFirstDifference) {
 TEST_F(Resume, WhatIsNoJournalIsRefused) {
   const std::string journal = whole_journal();
   const auto refusal = [](const Words& more) {
-    Captured cli;
-    cli.script = "kill@first.gemm";
-    const Words all = "run --isolate off" + more;
-    EXPECT_EQ(cli.run(all), 2);
-    return cli.err.str();
+    return refusal_of("run --isolate off" + more, {.script = "kill@first.gemm"});
   };
   EXPECT_THAT(refusal("--resume missing"), HasSubstr("is neither a folder nor a FILE.journal.jsonl"));
   std::filesystem::create_directory("empty");

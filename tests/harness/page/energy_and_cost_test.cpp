@@ -53,6 +53,7 @@ TEST(Cost, OnlyWholeStepsArePriced) {
   images.derived.item = "images";
   images.derived.items_per_s = 1e6;
   const SectionPart part = part_of(made_report({block, images, made_gemm(100), tokens(1)}), "energy", "Cost", {3.6});
+  ASSERT_EQ(part.figures.size(), 2U);  // tokens and an exaFLOP
   for (const Figure& figure : part.figures)
     EXPECT_THAT(column_of(figure.table, "case"), ElementsAre("transformer/gpt2_train_step/b=8/bf16/x1"));
   const SectionPart none = part_of(made_report({block, images}), "energy", "Cost", {3.6});

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "reference/cpu/cpu_backend.h"
@@ -24,6 +23,8 @@ const std::vector<DType> types{DType::f32, DType::bf16};
 
 TEST(Attention, EveryMaskSoftcapAndSinksKeepTheirBounds) {
   std::vector<AttentionVariant> variants = testing::attention_variants(150, 600);
+  variants.push_back(
+      {"documents in a third chunk", {1, 1100, 1, 1, 16, 1100}, {.scale = 0.25}, false, {0, 530, 600, 1100}});
   variants.push_back({"window beyond a chunk", {1, 700, 1, 1, 16, 700}, {.scale = 0.25, .window = 150}});
   variants.push_back({"fewer queries, window", {1, 130, 2, 2, 16, 700}, {.scale = 0.25, .window = 100}});
   testing::expect_bounds_of_attention(cpu_contract(), variants, types);

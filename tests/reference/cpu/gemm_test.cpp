@@ -1,8 +1,6 @@
 // gemm on the CPU, against the textbook: shapes that fill no tile, every transpose, every attribute and type.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "reference/cpu/usable_isa.h"
 #include "tests/reference/cpu/each_target.h"
 #include "tests/reference/cpu/textbook_judge.h"

@@ -1,7 +1,6 @@
 #include "tests/reference/cpu/program_run.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"

@@ -8,7 +8,6 @@
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/rank_tensors.h"
 #include "tests/reference/ops/textbook_run.h"
-#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 namespace token_exchange_test {
@@ -119,7 +118,7 @@ TEST(TokenExchange, RefusesTensorsThatDoNotFitByName) {
   Program p;
   const std::vector<ValueId> x = on_ranks(p, 2, DType::f32, {3, 2}), sizes = on_ranks(p, 2, DType::i32, {4}, "sizes");
   const auto refused = [&](const std::vector<ValueId>& rows, const std::vector<ValueId>& of, const char* words) {
-    const std::string thrown = thrown_text<ProgramError>([&] { (void)dispatch_tokens(p, {2}, "y", rows, of); });
+    const std::string thrown = program_error([&] { (void)dispatch_tokens(p, {2}, "y", rows, of); });
     EXPECT_NE(thrown.find(words), std::string::npos) << thrown;
   };
   refused(x, x, "'x@0'");  // no list of sizes

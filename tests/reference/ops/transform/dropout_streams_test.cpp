@@ -10,7 +10,6 @@
 #include "reference/ops/transform/batches.h"
 #include "reference/ops/transform/partition.h"
 #include "tests/reference/ops/textbook_run.h"
-#include "tests/thrown_text.h"
 
 namespace gpubench::testing {
 namespace dropout_streams_test {
@@ -90,10 +89,9 @@ TEST(DropoutStreams, AreOneForRanksThatShareTensors) {
 TEST(DropoutStreams, AnOffsetThatAllWouldShareIsRefusedByEveryTransform) {
   const Step one = step_with(false);
   const auto refused = [&](const char* transform, const auto& build) {
-    EXPECT_EQ(thrown_text<ProgramError>([&] { build(); }),
-              std::string(transform) +
-                  ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
-                  "expected a source that is part of the batch, and no constant");
+    EXPECT_EQ(program_error(build), std::string(transform) +
+                                        ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
+                                        "expected a source that is part of the batch, and no constant");
   };
   refused("accumulate", [&] { (void)accumulate(one.program, {.micro_batches = 2}, one.gradients); });
   refused("partition", [&] { (void)fully_sharded(one.program, {.ranks = 2}, cuts, one.gradients); });
