@@ -1,12 +1,10 @@
-// What list, explain and --dry-run print of cases: a line of each, a plan, or one in detail; and doctor's table of
-// GPUs.
+// What list, explain and --dry-run print of cases: a line of each, a plan, or one in detail.
 #pragma once
 
 #include <span>
 #include <string>
 
 #include "harness/core/text/text_table.h"
-#include "harness/hardware/gpu_survey.h"
 #include "harness/plan/plan.h"
 #include "harness/report/json_parser.h"
 #include "harness/run/estimate.h"
@@ -28,9 +26,5 @@ namespace gpubench {
 /// of recomputation would save (memory, with what ops leave reused) and cost (work). Nothing for a program of one op.
 [[nodiscard]] std::string step_detail(const Program& program, const ConsoleStyle& style);
 void add_step_detail(Json& detail, const Program& program);
-
-/// A line for each GPU: memory, clocks, power, temperature, ECC, MIG, NVLink, PCIe, what holds its clocks back. Ends
-/// with a newline; empty where there is none. What is not known is "-".
-[[nodiscard]] std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style);
 
 }  // namespace gpubench

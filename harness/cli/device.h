@@ -5,6 +5,7 @@
 
 #include "harness/cli/environment.h"
 #include "harness/core/error.h"
+#include "harness/core/text/text_table.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/report/json_parser.h"
 #include "harness/verify/working_children.h"
@@ -75,5 +76,9 @@ void probe(const std::string& subject, int output_fd, std::span<const BackendEnt
 
 [[nodiscard]] Json to_json(const ModuleSurvey& survey);
 [[nodiscard]] ModuleSurvey module_from_json(const Node& node);
+
+/// A line for each GPU: memory, clocks, power, temperature, ECC, MIG, NVLink, PCIe, what holds its clocks back. Ends
+/// with a newline; empty where there is none. What is not known is "-".
+[[nodiscard]] std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style);
 
 }  // namespace gpubench

@@ -12,10 +12,10 @@
 #include <filesystem>
 #include <system_error>
 
-#include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/run_cli.h"
 #include "harness/cli/verb_output.h"
+#include "harness/core/error.h"
 #include "harness/core/file/atomic_file.h"
 #include "harness/run/child_process.h"
 

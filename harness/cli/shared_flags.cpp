@@ -241,8 +241,9 @@ std::vector<Flag> shared_flags(std::initializer_list<std::string_view> names, st
     const std::size_t before = chosen.size();
     for (const Flag& flag : rows) {
       const bool is_of_group = flag.group == name && flag.long_name != "--shapes";
-      if (flag.long_name == name || is_of_group) chosen.push_back(flag);
-      if (flag.long_name == "--suite" && chosen.size() > before) chosen.back().words = suite_words(suites);
+      if (flag.long_name != name && !is_of_group) continue;
+      chosen.push_back(flag);
+      if (flag.long_name == "--suite") chosen.back().words = suite_words(suites);
     }
     if (chosen.size() == before) throw std::logic_error("no shared flag '" + std::string(name) + "'");
   }

@@ -26,12 +26,17 @@ WorkFinding finding_of(const Json& json) {
   return {members.front().first, members.front().second};
 }
 
-WorkPlan work_plan(const Options& options, const Environment& environment) {
+WorkPlan work_place(const Options& options, const Environment& environment) {
   DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   Selection selection = selection_for(options, device);
   selection.tier = options.tier.value_or(Tier::smoke);
-  std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
-  return {std::move(device), std::move(selection), std::move(cases)};
+  return {std::move(device), std::move(selection), {}};
+}
+
+WorkPlan work_plan(const Options& options, const Environment& environment) {
+  WorkPlan plan = work_place(options, environment);
+  plan.cases = plan_cases(environment.suites, plan.selection);
+  return plan;
 }
 
 std::unique_ptr<Backend> open_for_work(const DeviceChoice& device, const WorkFindings& findings) {
@@ -98,7 +103,9 @@ WorkEnd do_work(const Options& options, const WorkPlan& plan, const Environment&
     return end;
   }
   prepare_for_children(plan.device);
-  WorkingChildren children(silence_of(options, plan.cases, plan.device, environment));
+  const bool waits_as_planned = plan.silence_s && !options.deadline_s;
+  WorkingChildren children(waits_as_planned ? *plan.silence_s
+                                            : silence_of(options, plan.cases, plan.device, environment));
   children.start(words_of_child(options, plan.device.word(), environment));
   end.trouble =
       children

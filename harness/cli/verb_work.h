@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,10 @@ struct WorkPlan {
   DeviceChoice device;
   Selection selection;
   std::vector<PlannedCase> cases;
+  std::optional<double> silence_s{};  ///< without --deadline a child may say nothing for so long; absent: silence_of()
 };
+/// Device and selection, without the cases. Throws UsageError, CannotMeasure.
+[[nodiscard]] WorkPlan work_place(const Options& options, const Environment& environment);
 /// Throws UsageError, CannotMeasure.
 [[nodiscard]] WorkPlan work_plan(const Options& options, const Environment& environment);
 

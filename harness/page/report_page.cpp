@@ -167,7 +167,7 @@ std::string report_page(std::span<const Report> reports, const PageOptions& opti
   page.title = "gpubench: " + (sides.size() == 1 ? sides.front().name : page.heading);
   page.made_by.raw("gpubench report");
   add_summary(page.opening, sides);
-  page.sections = report_sections(reports, options);
+  page.sections = sections_of({sides, comparisons_of(sides), options});
   page.footer = "Made by gpubench report. Only cases that passed their check are in a chart of rates or times.";
   return html_of(std::move(page));
 }

@@ -1,4 +1,5 @@
-// Comparing elements with the textbook, with the live mutations that prove the comparison could have failed.
+// Comparing elements with the textbook, with the live mutations that prove the comparison could have failed; where
+// wrong elements are, and where two tensors differ.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "harness/core/backend.h"
+#include "harness/core/text/text_table.h"
 
 namespace gpubench {
 namespace {
@@ -65,18 +66,11 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// What is between the separators, empty words too.
-Words split(std::string_view text, char separator) {
-  Words words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
+Words parts_of(std::string_view path) {
+  const std::string lower = in_lower_case(path);
+  const std::vector<std::string_view> parts = split(lower, '/');
+  return {parts.begin(), parts.end()};
 }
-
-Words parts_of(std::string_view path) { return split(in_lower_case(path), '/'); }
 
 std::string_view extension_of(std::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -383,7 +377,8 @@ std::string Anonymizer::variable(const std::string& name, const std::string& val
   }
   if (is_common_value(value)) return value;
   if (name != "CUDA_VISIBLE_DEVICES") return alias("value", value);
-  Words devices = split(value, ',');
+  const std::vector<std::string_view> named = split(value, ',');
+  Words devices(named.begin(), named.end());
   for (std::string& device : devices) {
     if (!is_common_value(device)) device = alias("gpu", device);
   }

@@ -1,5 +1,6 @@
 // What belongs to the whole process or thread and foreign code could leave changed: the modes of the processor's
 // floating-point arithmetic, the handlers of signals, and how threads are scheduled. Found, said, and restored.
+// And what a supervisor sees of its worker from outside: code that was changed in memory, clocks that were moved.
 #pragma once
 
 #include <sys/types.h>

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "harness/core/text/text_table.h"
 #include "harness/shapes/shape_list.h"
 
 namespace gpubench {
@@ -86,8 +87,6 @@ class ShapeReader {
 // Words.
 
 [[nodiscard]] std::string_view trimmed(std::string_view text);
-/// What is between the separators, empty words too.
-[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 /// What is between blanks.
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
 /// A word of the list in a message: visible, and not longer than a line.

@@ -57,6 +57,9 @@ void split_scratch(Args& args, const Tensor& scratch, bool) {
   if constexpr (requires { args.row_loss; }) args.row_loss = args.terms.counted + 1;
 }
 
+/// What split_scratch() divides.
+std::size_t term_scratch_bytes(std::int64_t rows) { return static_cast<std::size_t>(rows + 1) * sizeof(double); }
+
 /// What calls on logits have in common. Throws Unsupported for types and layouts that the kernels lack.
 template <class Args>
 Args logits_args(const OpCall& call, const Named<TensorSpec>& operand) {
@@ -81,7 +84,7 @@ Args logits_args(const OpCall& call, const Named<TensorSpec>& operand) {
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = CrossEntropyForwardArgs;
   const auto args = logits_args<Args>(call, {call, tensors});
-  const std::size_t bytes = static_cast<std::size_t>(args.rows + 1) * sizeof(double);
+  const std::size_t bytes = term_scratch_bytes(args.rows);
   return own_plan(call, context, args, launch_cross_entropy_forward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
@@ -114,7 +117,7 @@ Plan plan_cross_entropy_combine(const OpCall& call, std::span<const TensorSpec> 
                    {"loss", to<&Args::loss>},
                    {"lse", to<&Args::lse>},
                    {workspace_operand, split_scratch<Args>}},
-                  static_cast<std::size_t>(args.rows + 1) * sizeof(double));
+                  term_scratch_bytes(args.rows));
 }
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
@@ -125,7 +128,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
   if (args.classes > std::numeric_limits<int>::max()) {
     refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", operand["logits"].to_string()));
   }
-  const std::size_t bytes = static_cast<std::size_t>(args.rows + 1) * sizeof(double);
+  const std::size_t bytes = term_scratch_bytes(args.rows);
   return own_plan(call, context, args, launch_cross_entropy_forward_backward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},

@@ -215,7 +215,7 @@ template <class Args, class Bind>
 Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context, Args args,
                  Bind bind) {
   const Named<TensorSpec> operand(call, tensors);
-  const DType state = operand["w"].dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType state = statistic_type(operand["w"].dtype);
   operand.each({"norm", "lr", "found_inf"}, [&](const TensorSpec& scalar) {
     if (scalar.dtype != DType::f32) expect_type(call, scalar, state);
   });

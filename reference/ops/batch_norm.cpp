@@ -45,6 +45,12 @@ BatchNormForward append_forward(Program& program, OpKind kind, const BatchNorm& 
   return out;
 }
 
+BatchNormBackward reserve_gradients(Program& program, const std::string& label, ValueId x, ValueId gamma) {
+  return {reserve_like(program, x, label + ".dx", Role::gradient),
+          reserve_like(program, gamma, label + ".dgamma", Role::gradient),
+          reserve_like(program, gamma, label + ".dbeta", Role::gradient)};
+}
+
 }  // namespace
 
 BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attributes, const Math& math, std::string label,
@@ -65,9 +71,7 @@ BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::s
                                       ValueId gamma, ValueId mean, ValueId rstd) {
   check(program, batch_norm_backward_kind, x, {gamma, mean, rstd});
   expect_tensor(program, batch_norm_backward_kind, dy, program.spec(x).shape, program.spec(x).dtype);
-  const BatchNormBackward out{reserve_like(program, x, label + ".dx", Role::gradient),
-                              reserve_like(program, gamma, label + ".dgamma", Role::gradient),
-                              reserve_like(program, gamma, label + ".dbeta", Role::gradient)};
+  const BatchNormBackward out = reserve_gradients(program, label, x, gamma);
   program.append({batch_norm_backward_kind,
                   {},
                   math,
@@ -93,9 +97,8 @@ std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormR
     if (id == x || id == gamma || id == mean || id == rstd) continue;
     expect_tensor(program, kind, id, program.spec(x).shape, program.spec(x).dtype);
   }
-  std::vector<ValueId> outputs{reserve_like(program, x, label + ".dx", Role::gradient),
-                               reserve_like(program, gamma, label + ".dgamma", Role::gradient),
-                               reserve_like(program, gamma, label + ".dbeta", Role::gradient)};
+  const BatchNormBackward out = reserve_gradients(program, label, x, gamma);
+  std::vector<ValueId> outputs{out.dx, out.dgamma, out.dbeta};
   if (attributes.dr) outputs.push_back(reserve_like(program, x, label + ".dr", Role::gradient));
   program.append({kind, attributes, math, std::move(inputs), outputs, std::move(label)});
   return outputs;

@@ -60,7 +60,7 @@ void expect_parameter(const Program& program, OpKind op, const Parameter& parame
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients) {
   expect_gradients(program, gradient_norm_kind, gradients);
-  const DType wide = program.spec(gradients.front()).dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType wide = statistic_type(program.spec(gradients.front()).dtype);
   const ValueId norm = reserve_output(program, gradients.front(), label, wide, Shape{1}, Role::scalar);
   program.append({gradient_norm_kind, {}, math, {gradients.begin(), gradients.end()}, {norm}, std::move(label)});
   return norm;

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "harness/cli/case_listing.h"
 #include "harness/cli/device.h"
 #include "harness/cli/run_context.h"
 #include "harness/hardware/doctor.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "harness/cli/case_listing.h"
 #include "harness/cli/cuda_module.h"
+#include "harness/cli/device.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/verb.h"
 #include "harness/hardware/doctor.h"

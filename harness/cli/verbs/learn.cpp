@@ -170,9 +170,8 @@ void learn_here(const Options& options, const WorkPlan& plan, std::span<const Mo
 // Exit 1 where a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed; 3 where the
 // child crashed or hung.
 int learn_command(const Options& options, const Environment& environment) {
-  WorkPlan plan{choose_device(options.device, environment, options.for_driver_s()), {}, {}};
-  plan.selection = selection_for(options, plan.device);
-  plan.selection.tier = options.tier.value_or(Tier::smoke);
+  WorkPlan plan = work_place(options, environment);
+  plan.silence_s = judging_s;
   plan.selection.default_precisions.clear();  // those that the device lacks are emulated
   std::vector<Model> models = models_of(options, plan.selection, environment);
   if (models.empty()) return refuse_empty(plan.selection, environment);
@@ -198,9 +197,7 @@ int learn_command(const Options& options, const Environment& environment) {
     status.erase();
     json.prose() << table_of(found.back(), style) << "\n" << std::flush;
   };
-  Options patient = options;
-  patient.deadline_s = options.deadline_s.value_or(judging_s);
-  const auto [info, trouble] = do_work(patient, plan, environment, status, work, [&](const WorkFinding& finding) {
+  const auto [info, trouble] = do_work(options, plan, environment, status, work, [&](const WorkFinding& finding) {
     if (finding.kind != "model") return;
     if (found.empty() || is_done(found.size() - 1)) found.emplace_back();
     found.back() = learning_from_json(finding.content);

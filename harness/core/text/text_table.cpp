@@ -42,6 +42,16 @@ std::string joined(std::span<const std::string> words, std::string_view between)
   return text;
 }
 
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
 std::string padded(std::string_view text, int width, Align align) {
   const std::string blanks(static_cast<std::size_t>(std::max(0, width - columns(text))), ' ');
   return align == Align::left ? std::string(text) + blanks : blanks + std::string(text);

@@ -82,6 +82,9 @@ class TextTable {
 /// "smoke, quick, standard"
 [[nodiscard]] std::string joined(std::span<const std::string> words, std::string_view between = ", ");
 
+/// What is between the separators, empty words too. The text outlives it.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+
 /// `text` with blanks added, before it or after it, up to `width` columns.
 [[nodiscard]] std::string padded(std::string_view text, int width, Align align = Align::left);
 
