@@ -135,7 +135,7 @@ struct Parity {
   std::optional<std::vector<PassedOps>> passed{};  ///< of a brief report: the ops that are not in `ops`
   /// Of these, by label, where neither `ops` nor Derived::breakdown names the same one.
   std::optional<std::vector<std::pair<std::string, std::string>>> implementations{};
-  /// Of the timed ops that are matrix products, each plan once.
+  /// Of the timed matrix products and quantizations to blocks, each plan once.
   std::optional<std::vector<PlanArithmetic>> arithmetic{};
   /// With the full check, of programs of several ops that are small enough: every final tensor.
   std::optional<std::vector<EndToEndTensor>> end_to_end{};

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "harness/parity/lower_precision.h"
+#include "reference/ops/quantize.h"
 
 namespace gpubench {
 namespace {
@@ -156,6 +157,39 @@ PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) 
     told.verdict = Verdict::downgraded;
     told.reason += fmt::format("{}{}, declared: {} (--arithmetic {})", told.reason.empty() ? "" : "; ", one.seen,
                                one.declared, one.name);
+  }
+  return told;
+}
+
+namespace {
+
+constexpr double small_scale = 0x1p-8, least_normal_scale = 0x1p-6;  // of e4m3
+constexpr double e8m0_of_127 = 254.0, e8m0_nan = 255.0;              // OCP Microscaling Formats 1.0, 5.4.1
+
+bool has_two_scales(const CallSpecs& op) {
+  return op.call.attributes.as<QuantizeBlocks>().format == BlockFormat::nvfp4;
+}
+
+}  // namespace
+
+ProbeLaunch open_result_launch(const CallSpecs& op) {
+  const double first = has_two_scales(op) ? small_scale * largest_finite(DType::f4_e2m1) : HUGE_VAL;
+  ProbeLaunch launch{{{op.inputs[0], 0.0, {{0, first}}}}, 1, {0}};
+  if (has_two_scales(op)) launch.inputs.push_back({op.inputs[1], 1.0});
+  return launch;
+}
+
+PlanArithmetic open_result(const CallSpecs& op, double scale) {
+  PlanArithmetic told;
+  told.kind = std::string(op.call.kind.name);
+  if (has_two_scales(op)) {
+    told.denormals = scale == small_scale          ? "scales below 2^-6 kept"
+                     : scale == least_normal_scale ? "scales below 2^-6 raised to it"
+                                                   : fmt::format("a scale of 2^-8 becomes {}", scale);
+  } else {
+    told.specials = scale == e8m0_nan      ? "a block with an infinity is NaN"
+                    : scale == e8m0_of_127 ? "an infinity saturates, with a scale of 2^127"
+                                           : fmt::format("a block with an infinity has the stored scale {}", scale);
   }
   return told;
 }

@@ -62,6 +62,13 @@ class PrecisionProbe {
 /// floating-point ones of known range, the output's with 16 bits or more.
 [[nodiscard]] bool is_readable(const CallSpecs& op, const OpProduct& product);
 
+// Block formats allow several results for a block with an infinity (mx*) and for scales below e4m3's normal numbers
+// (nvfp4; reference/ops/quantize.h). One launch of quantize_blocks shows which one a plan gives.
+
+[[nodiscard]] ProbeLaunch open_result_launch(const CallSpecs& quantize_blocks);
+/// `scale`: from that launch.
+[[nodiscard]] PlanArithmetic open_result(const CallSpecs& quantize_blocks, double scale);
+
 // Units that add up products, by what probes read of them, and what a reading means for what an op declares.
 
 /// What is known about a unit, and from where.

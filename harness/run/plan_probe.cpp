@@ -8,6 +8,7 @@
 
 #include "harness/core/hash.h"
 #include "harness/parity/precision_probe.h"
+#include "reference/ops/quantize.h"
 
 namespace gpubench {
 namespace {
@@ -20,31 +21,25 @@ class PlanProbe {
   PlanProbe(PreparedCase& prepared, const RunOptions& options, const OpJudge& judge)
       : prepared_(prepared), options_(options), judge_(judge) {}
 
-  /// Nothing where the op has no product that can be read.
+  /// None without a readable product or a choice of results.
   std::optional<PlanArithmetic> probe(int op) {
     const Program& program = prepared_.program();
     const OpCall& call = program.op(op);
     const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
     const CallSpecs specs{call, inputs, outputs};
-    const std::optional<OpProduct> product = definition(call.kind).product(specs);
-    if (!product || !is_readable(specs, *product) || shares_an_operand(call, *product)) return std::nullopt;
-
-    const auto most = static_cast<std::int64_t>(std::sqrt(judge_.budget(op) / ordered_pair_flop));
-    PrecisionProbe probe(specs, *product, hash("probe", hash(call.label, mix(options_.seed))), most);
-    while (const std::optional<ProbeLaunch> launch = probe.next()) {
-      if (options_.alive) options_.alive();
-      run(op, *launch);
-      StorageReader reader(prepared_);
-      const ValueId output = call.outputs[static_cast<std::size_t>(launch->output)];
-      const StorageBytes bytes = reader.output(call, output);
-      const std::vector<TensorView> view = views_of(program, std::span(&output, 1), std::span(&bytes, 1));
-      std::vector<double> values(launch->wanted.size());
-      view.front().gather(launch->wanted, 1, values);
-      probe.take(values);
+    std::optional<PlanArithmetic> told;
+    if (call.kind == quantize_blocks_kind) {
+      told = open_result(specs, left_by(op, open_result_launch(specs)).front());
+    } else {
+      const std::optional<OpProduct> product = definition(call.kind).product(specs);
+      if (!product || !is_readable(specs, *product) || shares_an_operand(call, *product)) return std::nullopt;
+      const auto most = static_cast<std::int64_t>(std::sqrt(judge_.budget(op) / ordered_pair_flop));
+      PrecisionProbe probe(specs, *product, hash("probe", hash(call.label, mix(options_.seed))), most);
+      while (const std::optional<ProbeLaunch> launch = probe.next()) probe.take(left_by(op, *launch));
+      told = probe.arithmetic(options_.arithmetic);
     }
-    PlanArithmetic told = probe.arithmetic(options_.arithmetic);
-    told.label = call.label;
-    told.implementation = prepared_.implementation(op);
+    told->label = call.label;
+    told->implementation = prepared_.implementation(op);
     return told;
   }
 
@@ -59,6 +54,20 @@ class PlanProbe {
       }
     }
     return false;
+  }
+
+  /// The launch's `wanted` results, in order.
+  std::vector<double> left_by(int op, const ProbeLaunch& launch) {
+    if (options_.alive) options_.alive();
+    run(op, launch);
+    StorageReader reader(prepared_);
+    const OpCall& call = prepared_.program().op(op);
+    const ValueId output = call.outputs[static_cast<std::size_t>(launch.output)];
+    const StorageBytes bytes = reader.output(call, output);
+    const std::vector<TensorView> view = views_of(prepared_.program(), std::span(&output, 1), std::span(&bytes, 1));
+    std::vector<double> values(launch.wanted.size());
+    view.front().gather(launch.wanted, 1, values);
+    return values;
   }
 
   void run(int op, const ProbeLaunch& launch) {

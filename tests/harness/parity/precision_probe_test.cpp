@@ -10,6 +10,7 @@
 
 #include "harness/core/hash.h"
 #include "harness/parity/lower_precision.h"
+#include "reference/ops/quantize.h"
 #include "tests/harness/parity/emulated_gemm.h"
 #include "tests/trials.h"
 
@@ -415,6 +416,33 @@ TEST(PrecisionProbe, KnownUnitsAreSourcedAndToldApart) {
         << known.name << " can't be told from another one: they are one line";
   }
   EXPECT_GE(readings.size(), 11U);
+}
+
+TEST(OpenResult, OfNvfp4IsWhatBecomesOfASmallScale) {
+  Program p;
+  const ValueId x = p.add(tensor("x", bf16, {3, 48}, Role::input, Fill::normal(1.0)));
+  const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(1.0)));
+  (void)quantize_blocks(p, {BlockFormat::nvfp4}, {}, "q", x, scale);
+  const std::vector<TensorSpec> in = specs_of(p, p.op(0).inputs), out = specs_of(p, p.op(0).outputs);
+  const CallSpecs op{p.op(0), in, out};
+  const ProbeLaunch launch = open_result_launch(op);
+  const std::vector<HostTensor> given{launch.inputs[0].dense(), launch.inputs[1].dense()};
+  const std::vector<TensorView> views = views_of(given);
+  const std::vector<HostTensor> textbook = textbook_outputs({op.call, views, out});
+  EXPECT_EQ(open_result(op, views_of(textbook)[1][launch.wanted[0]]).denormals, "scales below 2^-6 kept");
+  EXPECT_EQ(open_result(op, 0x1p-6).denormals, "scales below 2^-6 raised to it");
+  EXPECT_EQ(open_result(op, 0.0).denormals, "a scale of 2^-8 becomes 0");
+}
+
+TEST(OpenResult, OfMxIsWhatBecomesOfAnInfinity) {
+  Program p;
+  (void)quantize_blocks(p, {BlockFormat::mxfp4}, {}, "q", p.add(tensor("x", f32, {3, 96}, Role::input)));
+  const std::vector<TensorSpec> in = specs_of(p, p.op(0).inputs), out = specs_of(p, p.op(0).outputs);
+  const CallSpecs op{p.op(0), in, out};
+  EXPECT_EQ(open_result_launch(op).inputs[0].elements[0].value, HUGE_VAL);
+  EXPECT_EQ(open_result(op, 255.0).specials, "a block with an infinity is NaN");
+  EXPECT_EQ(open_result(op, 254.0).specials, "an infinity saturates, with a scale of 2^127");
+  EXPECT_EQ(open_result(op, 0.0).specials, "a block with an infinity has the stored scale 0");
 }
 
 }  // namespace precision_probe_test

@@ -10,6 +10,7 @@
 #include "harness/run/forwarding_backend.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/quantize.h"
 #include "suites/suites.h"
 #include "tests/harness/run/run_fixture.h"
 
@@ -140,14 +141,18 @@ Program products(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::vector<PlannedCase> case_of(const std::string& recipe, std::int64_t count = 1) {
+std::vector<PlannedCase> case_of(Program (*build)(const Case&, const Recipe&), const std::string& recipe = "f32",
+                                 std::int64_t count = 1) {
   Grid grid;
   grid.recipes = {recipe};
   grid.points = {Point{{{"m", 44}, {"n", 52}, {"k", 400}, {"count", count}}, "one", Tier::smoke}};
   const WorkloadInfo info{"product", "a case for tests", "", PrimaryMetric::flop_per_s, "rows", CacheMode::warm};
   const std::vector<Suite> suites{
-      {"own", "products", {suites::declare({info, grid, products, [](const Case&) { return 1.0; }})}}};
+      {"own", "products", {suites::declare({info, grid, build, [](const Case&) { return 1.0; }})}}};
   return plan_cases(suites, {});
+}
+std::vector<PlannedCase> case_of(const std::string& recipe, std::int64_t count = 1) {
+  return case_of(products, recipe, count);
 }
 
 struct Ran {
@@ -286,15 +291,23 @@ Program square_of_one_matrix(const Case& c, const Recipe& r) {
 }
 
 TEST(PlanProbe, LeavesOutAProductOfAMatrixWithItself) {
-  Grid grid;
-  grid.recipes = {"f32"};
-  grid.points = {Point{{{"m", 40}}, "one", Tier::smoke}};
-  const WorkloadInfo info{"square", "a case for tests", "", PrimaryMetric::flop_per_s, "rows", CacheMode::warm};
-  const std::vector<Suite> suites{
-      {"own", "products", {suites::declare({info, grid, square_of_one_matrix, [](const Case&) { return 1.0; }})}}};
-  const CaseRecord record = run_case(plan_cases(suites, {}), in_f32(all_bits), one_round()).record;
+  const CaseRecord record = run_case(case_of(square_of_one_matrix), in_f32(all_bits), one_round()).record;
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
   EXPECT_FALSE(record.parity.arithmetic);
+}
+
+Program quantized_to_blocks(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId x = p.add(tensor("x", DType::f32, {c.dim("m"), 96}, Role::input, Fill::normal(1.0)));
+  (void)quantize_blocks(p, {BlockFormat::mxfp8_e4m3}, r.math, "quantized", x);
+  return p;
+}
+
+TEST(PlanProbe, RecordsWhichAllowedResultADeviceGives) {
+  const CaseRecord record = run_case(case_of(quantized_to_blocks), in_f32(all_bits), one_round()).record;
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  ASSERT_TRUE(record.parity.arithmetic);
+  EXPECT_EQ(arithmetic_of(record).specials, "a block with an infinity is NaN");
 }
 
 }  // namespace plan_probe_test
