@@ -53,6 +53,7 @@ inline constexpr std::string_view driver = "driver";  ///< "580.65.06"
 /// How the use of a CPU's instruction sets is limited, "limited to avx512_core_bf16", and why; missing where it is not.
 inline constexpr std::string_view cpu_isa = "cpu_isa";
 inline constexpr std::string_view cpu_isa_reason = "cpu_isa_reason";
+inline constexpr std::string_view excluded_kernels = "excluded_kernels";  ///< of libraries, and why
 /// Where ranks in several processes are, by rank: hosts, and which of a host's GPUs, "a:0,a:1,b:0"; of CPUs "a,a,b".
 inline constexpr std::string_view rank_places = "rank_places";
 }  // namespace device_property

@@ -111,13 +111,15 @@ std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, 
   return findings;
 }
 
-std::vector<Finding> diagnose_isa(const DeviceInfo& device) {
-  const std::string text = cpu_isa_text(device);
-  if (text.empty()) return {};
-  return {
-      {Health::warning, "D210", text,
-       "correct the processor type that the (virtual) machine announces; until then compare rates only with runs that "
-       "have the same limit, or choose one yourself with ONEDNN_MAX_CPU_ISA"}};
+std::vector<Finding> diagnose_unused(const DeviceInfo& device) {
+  std::vector<Finding> findings;
+  if (const std::string excluded = property(device, device_property::excluded_kernels); !excluded.empty())
+    findings.push_back(fact("excluded: " + excluded));
+  if (const std::string text = cpu_isa_text(device); !text.empty())
+    findings.push_back({Health::warning, "D210", text,
+                        "correct the processor type that the (virtual) machine announces; until then compare rates "
+                        "only with runs that have the same limit, or choose one yourself with ONEDNN_MAX_CPU_ISA"});
+  return findings;
 }
 
 }  // namespace gpubench

@@ -30,8 +30,8 @@ struct Finding {
 /// Facts and findings in the order in which they should be read.
 [[nodiscard]] std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend);
 
-/// The processor's instruction sets that a backend does not use; nothing where it uses them all.
-[[nodiscard]] std::vector<Finding> diagnose_isa(const DeviceInfo& device);
+/// Instruction sets and library kernels that a backend does not use.
+[[nodiscard]] std::vector<Finding> diagnose_unused(const DeviceInfo& device);
 
 /// Libraries first, then the driver against the CUDA version of the library "cudart" among them, then each GPU. Without
 /// a usable driver it reports on libraries only (diagnose() covers the rest).

@@ -50,6 +50,8 @@ DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
                      {"instruction_sets", fmt::format("{}", fmt::join(instruction_sets(processor), " "))},
                      {"own_kernels", cpu::own_implementation()}};
   for (auto& property : cpu::properties_of(cpu::usable_isa())) info.properties.push_back(std::move(property));
+  if (std::string excluded = onednn.excluded_kernels(); !excluded.empty())
+    info.properties.emplace_back(device_property::excluded_kernels, std::move(excluded));
   info.libraries = {{"onednn", onednn.version()}, {"openmp", std::to_string(_OPENMP)}};
   return info;
 }

@@ -379,6 +379,12 @@ OneDnn::OneDnn(const std::string& highest) {
 
 OneDnn::~OneDnn() = default;
 
+std::string OneDnn::excluded_kernels() const {
+  if (!onednn_isa().starts_with("avx2")) return {};
+  return "oneDNN's jit_1x1:avx2, for gradients of 1x1 filters with a stride and fewer than 8 channels: it writes "
+         "outside its buffers";
+}
+
 std::string OneDnn::version() const {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("{}.{}.{} ({})", version->major, version->minor, version->patch, version->hash);

@@ -30,6 +30,8 @@ class OneDnn {
 
   /// The version that really runs, "2.6.3 (52b5f107dd9cf10910aaa19cb47f3abf9b349815)".
   [[nodiscard]] std::string version() const;
+  /// Kernels of the instruction set in use that the backend excludes, and why; may be empty.
+  [[nodiscard]] std::string excluded_kernels() const;
 
   [[nodiscard]] const State& state() const { return *state_; }
 

@@ -33,7 +33,7 @@ std::vector<Finding> backend_findings(const BackendEntry& entry, const Environme
   try {
     const DeviceInfo info = describe_device({&entry, 0, ""}, environment, deadline_s);
     const std::string libraries = visible(libraries_text(info));
-    std::vector<Finding> findings = diagnose_isa(info);
+    std::vector<Finding> findings = diagnose_unused(info);
     findings.insert(findings.begin(), {Health::ok, "",
                                        fmt::format("backend {} starts: {}{}{}", entry.name, units_text(info),
                                                    libraries.empty() ? "" : ", ", libraries),

@@ -74,15 +74,24 @@ TEST(Diagnose, NoDriverIsAWarningOnlyWhereThereIsAGpu) {
 TEST(Diagnose, AnInstructionSetThatIsPassedOverIsAWarningWithItsReason) {
   DeviceInfo device;
   device.properties = {{"threads", "8"}};
-  EXPECT_TRUE(diagnose_isa(device).empty());
+  EXPECT_TRUE(diagnose_unused(device).empty());
   device.properties.emplace_back("cpu_isa", "limited to avx512_core_bf16");
   device.properties.emplace_back("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty");
-  const std::vector<Finding> findings = diagnose_isa(device);
+  const std::vector<Finding> findings = diagnose_unused(device);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].code, "D210");
   EXPECT_EQ(findings[0].health, Health::warning);
   EXPECT_EQ(findings[0].text, "cpu isa limited to avx512_core_bf16: amx is announced, but CPUID leaf 0x1D is empty");
   EXPECT_FALSE(findings[0].fix.empty());
+}
+
+TEST(Diagnose, AnExcludedKernelIsAFact) {
+  DeviceInfo device;
+  device.properties = {{"excluded_kernels", "oneDNN's jit: it writes outside its buffers"}};
+  const std::vector<Finding> findings = diagnose_unused(device);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].text, "excluded: oneDNN's jit: it writes outside its buffers");
+  EXPECT_EQ(findings[0].health, Health::ok);
 }
 
 TEST(Diagnose, ADriverWithoutOurCudaBackendIsAWarning) {
