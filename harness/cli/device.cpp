@@ -44,8 +44,7 @@ DeviceChoice choose_automatically(const Environment& environment, double deadlin
             driver.devices};
   if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
   // Most machines without a GPU have no driver either; doctor tells all that is known of that.
-  const bool none = driver.reason.starts_with("no NVIDIA driver:");
-  if (!none) return {other, 0, driver.reason};
+  if (!driver.missing) return {other, 0, driver.reason};
   return {other, 0,
           driver.hardware_seen ? "no NVIDIA driver found, but an NVIDIA device: see gpubench doctor"
                                : "no NVIDIA driver found"};
@@ -229,6 +228,7 @@ void visit(Archive& a, NvidiaDriver& d) {
   a("devices", d.devices);
   a("cuda_version", d.cuda_version);
   a("hardware_seen", d.hardware_seen);
+  a("missing", d.missing);
   a("reason", d.reason);
   a("capabilities", d.capabilities);
 }

@@ -19,6 +19,7 @@ namespace {
 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
 constexpr int capability_major = 75;
 constexpr int capability_minor = 76;
+constexpr int stub_library = 34;  // CUDA_ERROR_STUB_LIBRARY
 
 void say(const CallNotice& before, std::string_view call) {
   if (before) before(call);
@@ -52,6 +53,7 @@ void ask(void* library, NvidiaDriver& driver, const CallNotice& before) {
   version(&driver.cuda_version);
   say(before, "cuInit");
   if (const int status = init(0); status != 0) {
+    driver.missing = status == stub_library;
     driver.reason = cuda_failure(status, "cuInit");
     return;
   }
@@ -79,7 +81,8 @@ bool nvidia_hardware_seen(const std::string& root) {
 
 std::string cuda_failure(int status, const std::string& call) {
   switch (status) {
-    case 34: return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} answers 34)", call);
+    case stub_library:
+      return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} answers {})", call, status);
     case 35: return fmt::format("the NVIDIA driver is older than its CUDA library needs ({} answers 35)", call);
     case 100:
       return fmt::format("the NVIDIA driver sees no device ({} answers 100; CUDA_VISIBLE_DEVICES may hide them)", call);
@@ -100,6 +103,7 @@ NvidiaDriver probe_nvidia_driver(const std::string& root, const std::string& lib
   void* library = ::dlopen(library_name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
+    driver.missing = true;
     driver.reason =
         fmt::format("no NVIDIA driver: libcuda.so.1 cannot be loaded ({})", why == nullptr ? "no reason given" : why);
     return driver;

@@ -18,6 +18,7 @@ struct NvidiaDriver {
   int devices = 0;
   int cuda_version = 0;             ///< the newest CUDA that the driver supports: 13000 for 13.0; 0: not known
   bool hardware_seen = false;       ///< a PCI device of NVIDIA's is there, driver or not
+  bool missing = false;             ///< libcuda.so.1 cannot be loaded, or is the toolkit's stub
   std::string reason;               ///< why not usable: "no NVIDIA driver: libcuda.so.1 cannot be loaded (...)"
   std::vector<int> capabilities{};  ///< compute capability of each device, 90 for 9.0; 0: not reported
 };

@@ -379,8 +379,8 @@ class Injector {
     JudgePolicy policy = policy_;
     policy.threads = 1;
     const std::vector<TensorView> inputs = views_of(inputs_);
-    const OpParity parity = judge(program_, op_, {inputs, views_of(*left)}, policy, "check");
-    trial.caught_by = rule_of(parity);
+    const std::vector<TensorView> written = views_of(*left);
+    trial.caught_by = rule_of(judge(program_, op_, {inputs, written}, policy, "check"), written);
     return trial;
   }
 
@@ -404,9 +404,10 @@ class Injector {
     return true;
   }
 
-  static CheckRule rule_of(const OpParity& parity) {
+  static CheckRule rule_of(const OpParity& parity, std::span<const TensorView> written) {
     if (!is_rejected(parity.verdict)) return CheckRule::none;
-    if (parity.reason.starts_with("unwritten")) return CheckRule::poison;
+    const auto is_unwritten = [](const TensorView& output) { return scan(output, 0).unwritten > 0; };
+    if (std::ranges::any_of(written, is_unwritten)) return CheckRule::poison;
     return parity.bad > 0 ? CheckRule::bound : CheckRule::identical;
   }
 

@@ -33,7 +33,7 @@ struct Captured {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   int columns = 80;  ///< of both terminals
-  NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
+  NvidiaDriver driver{.missing = true, .reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
   GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends{};
   HostInfo host = quiet_host();

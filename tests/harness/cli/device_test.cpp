@@ -15,12 +15,12 @@ auto back(const Json& json, const Read& read) {
 }
 
 TEST(DriverJson, ADriverComesBackAsItWas) {
-  const NvidiaDriver driver{true, 2, 13000, true, "", {80, 90}};
+  const NvidiaDriver driver{true, 2, 13000, true, true, "", {80, 90}};
   const NvidiaDriver read = back(to_json(driver), driver_from_json);
   EXPECT_TRUE(read.usable);
   EXPECT_EQ(read.devices, 2);
   EXPECT_EQ(read.cuda_version, 13000);
-  EXPECT_TRUE(read.hardware_seen);
+  EXPECT_TRUE(read.hardware_seen && read.missing);
   EXPECT_EQ(read.capabilities, (std::vector<int>{80, 90}));
   EXPECT_EQ(back(to_json(NvidiaDriver{.reason = "why \"not\""}), driver_from_json).reason, "why \"not\"");
 }

@@ -20,6 +20,8 @@ TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
   const NvidiaDriver driver = probe_nvidia_driver();
   EXPECT_EQ(driver.usable, driver.devices > 0);
   EXPECT_EQ(driver.usable, driver.reason.empty());
+  EXPECT_TRUE(probe_nvidia_driver("", "libno_such_driver.so").missing);
+  EXPECT_FALSE(probe_nvidia_driver("", paths::fake_cuda).missing);
 }
 
 TEST(ProbeNvidiaDriver, SaysEachCallBeforeItMakesIt) {
