@@ -28,7 +28,8 @@ class Factors {
     return sizes;
   }
 
-  [[nodiscard]] VariantBuild build_of(Program& program, const Recipe& recipe, std::int64_t n, const Row& row) const {
+  [[nodiscard]] VariantBuild build_of(Program& program, const Recipe& recipe, std::int64_t n, int ranks,
+                                      const Row& row) const {
     std::vector<NamedValue> attributes;
     std::map<std::string_view, std::int64_t> others;
     std::string text;
@@ -42,7 +43,8 @@ class Factors {
       if (row[i] > 0) text += (text.empty() ? "" : ", ") + text_of(i, row[i]);
     }
     const std::string label = name_ + (text.empty() ? "" : "[" + text + "]");
-    return {program, recipe, n, program.unique_name(label), make_attributes(kind_, attributes), std::move(others)};
+    return {program,          recipe, n, ranks, program.unique_name(label), make_attributes(kind_, attributes),
+            std::move(others)};
   }
 
   /// "beta=-1.5"
@@ -61,11 +63,11 @@ class Factors {
   std::vector<bool> is_attribute_;
 };
 
-Covering covering_of(const Variants& variants, const Factors& factors, const Recipe& recipe) {
+Covering covering_of(const Variants& variants, const Factors& factors, const Recipe& recipe, int ranks) {
   constexpr std::int64_t small = 7;
   const auto accepts = [&](const Row& row) {
     Program alone;
-    VariantBuild call = factors.build_of(alone, recipe, small, row);
+    VariantBuild call = factors.build_of(alone, recipe, small, ranks, row);
     try {
       variants.build(call);
     } catch (const ProgramError&) {
@@ -80,16 +82,22 @@ Covering covering_of(const Variants& variants, const Factors& factors, const Rec
   return covering;
 }
 
-std::shared_ptr<const Workload> workload_of(const Variants& variants) {
+std::shared_ptr<const Workload> workload_of(const Variants& variants, int fewest_ranks = 1, int most_ranks = 1) {
   Grid grid;
   grid.recipes = variants.recipes;
   grid.points = {Point{{{"n", 7}}, "extents below those of any tile", Tier::smoke},
                  Point{{{"n", 129}}, "extents one past those of tiles", Tier::smoke}};
+  WorkloadInfo info{variants.name,
+                    "every pair of values of the attributes of " + variants.name,
+                    "",
+                    PrimaryMetric::items_per_s,
+                    "programs",
+                    CacheMode::step};
+  info.fewest_ranks = fewest_ranks;
+  info.most_ranks = most_ranks;
   return suites::declare(
-      {{variants.name, "every pair of values of the attributes of " + variants.name, "", PrimaryMetric::items_per_s,
-        "programs", CacheMode::step},
-       std::move(grid),
-       [variants](const Case& c, const Recipe& r) { return program_of(variants, c.dim("n"), r).program; },
+      {std::move(info), std::move(grid),
+       [variants](const Case& c, const Recipe& r) { return program_of(variants, c.dim("n"), r, c.ranks).program; },
        [](const Case&) { return 1.0; }});
 }
 
@@ -111,19 +119,19 @@ ValueId VariantBuild::integers(std::string_view name, const Shape& shape, std::i
 std::vector<std::string> refused_pairs(const Variants& variants, const Recipe& recipe) {
   const Factors factors(variants);
   std::vector<std::string> texts;
-  for (const FactorPair& pair : covering_of(variants, factors, recipe).refused)
+  for (const FactorPair& pair : covering_of(variants, factors, recipe, 1).refused)
     texts.push_back(factors.text_of(pair.first, pair.first_value) + " with " +
                     factors.text_of(pair.second, pair.second_value));
   return texts;
 }
 
-VariantProgram program_of(const Variants& variants, std::int64_t n, const Recipe& recipe) {
+VariantProgram program_of(const Variants& variants, std::int64_t n, const Recipe& recipe, int ranks) {
   const Factors factors(variants);
   VariantProgram made;
   Program& program = made.program;
   std::vector<ValueId> y, wanted;
-  for (const Row& row : covering_of(variants, factors, recipe).rows) {
-    VariantBuild call = factors.build_of(program, recipe, n, row);
+  for (const Row& row : covering_of(variants, factors, recipe, ranks).rows) {
+    VariantBuild call = factors.build_of(program, recipe, n, ranks, row);
     variants.build(call);
     y.insert(y.end(), call.y.begin(), call.y.end());
     wanted.insert(wanted.end(), call.wanted.begin(), call.wanted.end());
@@ -152,9 +160,12 @@ std::vector<Variants> all_variants() {
 namespace gpubench::suites {
 
 Suite variants() {
-  Suite suite{"variants", "ops of one rank with their attributes combined pairwise, for the check alone", {}, true};
+  constexpr int most_ranks = 64;
+  Suite suite{"variants", "every op with its attributes combined pairwise, for the check alone", {}, true};
   for (const gpubench::variants::Variants& one : gpubench::variants::all_variants())
     suite.workloads.push_back(gpubench::variants::workload_of(one));
+  for (const gpubench::variants::Variants& one : gpubench::variants::collective_variants())
+    suite.workloads.push_back(gpubench::variants::workload_of(one, 2, most_ranks));
   return suite;
 }
 

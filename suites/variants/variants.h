@@ -1,5 +1,5 @@
 // Suite variants: every op in small programs that combine its attributes pairwise, with extents off every power of two.
-// For correctness only: run by `--suite variants` and `impl check`.
+// For correctness only: run by `--suite variants` (collectives with `--ranks 2`) and `impl check`.
 #pragma once
 
 #include <cstddef>
@@ -49,11 +49,12 @@ struct Factor {
 /// Builds one call of an op. Values are named by the call's label.
 class VariantBuild {
  public:
-  VariantBuild(Program& program, const Recipe& recipe, std::int64_t extent, std::string label, Attributes attributes,
-               std::map<std::string_view, std::int64_t> others)
+  VariantBuild(Program& program, const Recipe& recipe, std::int64_t extent, int all_ranks, std::string label,
+               Attributes attributes, std::map<std::string_view, std::int64_t> others)
       : p(program),
         r(recipe),
         n(extent),
+        ranks(all_ranks),
         label(std::move(label)),
         attributes_(std::move(attributes)),
         others_(std::move(others)) {}
@@ -61,6 +62,7 @@ class VariantBuild {
   Program& p;
   const Recipe& r;
   std::int64_t n;  ///< the case's extent, which others are near
+  int ranks;       ///< of the case: 1 but for collectives
   std::string label;
   std::vector<ValueId> y, wanted;  ///< what gradients flow into, and the values whose gradients are wanted
 
@@ -102,7 +104,7 @@ struct VariantProgram {
   std::vector<Seed> seeds;
   std::map<ValueId, ValueId> gradients;  ///< of the wanted values
 };
-[[nodiscard]] VariantProgram program_of(const Variants& variants, std::int64_t n, const Recipe& recipe);
+[[nodiscard]] VariantProgram program_of(const Variants& variants, std::int64_t n, const Recipe& recipe, int ranks = 1);
 
 /// By subject, one file each.
 [[nodiscard]] std::vector<Variants> matrix_variants();
@@ -112,7 +114,9 @@ struct VariantProgram {
 [[nodiscard]] std::vector<Variants> element_variants();
 [[nodiscard]] std::vector<Variants> optimizer_variants();
 [[nodiscard]] std::vector<Variants> expert_variants();
-/// All of them.
+/// All of them, on one rank.
 [[nodiscard]] std::vector<Variants> all_variants();
+/// Of two ranks or more.
+[[nodiscard]] std::vector<Variants> collective_variants();
 
 }  // namespace gpubench::variants

@@ -15,13 +15,12 @@ namespace variants_test {
 
 constexpr std::int64_t extents = 129;
 
-/// Attributes that an op has with its family and does not read, and of gemm those of 8-bit recipes (suite gemm).
+/// Attributes that an op has with its family and does not read.
 const std::map<std::string_view, std::set<std::string_view>> unread{
     {"cross_entropy_combine", {"first", "classes", "scaled"}},
     {"cross_entropy_forward", {"first", "classes", "scaled"}},
     {"cross_entropy_forward_backward", {"first", "classes"}},
     {"cross_entropy_partial", {"given_count", "scaled"}},
-    {"gemm", {"scaled", "blocks"}},
     {"gemm_gelu_bias_gradient", {"beta", "bias", "scaled", "blocks", "epilogue"}},
     {"gemm_weight_bias_gradient", {"beta", "bias", "scaled", "blocks", "epilogue", "gelu_form"}},
     {"max_pool_backward", {"counts_padding"}},
@@ -31,21 +30,28 @@ const std::map<std::string_view, std::set<std::string_view>> unread{
 
 TEST(Variants, ReachEveryOpAndSwitchEveryAttribute) {
   std::map<std::string_view, std::map<std::string_view, std::set<std::string>>> seen;  // op, attribute: values
-  for (const Variants& one : all_variants()) {
-    for (const std::string& name : one.recipes) {
-      const Program program = program_of(one, extents, recipe(name)).program;
-      for (const OpCall& call : program.ops()) {
-        auto& attributes = seen[call.kind.name];
-        for (const Attribute& attribute : call.attributes.list()) {
-          const bool* const on = std::get_if<bool>(&attribute.value);
-          attributes[attribute.name].insert(on != nullptr ? (*on ? "true" : "false") : value_text(attribute.value));
-        }
+  const auto look_at = [&](const Program& program) {
+    for (const OpCall& call : program.ops()) {
+      auto& attributes = seen[call.kind.name];
+      for (const Attribute& attribute : call.attributes.list()) {
+        const bool* const on = std::get_if<bool>(&attribute.value);
+        attributes[attribute.name].insert(on != nullptr ? (*on ? "true" : "false") : value_text(attribute.value));
       }
     }
+  };
+  for (const Variants& one : all_variants()) {
+    for (const std::string& name : one.recipes) {
+      look_at(program_of(one, extents, recipe(name)).program);
+    }
   }
+  for (const Variants& one : collective_variants()) {
+    for (const int ranks : {2, 3}) look_at(program_of(one, extents, recipe("f32"), ranks).program);
+  }
+  const std::set<std::string_view> without_attributes{"dispatch_tokens",
+                                                      "return_tokens"};  // suite collectives has them
   for (const OpDefinition* definition : definitions()) {
     const OpKind kind = definition->kind();
-    if (is_collective(kind)) continue;
+    if (without_attributes.contains(kind.name)) continue;
     EXPECT_TRUE(seen.contains(kind.name)) << kind.name;
     const auto of_family = unread.find(kind.name);
     for (const auto& [attribute, values] : seen[kind.name]) {
@@ -70,7 +76,7 @@ bool has_a_power_of_two(const Program& program, const OpCall& call) {
 TEST(Variants, TryEveryOpWithExtentsOffEveryPowerOfTwo) {
   std::set<std::string_view> tried;
   for (const Variants& one : all_variants()) {
-    const Program program = program_of(one, 7, recipe("f32")).program;
+    const Program program = program_of(one, 7, recipe(one.recipes.front())).program;
     for (const OpCall& call : program.ops()) {
       if (!has_a_power_of_two(program, call)) tried.insert(call.kind.name);
     }
@@ -84,7 +90,7 @@ TEST(Variants, TryEveryOpWithExtentsOffEveryPowerOfTwo) {
 TEST(Variants, WhatBuildersRefuseIsListed) {
   std::map<std::string, std::vector<std::string>> refused;
   for (const Variants& one : all_variants()) {
-    std::vector<std::string> pairs = refused_pairs(one, recipe("f32"));
+    std::vector<std::string> pairs = refused_pairs(one, recipe(one.recipes.front()));
     if (!pairs.empty()) refused[one.name] = std::move(pairs);
   }
   const std::vector<std::string> of_pools{"window_h=2 with pad_h=2", "window_w=2 with pad_w=3",

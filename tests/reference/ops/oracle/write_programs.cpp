@@ -47,14 +47,14 @@ void add_differentiated(OraclePrograms& all, std::string name, const std::functi
 void add_variants(OraclePrograms& all) {
   constexpr std::int64_t extent = 7;
   for (const variants::Variants& one : variants::all_variants()) {
-    variants::VariantProgram made = variants::program_of(one, extent, recipe("f32"));
+    variants::VariantProgram made = variants::program_of(one, extent, recipe(one.recipes.front()));
     OracleProgram& added = all.emplace_back();
     added.name = one.name;
     added.program = std::move(made.program);
     added.seeds = std::move(made.seeds);
     added.gradients = std::move(made.gradients);
     added.forward_ops = made.forward_ops;
-    added.as_stored = one.name.starts_with("quantize") || one.name == "scale_from_amax";
+    added.as_stored = one.name.starts_with("quantize") || one.name == "scale_from_amax" || one.name == "gemm_blocks";
   }
 }
 
