@@ -1,5 +1,5 @@
 // Probes of an implementation under test (own_implementation.h): tricks that judging its results cannot show, and what
-// it may not do to the process that it runs in. README.md has the table of what is found where.
+// it may not do to the process that it runs in. OWN_IMPLEMENTATIONS.md has the table.
 //
 // None of them raises an alarm for honest code; what each could mistake for a trick, and how often, is said with it.
 #pragma once
@@ -26,7 +26,7 @@ inline constexpr int novelty_pairs = 9;
 /// Whether the pairs, all of a series, say that results are kept: each was more than 1.2 times as fast on data that it
 /// had seen. Were pairs of honest code independent tosses of a coin, two series of nine would say so in 2^-18 of all
 /// cases. They are not quite: the run on seen data is always the second, and what makes second runs faster leans on
-/// every pair. The factor is the margin for that; what is known of it are the trials (README.md).
+/// every pair. The factor is the margin for that; OWN_IMPLEMENTATIONS.md has the trials.
 [[nodiscard]] bool keeps_results(const std::vector<NoveltyPair>& pairs);
 /// "2.9": the median ratio of the pairs.
 [[nodiscard]] double median_ratio(const std::vector<NoveltyPair>& pairs);

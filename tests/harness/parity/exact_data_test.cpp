@@ -291,7 +291,7 @@ TEST(ExactData, ShowsRowsColumnsAndPlacesThatAreSwapped) {
   }
 }
 
-// What realistic data hide: see harness/run/README.md, "Data that hide nothing".
+// What realistic data hide: see harness/parity/EXACT_DATA.md.
 TEST(ExactData, ShowsAScaleOffBy2ToTheMinus18InF32) {
   Conv2d conv;
   conv.pad_h = conv.pad_w = 1;

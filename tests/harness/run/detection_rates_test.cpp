@@ -1,5 +1,5 @@
 // How often faults that come now and then are found: each scenario is run many times with another seed, and the counts
-// go to the log, from which harness/run/README.md takes them. The expected shares follow from who is looked at: of a
+// go to the log, from which harness/run/DETECTION.md takes them. The expected shares follow from who is looked at: of a
 // round the last run in each copy.
 #include <gtest/gtest.h>
 

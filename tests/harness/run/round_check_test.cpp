@@ -155,7 +155,7 @@ TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
 TEST(RoundCheck, AWrongRunThatALaterOneOfTheSameRoundOverwritesLeavesNoTrace) {
   const Flaky run(flaw("packed.gemm", [](const Moment& now) { return now.call == estimates + 2 && now.turn == 1; }));
 
-  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known: harness/run/README.md, "Who examines memory"
+  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known: harness/run/DETECTION.md
 }
 
 TEST(RoundCheck, SaysWhatItComparedAndRaisesNoAlarmWhereNothingIsWrong) {
