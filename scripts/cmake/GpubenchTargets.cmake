@@ -50,7 +50,7 @@ function(gpubench_optimization name release_level)
 endfunction()
 
 # gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES] [UNITY_BATCH n]): a part of the program.
-# LINK is PRIVATE on purpose: a part sees only what it names (CONTRIBUTING.md: what may include what).
+# LINK is PRIVATE on purpose: a part sees only what it names (harness/README.md: what may include what).
 function(gpubench_library name)
   cmake_parse_arguments(ARG "HARDLY_COMPUTES" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   if(NOT ARG_SOURCES)

@@ -1,4 +1,4 @@
-// The include table of CONTRIBUTING.md, enforced: which part of gpubench may include what.
+// The include table of harness/README.md, enforced: which part of gpubench may include what.
 #include <gtest/gtest.h>
 
 #include <algorithm>
