@@ -36,7 +36,18 @@ def markdown_files(root):
 
 
 def without_code_blocks(text):
-    return re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.S | re.M)
+
+
+# Constructions that plain English of the field does without.
+banned = re.compile(r"\b(is told|are told|says so|so many|whoever|wherever|held against|on purpose|anew|thereafter|thereby|of (its|one's|their) own|"
+                    r"to be believed|all along)\b", re.I)
+
+
+def without_generated_parts(text):
+    """Without tables and transcripts that a program makes, and the tests that compare them."""
+    text = re.sub(r"^<!-- (ops|table \w+) -->$.*?^<!-- end of .*? -->$", "", text, flags=re.S | re.M)
+    return re.sub(r"^<!-- transcript [\w ]+ -->\n```.*?^```$", "", text, flags=re.S | re.M)
 
 
 def anchors_of(text):
@@ -101,6 +112,21 @@ class Documents(unittest.TestCase):
         self.assertLessEqual(len(text.encode()), 12 * 1024)
         self.assertLessEqual(len(text.splitlines()), 250)
         self.assertEqual([line for line in text.splitlines() if len(line) > 100], [])
+
+    def test_every_guide_fits_8_kib_and_120_columns(self):
+        for path in markdown_files(source):
+            text = path.read_text(encoding="utf-8")
+            if path.name == "README.md" and path.parent == source:
+                continue  # test_the_readme_fits_its_size_and_width
+            with self.subTest(path=path):
+                self.assertLessEqual(len(without_generated_parts(text).encode()), 8 * 1024)
+                wide = [line for line in without_code_blocks(text).splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
+                self.assertEqual(wide, [])
+
+    def test_no_guide_has_a_banned_construction(self):
+        found = [f"{path.relative_to(source)}: {match[0]}" for path in markdown_files(source)
+                 for match in banned.finditer(without_code_blocks(path.read_text(encoding="utf-8")))]
+        self.assertEqual(found, [])
 
     def test_every_link_and_path_in_markdown_leads_somewhere(self):
         self.assertEqual(broken_references(source), [])
