@@ -131,7 +131,7 @@ class Patient {
       say(Health::note, "D114", "MIG is on: only slices of it can be measured",
           fmt::format("choose a slice by CUDA_VISIBLE_DEVICES=MIG-..., or sudo nvidia-smi -i {} -mig 0", gpu_.index));
     if (gpu_.persistence && !*gpu_.persistence)
-      say(Health::note, "D115", "persistence mode is off: the driver is set up anew for each first user",
+      say(Health::note, "D115", "persistence mode is off: the driver starts again for each first user",
           fmt::format("sudo nvidia-smi -i {} -pm 1", gpu_.index));
   }
 

@@ -301,7 +301,7 @@ class Benchdnn {
   }
 
   void products(std::string_view problem) {
-    if (values("--strides", "") != Values{""}) return reader_.leave_out("matrices with strides of their own");
+    if (values("--strides", "") != Values{""}) return reader_.leave_out("matrices with explicit strides");
     if (values("--bia_dt", "undef") != Values{"undef"}) reader_.take_without("without the bias");
     name_ignored();
     each_type([&](const ListedTypes& types) {
@@ -429,7 +429,7 @@ void read_call(ShapeReader& reader, const Values& fields) {
   if (const Memory bias = tensor_named(all, "bia"); !bias.type.empty() && bias.type != "undef")
     reader.take_without("without the bias");
   if (is_matmul) {
-    if (src.strided || wei.strided || dst.strided) return reader.leave_out("matrices with strides of their own");
+    if (src.strided || wei.strided || dst.strided) return reader.leave_out("matrices with explicit strides");
     const auto tag = [](const Memory& m) { return m.chosen ? std::string_view("any") : m.tag; };
     if (!is_product(fields[problem]))
       reader.refuse(fmt::format("'{}' is no matrix product; expected MxK:KxN", shown(fields[problem])));

@@ -1,4 +1,4 @@
-"""A test of one's own with gpubench's bounds in place of a tolerance: pip install gpubench pytest torch; pytest"""
+"""Your test, with gpubench's bounds in place of a tolerance: pip install gpubench pytest torch; pytest"""
 import torch
 
 

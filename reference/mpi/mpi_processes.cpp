@@ -149,7 +149,7 @@ void run_check(int code, const char* what) {
 }
 
 HeldComm::HeldComm(MPI_Comm held) : held_(held) {
-  check(MPI_Comm_set_errhandler(held_, MPI_ERRORS_RETURN), "setting how errors are told");
+  check(MPI_Comm_set_errhandler(held_, MPI_ERRORS_RETURN), "setting the error handler");
 }
 
 HeldComm::~HeldComm() { (void)MPI_Comm_free(&held_); }  // what is wrong with it, its next user is told
@@ -172,7 +172,7 @@ std::unique_ptr<HeldComm> communicator_of(MPI_Comm in, std::span<const int> memb
 std::unique_ptr<Processes> join(double send_limit_s) {
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "starting");
-  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "setting how errors are told");
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "setting the error handler");
   if (provided < MPI_THREAD_MULTIPLE) {
     throw BackendError(
         fmt::format("{} takes no calls from several threads (MPI_THREAD_MULTIPLE), which ranks need; "

@@ -41,7 +41,7 @@ def seconds_of(median_ns, what):
 
 
 class Turns:
-    """A process that has planned and checked one case, and runs rounds of it when it is told to."""
+    """A process that has planned and checked one case, and runs its rounds on request."""
 
     def __init__(self, words):
         self.folder = tempfile.TemporaryDirectory()
@@ -56,7 +56,7 @@ class Turns:
             raise CannotRace(f"gpubench: {error}") from error
 
     def answer(self, seconds):
-        """What a turn of so many seconds says: {"copies": 3, "median_ns": 1234.5}; None where there are no turns any more."""
+        """The result of a turn of that many seconds: {"copies": 3, "median_ns": 1234.5}; None after the last turn."""
         try:
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()

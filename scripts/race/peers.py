@@ -159,7 +159,7 @@ class Peers:
             torch.set_num_threads(len(os.sched_getaffinity(0)))
 
     def runs(self, race, peer, copies):
-        """Functions that do the race's work once each, on inputs of their own: enough of them to leave caches cold."""
+        """Functions that do the race's work once each, on separate inputs, enough to leave caches cold."""
         d = dims(race.case)
         suite, workload, _, recipe, _ = race.case.split("/")
         dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[recipe]

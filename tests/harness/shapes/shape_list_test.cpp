@@ -145,7 +145,7 @@ TEST(ShapeList, OnednnLogsOfVersions2And3CountEachExecution) {
           "1 conv/conv2d_backward_filter/n=2,h=7,w=7,c=16,k=16,r=5,s=5,stride=1,pad=2,dilation=1,groups=1/f16"));
   EXPECT_THAT(excepts_of(list),
               ElementsAre("1 call taken without post-ops", "1 call taken without the bias",
-                          "1 call left out: matrices with strides of their own", "1 call left out: primitive reorder",
+                          "1 call left out: matrices with explicit strides", "1 call left out: primitive reorder",
                           "1 call left out: types u8, s8 -> f32"));
 }
 
