@@ -1,5 +1,5 @@
 // Attention by own kernels, for what cuDNN's fused engines don't have: f32 without tensor cores, documents, gradients
-// of sinks and of softcap, any head size.
+// of sinks and of softcap; heads of up to 256.
 #include <fmt/format.h>
 
 #include <algorithm>

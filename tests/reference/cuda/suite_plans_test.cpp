@@ -2,7 +2,7 @@
 // graph is supported, by which engine, and with how much workspace, needs no GPU to be known.
 //
 // What one version of cuDNN answers is kept in golden/cudnn-<version>.tsv. To write it anew, after reading why it would
-// change: GPUBENCH_UPDATE_GOLDEN=1 ctest -L cudnn
+// change: GPUBENCH_UPDATE_GOLDEN=1 ctest -C trials -R cudnn_other_chips
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
