@@ -62,8 +62,8 @@ std::vector<Flag> shared_rows() {
                      all_of(Takes::list, in_selection(&Selection::suites), {}), chooses_case)),
           common("smoke (seconds), quick (minutes), standard or large",
                  row("--tier", "TIER",
-                     "smoke, quick, standard or large; each contains the ones before it (default: quick, standard on a "
-                     "GPU)",
+                     "smoke, quick, standard or large; each contains the ones before it (default: smoke in selftest, "
+                     "determinism, soak and learn; else quick, or standard on a GPU)",
                      choice<Tier>(&Options::tier), chooses_case)),
           common("only cases whose id matches",
                  row("--filter", "REGEX", "only cases whose id matches; repeat it for more",

@@ -263,7 +263,7 @@ bool SelftestResult::has_failed() const {
 }
 
 bool SelftestResult::passed() const {
-  return !has_failed() && unmeasured.empty() && clean_launches > 0 &&
+  return !has_failed() && unmeasured.empty() && clean_launches > 0 && ops > 0 &&
          std::ranges::any_of(rows, [](const FaultRow& row) { return row.caught > 0; });
 }
 

@@ -72,7 +72,9 @@ std::string summary_of(const SelftestResult& result, const Completion& completio
   if (!trouble.empty()) text += fmt::format("until its process {}\n", trouble);
   if (!trouble.empty() && !result.has_failed()) return text + "selftest not completed\n";
   if (!completion.complete && !result.has_failed()) return text + "selftest " + completion.interrupted() + "\n";
-  if (!result.unmeasured.empty() && !result.has_failed()) return text + "selftest not completed\n";
+  if (result.ops == 0 && !result.has_failed())
+    text += "no selected op is small enough for faults: select smaller cases, or larger ones too with --full\n";
+  if ((!result.unmeasured.empty() || result.ops == 0) && !result.has_failed()) return text + "selftest not completed\n";
   return text + (result.passed() ? "selftest passed\n" : "selftest FAILED\n");
 }
 
@@ -160,7 +162,7 @@ int selftest_command(const Options& options, const Environment& environment) {
   if (signal != 0) return exit_code({{}, signal, false});
   if (result.has_failed()) return exit_codes::verdict_failed;
   if (!trouble.empty() || !result.unmeasured.empty()) return exit_codes::could_not_measure;
-  if (result.clean_launches == 0) return exit_codes::nothing_ran;
+  if (result.clean_launches == 0 || result.ops == 0) return exit_codes::nothing_ran;
   return result.passed() ? exit_codes::ok : exit_codes::verdict_failed;
 }
 

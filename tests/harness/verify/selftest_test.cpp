@@ -105,6 +105,9 @@ TEST(Selftest, ThatNeedsEveryFamilyFailsWhereOneWasNeverTried) {
 TEST(Selftest, FailsWhereAFaultEscapedNothingWasCaughtOrNothingRan) {
   SelftestResult result = tested("");
   ASSERT_TRUE(result.passed());
+  SelftestResult without_ops = result;
+  without_ops.ops = 0;
+  EXPECT_FALSE(without_ops.passed());
   SelftestResult escaped = result;
   escaped.rows.front().escaped.emplace_back("one");
   EXPECT_FALSE(escaped.passed());
