@@ -16,7 +16,7 @@ std::vector<BackendEntry> built_in_backends(const char* argv0) {
   entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
   entry.take_share = [](Processes& processes) {
     const CpuShare share = take_cpu_share(processes.share().place, processes.share().processes);
-    (void)cpu::usable_isa();  // found in a child: forked before there are threads whose locks it could wait for
+    (void)cpu::usable_isa();  // found in a child, so fork before any threads exist
     return DeviceShare{[threads = share.threads] { return open_cpu_backend(threads); }, share.oversubscribed};
   };
   entry.before_children = [] { (void)cpu::usable_isa(); };

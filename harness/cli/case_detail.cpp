@@ -17,7 +17,6 @@
 namespace gpubench {
 namespace {
 
-// No table is wider than people read.
 ConsoleStyle narrowed(ConsoleStyle style) {
   style.width = width_up_to(120, style);
   return style;
@@ -34,7 +33,7 @@ std::string names_of(const Program& program, std::span<const ValueId> ids) {
   return joined(names, " ");
 }
 
-// The names in full, or the first of very many: one update of a model has hundreds of inputs. --format json has all.
+// All names, or the first few: an optimizer update has hundreds of inputs. --format json lists all.
 std::string listed(const std::vector<std::string>& names, std::string_view what) {
   constexpr std::size_t most = 8;
   constexpr std::size_t shown = 4;
@@ -53,8 +52,8 @@ std::string judged_text(std::int64_t count, std::int64_t elements) {
   return fmt::format("{} run{} of {}", format_count(count), count == 1 ? "" : "s", format_count(elements));
 }
 
-// How one output is judged; or several of one kind of op that differ only in their tensor: the layers of a model, or
-// all the parameters that one call updates.
+// How one output is judged; one entry for outputs of one kind of op that differ only in their tensor, such as the
+// layers of a model or the parameters of one call.
 struct OutputFacts {
   OpKind kind;
   TensorSpec spec;  // of the first
@@ -81,7 +80,7 @@ std::vector<OutputFacts> output_facts(const Program& program, const OpCall& op) 
   return facts;
 }
 
-// In the order of the ops; what is judged alike counts together.
+// In the order of the ops; outputs judged alike are counted together.
 std::vector<OutputFacts> judged_outputs(const Program& program) {
   std::vector<OutputFacts> groups;
   for (const OpCall& op : program.ops()) {
@@ -166,7 +165,6 @@ std::string flow_table(const Program& program, const ConsoleStyle& style) {
   return table.text(style, 2);
 }
 
-// A row per kind of output.
 std::string judging_table(const Program& program, const ConsoleStyle& style) {
   TextTable table({{"output"}, {"judged in"}, {"bound"}});
   for (const OutputFacts& group : judged_outputs(program)) {
@@ -177,10 +175,9 @@ std::string judging_table(const Program& program, const ConsoleStyle& style) {
   return table.text(style, 2);
 }
 
-// What is known of an op's check beyond its bound.
 struct CheckFacts {
-  std::vector<std::string> launches;  ///< beside those on the case's data
-  std::string whole;                  ///< how elements are looked at that are not judged one by one
+  std::vector<std::string> launches;  ///< in addition to those on the case's data
+  std::string whole;                  ///< how elements not judged one by one are checked
   std::string unseen;
 };
 
@@ -199,7 +196,7 @@ CheckFacts check_facts(const Program& program, const OpCall& op) {
   return facts;
 }
 
-// A row for each kind of op that has more than bounds; ops that differ in nothing that it says count together.
+// A row per kind of op that has more than bounds; ops with equal facts are counted together.
 std::string further_checks_table(const Program& program, const ConsoleStyle& style) {
   TextTable table({{"op"}, {"large outputs whole by"}, {"further launches on"}, {"known not to be seen"}});
   std::set<std::string> told;
@@ -221,9 +218,9 @@ std::string types_of(const Recipe& r) {
   return text;
 }
 
-// What the ops are asked for, and so what their bounds assume. Nearly always the same for all.
+// The arithmetic that the ops must use and the bounds assume; usually the same for all.
 std::string arithmetic_text(const Program& program) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> labels;  // by arithmetic
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   for (const OpCall& op : program.ops()) {
     const std::string text = math_text(op.math);
     const auto same =
@@ -268,7 +265,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   facts.add(
       {"definition", fmt::format("{} (def_hash: the same in every report of this case)", definition_hash(planned))});
   text += facts.text(style, 2);
-  text += fmt::format("  {}  {}\n", padded("rerun", 10), rerun);  // in one line, to be copied; 10: "arithmetic"
+  text += fmt::format("  {}  {}\n", padded("rerun", 10), rerun);  // on one line, to be copied; 10: "arithmetic"
   text += step_detail(program, style);
   const char* checks =
       "checks: every op against the fp64 textbook, each output within its bound (then rounded once to its type)";

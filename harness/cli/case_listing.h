@@ -1,4 +1,4 @@
-// What list, explain and --dry-run print of cases: a line of each, a plan, or one in detail.
+// Text of cases for the verbs list and explain and for --dry-run.
 #pragma once
 
 #include <span>
@@ -11,19 +11,17 @@
 
 namespace gpubench {
 
-/// The cases with label, work and memory.
 [[nodiscard]] std::string cases_table(std::span<const PlannedCase> cases, const ConsoleStyle& style);
 [[nodiscard]] Json cases_json(std::span<const PlannedCase> cases);
 
-/// The plan of a run: each case with estimates of time and memory, and their sum.
+/// A row per case with estimated time and memory, and their sums.
 [[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores,
                                     const ConsoleStyle& style);
 
-/// One case in detail: its tensors, its ops, what they cost, how they are judged.
 [[nodiscard]] std::string case_detail(const PlannedCase& planned, const std::string& rerun, const ConsoleStyle& style);
 [[nodiscard]] Json case_detail_json(const PlannedCase& planned, const std::string& rerun);
-/// Of both, what a program of several ops is made of: work by kind and by layer, memory by kind, and what each policy
-/// of recomputation would save (memory, with what ops leave reused) and cost (work). Nothing for a program of one op.
+/// Work by kind and by layer, memory by kind, and the memory saved and work added by each recomputation policy. The
+/// memory includes reuse of buffers between ops. Nothing for a program of one op.
 [[nodiscard]] std::string step_detail(const Program& program, const ConsoleStyle& style);
 void add_step_detail(Json& detail, const Program& program);
 

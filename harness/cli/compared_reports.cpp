@@ -18,7 +18,7 @@ std::vector<SideFile> read_named_sides(std::span<const SidePaths> sides) {
   } catch (const ReadError& e) {
     throw UsageError(e.what());
   }
-  std::vector<Invocation> all;  // a run on both sides is as little a second run as one that is there twice on one
+  std::vector<Invocation> all;  // of all sides: a run given twice is an error, also if on two sides
   for (const SideFile& side : read) all.insert(all.end(), side.invocations.begin(), side.invocations.end());
   refuse_repeats(all, sides.size() == 1 ? sides.front().name : "");
   return read;

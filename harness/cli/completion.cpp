@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 
 #include "harness/cli/verb.h"
@@ -7,7 +6,7 @@
 namespace gpubench {
 namespace {
 
-// A verb, its flags, and what stands after it without one: no words and no files where nothing does.
+// A verb, its flags and its argument; without an argument neither words nor files are completed.
 struct Completed {
   const Verb* verb;
   std::vector<Flag> flags;
@@ -35,10 +34,10 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// Text between single quotes: nothing in it means anything to a shell.
+// Quotes for any shell: single quotes prevent every expansion.
 std::string in_quotes(std::string_view text) { return "'" + replaced(std::string(text), "'", "'\\''") + "'"; }
 
-// --- bash: one function; what a word may be is looked up by verb and the flag before it.
+// bash: one function for all verbs.
 
 constexpr std::string_view bash_head =
     R"(# bash completion for gpubench: gpubench completion bash > ~/.local/share/bash-completion/completions/gpubench
@@ -120,7 +119,7 @@ std::string bash(std::span<const std::string> suites) {
   return replaced(text, "@VERBS@", in_quotes(joined(verb_names, " ")));
 }
 
-// --- zsh: _arguments with the flags of the verb.
+// zsh: _arguments with the flags of the verb.
 
 std::string zsh_text(std::string_view text) {
   std::string out;
@@ -168,7 +167,7 @@ std::string zsh(std::span<const std::string> suites) {
   return text + "  esac\n  _arguments -S $flags\n}\n_gpubench \"$@\"\n";
 }
 
-// --- fish: a rule for each flag.
+// fish: a rule per flag.
 
 std::string fish_text(std::string_view text) {
   return "'" + replaced(replaced(std::string(text), "\\", "\\\\"), "'", "\\'") + "'";

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> subfolders(const fs::path& folder) {
   std::vector<fs::path> found;
-  std::error_code ignored;  // what cannot be read holds nothing for us
+  std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     if (entry.is_directory(ignored)) found.push_back(entry.path());
   }
@@ -55,18 +55,18 @@ std::vector<fs::path> prefixes_of_user() {
   return prefixes;
 }
 
-// A flag of root's, which children inherit: program.cpp sets it.
+// A variable, so that children inherit it; set by run_cli.cpp.
 bool trusts_any_library() {
   const char* value = std::getenv(trust_libraries_variable);
   return value != nullptr && (std::string_view(value) == "on" || std::string_view(value) == "1");
 }
 
-// Loads a library for good, so that the module's next try finds it by its name.
+// Loads a library permanently, so that the module's next attempt finds it by name.
 bool load_from_folders(const std::string& name) {
   return std::ranges::any_of(library_folders_here(), [&](const LibraryFolder& folder) {
     if (!folder.passed_over.empty()) return false;
     std::error_code none;
-    const fs::path file = fs::canonical(folder.path / name, none);  // what was checked is what is loaded
+    const fs::path file = fs::canonical(folder.path / name, none);  // loads the file that was checked, not a link
     return !none && ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
   });
 }
@@ -100,14 +100,14 @@ void* load(const fs::path& file) {
       fmt::format("{} cannot be loaded: each library that was found asks for another", file.filename().string()));
 }
 
-// The module loads NCCL by its name alone, and only for several GPUs.
+// The module loads NCCL by name, and only for several GPUs.
 void make_nccl_findable() {
   constexpr const char* name = "libnccl.so.2";
   if (::dlopen(name, RTLD_NOW | RTLD_LOCAL) == nullptr) load_from_folders(name);
 }
 
 const cuda::Module& module_at(const fs::path& file) {
-  void* handle = load(file);  // never unloaded: CUDA starts threads of its own
+  void* handle = load(file);  // never unloaded: CUDA starts threads
   const auto entry = reinterpret_cast<cuda::ModuleEntry>(::dlsym(handle, cuda::module_entry_name));
   if (entry == nullptr) throw BackendError(fmt::format("{} is not gpubench's CUDA module", visible(file.string())));
   const cuda::Module& module = *entry();
@@ -146,7 +146,7 @@ std::string missing_library(const std::string& complaint) {
 std::vector<fs::path> library_folders(const fs::path& root, const std::vector<fs::path>& prefixes) {
   std::vector<fs::path> folders;
   std::vector<fs::path> toolkits = subfolders(root / "usr/local");
-  std::reverse(toolkits.begin(), toolkits.end());  // the newest first
+  std::reverse(toolkits.begin(), toolkits.end());  // newest first
   for (const fs::path& toolkit : toolkits) {
     if (toolkit.filename().string().rfind("cuda", 0) == 0) folders.push_back(toolkit / "lib64");
   }
@@ -225,7 +225,7 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     entry.take_share = [file](Processes& processes) { return share_of(module_at(file), processes); };
     entry.process_stall_limit_s = 120.0;  // cuDNN compiles attention, and NCCL connects hosts
     entry.plan_limit_s = 120.0;
-    entry.plan_s = 1.9;  // what cuDNN 9 takes on a core for a convolution with its sums; not yet measured on a GPU
+    entry.plan_s = 1.9;  // cuDNN 9 on one core, for a convolution with its sums; not yet measured on a GPU
     entry.libraries = [file] {
       make_nccl_findable();
       std::vector<ModuleReport> reports;
@@ -248,7 +248,7 @@ std::string complaint_about(const fs::path& path, bool is_above) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return fmt::format("{}: {}", name, std::strerror(errno));
   if (status.st_uid != 0) return fmt::format("{} belongs to user {}", name, status.st_uid);
-  const bool sticky = is_above && (status.st_mode & S_ISVTX) != 0;  // what is in it, only its owner can replace
+  const bool sticky = is_above && (status.st_mode & S_ISVTX) != 0;  // only its owner can replace an entry
   if (!sticky && (status.st_mode & S_IWOTH) != 0) return fmt::format("everybody may write to {}", name);
   if (!sticky && (status.st_mode & S_IWGRP) != 0 && status.st_gid != 0)
     return fmt::format("group {} may write to {}", status.st_gid, name);
@@ -259,7 +259,7 @@ std::string complaint_about(const fs::path& path, bool is_above) {
 
 std::string changeable_by_others(const fs::path& path) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);  // of a link the target is checked
+  const fs::path real = fs::canonical(path, error);
   if (error) return fmt::format("{}: {}", visible(path.string()), error.message());
   for (fs::path at = real;; at = at.parent_path()) {
     if (std::string why = complaint_about(at, at != real); !why.empty()) return why;

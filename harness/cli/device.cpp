@@ -43,14 +43,13 @@ DeviceChoice choose_automatically(const Environment& environment, double deadlin
     return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices), capability_of(driver, 0),
             driver.devices};
   if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
-  // Most machines without a GPU have no driver either; doctor tells all that is known of that.
+  // Most machines without a GPU have no driver; doctor reports the details.
   if (!driver.missing) return {other, 0, driver.reason};
   return {other, 0,
           driver.hardware_seen ? "no NVIDIA driver found, but an NVIDIA device: see gpubench doctor"
                                : "no NVIDIA driver found"};
 }
 
-// N of "cuda:N"; 0 of "cuda".
 int ordinal_of(const std::string& wanted) {
   const std::size_t colon = wanted.find(':');
   if (colon == std::string::npos) return 0;
@@ -80,7 +79,7 @@ DeviceChoice choose_cuda(const std::string& wanted, const Environment& environme
   return {entry, ordinal, "asked for", capability_of(driver, ordinal), driver.devices};
 }
 
-// What the child answered as `read` understands it; nothing where it gave no answer.
+// The child's answer as parsed by `read`; nothing without an answer.
 template <class Read>
 auto understood(const Heard& heard, const Read& read, const char* verb = "probe")
     -> std::optional<decltype(read(std::declval<Node>()))> {
@@ -115,7 +114,7 @@ std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
   try {
     return choice.backend->open({choice.ordinal});
   } catch (const std::bad_alloc&) {
-    throw;  // for whoever says that memory ran out, without the memory that a text takes
+    throw;  // the caller reports it; a message here would need memory
   } catch (const std::exception& e) {
     throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
   }
@@ -133,7 +132,7 @@ DeviceInfo describe_device(const DeviceChoice& choice, const Environment& enviro
   prepare_for_children(choice);
   const Heard heard =
       ask({environment.program, "describe-device", "--device", choice.word()}, deadline_s, environment.stop);
-  // With an answer, what hung or crashed after it was NVML or the end of the child.
+  // After an answer, only NVML or the end of the child can have hung or crashed.
   if (heard.answer.empty()) {
     throw CannotMeasure(fmt::format("the {} backend does not start: it {}", choice.backend->name,
                                     heard.trouble.empty() ? "said nothing" : heard.trouble));

@@ -44,7 +44,7 @@ std::vector<std::vector<std::string>> attributes_of(const OpKind& kind) {
   return rows;
 }
 
-// The call by itself in a program: its inputs are sources, its outputs have storages of their own.
+// The call alone in a program: its inputs are sources, its outputs have separate storage.
 Program alone(const Program& program, const OpCall& call) {
   Program one(program.mesh());
   std::map<ValueId, ValueId> ids;
@@ -65,7 +65,7 @@ Program alone(const Program& program, const OpCall& call) {
   return one;
 }
 
-// The ops that compute the gradient of one input, given that of the outputs; none where there is none.
+// Adds the ops that compute the gradient of one input from that of the outputs.
 void add_gradient(const Program& forward, std::size_t input, bool of_all_outputs, std::set<std::string>& kinds) {
   try {
     Program program = forward;
@@ -80,7 +80,7 @@ void add_gradient(const Program& forward, std::size_t input, bool of_all_outputs
     (void)differentiate(program, seeds, std::vector<ValueId>{call.inputs[input]});
     for (std::size_t op = 1; op < program.ops().size(); ++op) kinds.emplace(program.ops()[op].kind.name);
   } catch (const ProgramError&) {
-    // The op has no derivative, or not with respect to this input.
+    // The op has no derivative with respect to this input.
   }
 }
 
@@ -126,7 +126,7 @@ OpExample example_of(const PlannedCase& planned, const Program& program, const O
   return example;
 }
 
-// Takes in what a program shows of its ops; `fused`: of those that only fuse() puts in.
+// Collects what a program shows of its ops; `fused`: only of ops inserted by fuse().
 void look_at(const PlannedCase& planned, const Program& program, bool fused,
              std::map<std::string_view, OpExplanation*>& by_name) {
   for (const OpCall& call : program.ops()) {
@@ -164,16 +164,16 @@ std::vector<OpExplanation> explain_ops(std::span<const Suite> suites) {
   bool has_rings = false;
   for (const Suite& suite : suites) {
     for (const auto& workload : suite.workloads) {
-      if (workload->info().most_ranks > 1) everything.ranks = {1, 2};  // collectives too
+      if (workload->info().most_ranks > 1) everything.ranks = {1, 2};
       has_rings = has_rings || workload->info().shares_sequences;
     }
   }
   std::vector<PlannedCase> cases = declared_cases(suites, everything);
-  Selection in_a_ring;  // which has ops of its own
+  Selection in_a_ring;  // has ops that other layouts lack
   in_a_ring.tier = Tier::smoke;
   in_a_ring.layouts = {{.parallel = {.cp = 2, .passes_keys = true}}};
   if (has_rings) std::ranges::move(declared_cases(suites, in_a_ring), std::back_inserter(cases));
-  // As declared; with all fused ops; and with those alone whose place another one took.
+  // Three passes: as declared; with all fused ops; with each fused op alone that another one replaced.
   for (int pass = 0; pass < 3; ++pass) {
     std::vector<FusionClaim> claims;
     for (const FusionRule& rule : fusion_rules()) {

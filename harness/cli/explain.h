@@ -1,4 +1,4 @@
-// What an op is, for those who implement it: its documentation, and what the declared cases show of it.
+// The documentation of an op for implementers, with calls from the declared cases.
 #pragma once
 
 #include <set>
@@ -13,49 +13,47 @@
 
 namespace gpubench {
 
-/// A call of the op in a declared case: in the smallest program that has it.
+/// A call of the op in the smallest declared program that contains it.
 struct OpExample {
-  std::string case_id;  ///< empty: no case has it
+  std::string case_id;  ///< empty: not in any case
   std::string run;      ///< the command that runs an implementation on it
-  bool fused = false;   ///< the case has it where a backend claims it (transform/fuse.h)
+  bool fused = false;   ///< only as part of an op that a backend fuses (transform/fuse.h)
   std::string attributes;
   std::vector<std::pair<std::string, std::string>> tensors;  ///< by operand: "bf16 [512, 768]"
-  std::vector<std::pair<std::string, std::string>> bounds;   ///< by output: the rule in words
+  std::vector<std::pair<std::string, std::string>> bounds;   ///< by output: the rule as text
   Cost cost{};
   std::size_t program_ops = 0;
 };
 
 struct OpOperand {
   std::string name, role;  ///< "input", "input, a list, where the attributes ask for it"
-  std::string what;        ///< shape and type
+  std::string what;
 };
 
 struct OpExplanation {
   OpKind kind;
   OpDoc doc;
   std::vector<OpOperand> operands;
-  std::vector<std::vector<std::string>> attributes;  ///< rows: name, kind, default, words
+  std::vector<std::vector<std::string>> attributes;  ///< name, kind, default, description
   OpExample example;
-  std::set<std::string> workloads;    ///< "gemm/matmul", that have it, fused or not
-  std::set<std::string> gradient_by;  ///< ops that compute its gradient
-  std::set<std::string> gradient_of;  ///< ops whose gradient has it
+  std::set<std::string> workloads;  ///< "gemm/matmul": those with the op, fused or not
+  std::set<std::string> gradient_by;
+  std::set<std::string> gradient_of;  ///< ops with this gradient op
 };
 
-/// The names of all ops, in alphabetical order.
+/// In alphabetical order.
 [[nodiscard]] std::vector<std::string> op_names();
 
-/// Of every op of the set, in alphabetical order. Builds the cases that the quick tier has in all precisions, which
-/// takes a fraction of a second.
+/// All ops, in alphabetical order. Builds the cases of tier quick in all precisions, in a fraction of a second.
 [[nodiscard]] std::vector<OpExplanation> explain_ops(std::span<const Suite> suites);
 
-/// What stands before the command that runs an implementation.
+/// Text before the command that runs an implementation.
 inline constexpr std::string_view implementer_note =
     "An implementation of it, in C (gpubench/implementation.h) or Python, gets these operands and attributes by these "
     "names; gpubench impl new writes a starting point. To check and time one:";
 
-/// The page of an op: self-contained HTML without scripts. Other ops are links to NAME.html beside it.
+/// Self-contained HTML without scripts. Other ops are links to NAME.html in the same folder.
 [[nodiscard]] std::string op_page(const OpExplanation& op);
-/// The list of them, index.html.
 [[nodiscard]] std::string op_index_page(std::span<const OpExplanation> all);
 
 }  // namespace gpubench

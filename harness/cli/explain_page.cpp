@@ -1,4 +1,3 @@
-// The pages of explain --html.
 #include <fmt/format.h>
 
 #include <utility>
@@ -37,7 +36,7 @@ void add_links(Html& html, std::string_view title, const std::set<std::string>& 
   html.raw("</p>\n");
 }
 
-// Text of several lines, which Html::text() would show as one with marks in it.
+// Html::text() would show line breaks as escapes.
 void add_lines(Html& html, std::string_view lines, std::string_view between) {
   for (std::size_t end = 0; end != std::string_view::npos;) {
     end = lines.find('\n');

@@ -147,7 +147,7 @@ void visit(Archive& a, EndToEndResult& r) {
   a("allowed", r.allowed);
 }
 
-// What follows from other members is for readers of the document.
+// `passed` follows from other members; it is written for readers of the document and ignored on reading.
 template <class Archive>
 void visit(Archive& a, StepParity& s) {
   bool passed = s.passed();

@@ -1,5 +1,5 @@
-// What selftest, determinism, soak and learn find, as JSON and back: in the pipe of a child, in a soak's journal, in
-// the documents that --json and --save write.
+// Findings of selftest, determinism, soak and learn as JSON: in the pipe of a child, in a soak's journal, and in the
+// documents of --json and --save.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ namespace gpubench {
 [[nodiscard]] Json to_json(const SelftestResult& result);
 [[nodiscard]] Json to_json(const ModelLearning& model);
 
-// Each throws ReadError for what the functions above would not have written.
+// These throw ReadError for invalid input.
 
 [[nodiscard]] SoakInterval interval_from_json(const Node& node);
 [[nodiscard]] JudgedLaunch judged_from_json(const Node& node);
@@ -35,14 +35,13 @@ namespace gpubench {
 [[nodiscard]] SelftestResult selftest_from_json(const Node& node);
 [[nodiscard]] ModelLearning learning_from_json(const Node& node);
 
-/// What cases left, as hashes in a file: of determinism --save and --against, and of its own children.
+/// Hashes of the results of cases, as written by determinism --save and by its child processes.
 struct SavedBits {
-  std::map<std::string, CaseBits> cases;  ///< by id
+  std::map<std::string, CaseBits> cases;
   std::string device;
   std::vector<std::pair<std::string, std::string>> libraries;
 };
 
-/// The document of --save.
 [[nodiscard]] Json bits_json(std::span<const DeterminismRecord> records, const DeviceInfo& device);
 /// Throws ReadError.
 [[nodiscard]] SavedBits read_bits(const std::string& path);
@@ -50,7 +49,6 @@ struct SavedBits {
 /// "as before: saved on 'A' (lib 1.0), here 'B' (lib 2.0)".
 [[nodiscard]] std::string against_text(const SavedBits& saved, const DeviceInfo& here);
 
-/// What other bits, of this case where there are any, say of what it leaves now.
 [[nodiscard]] Repetition against(const std::map<std::string, CaseBits>& others, const CaseBits& now,
                                  std::string_view way);
 

@@ -34,7 +34,7 @@ PartedWords parted(std::string_view verb, const std::vector<std::string>& own_wo
 
 namespace {
 
-// "gemm=25%": the words on both sides of the sign, of which the first may not be empty.
+// "gemm=25%": the text on both sides of the sign; the first part must not be empty.
 std::pair<std::string, std::string> assignment(std::string_view flag, const std::string& word, const char* expected) {
   const std::size_t equals = word.find('=');
   if (equals == 0 || equals == std::string::npos)
@@ -140,7 +140,7 @@ double number_between(std::string_view flag, const std::string& word, double lea
 
 }  // namespace
 
-constexpr double least_positive = 1e-9;  // smaller ones overflow what is divided by them
+constexpr double least_positive = 1e-9;  // values divided by smaller numbers overflow
 
 double price_of(std::string_view flag, const std::string& word) {
   return number_between(flag, word, least_positive, 1e9, "price such as 2.49");
@@ -221,7 +221,7 @@ bool switched_on(const std::string& variable, const std::string& value) {
 
 std::vector<std::string> unknown_variables(std::span<const std::string> names) {
   const std::vector<std::string> known = known_variables();
-  std::vector<std::string> words;  // without the prefix, which would make any two of them alike
+  std::vector<std::string> words;  // without the prefix, which would make any two similar
   for (const std::string& one : known) words.push_back(one.substr(prefix.size()));
   std::vector<std::string> sentences;
   for (const std::string& one : names) {

@@ -1,5 +1,5 @@
-// Flags of verbs. The parser, help, completion, the manual page and the environment's variables are all made from their
-// rows, and so are the lines that repeat flags (Flag::use); shared_flags.cpp has those that several verbs take.
+// Flags of verbs. Parser, help, completion, manual page, environment variables and repeated command lines (Flag::use)
+// are made from these rows; shared_flags.cpp has the rows that verbs share.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@
 
 namespace gpubench {
 
-// Words of the command line as values. Every conversion throws UsageError: the flag, the word, what was expected.
+// Conversions of words. Each throws UsageError with the flag, the word and the expected form.
 
 template <class T>
 struct Word {
@@ -41,16 +41,14 @@ template <class T, std::size_t count>
   return all;
 }
 
-/// The names of an enumeration.
 template <NamedEnum T>
 [[nodiscard]] std::vector<std::string> texts() {
   return {enum_names<T>.begin(), enum_names<T>.end()};
 }
 
-/// Which of `known` the word is. Names all of them, and the nearest.
+/// The index in `known`. The error lists all of them and the nearest.
 [[nodiscard]] std::size_t choose(std::string_view flag, const std::string& word, const std::vector<std::string>& known);
 
-/// The value that a word stands for.
 template <class T, std::size_t count>
 [[nodiscard]] T choose(std::string_view flag, const std::string& word, const Word<T> (&known)[count]) {
   return known[choose(flag, word, texts(known))].value;
@@ -60,7 +58,7 @@ template <NamedEnum T>
   return static_cast<T>(choose(flag, word, texts<T>()));
 }
 
-/// The word that `word` is another name of; itself where it is none.
+/// Resolves an alias; other words are returned as they are.
 template <std::size_t count>
 [[nodiscard]] std::string unaliased(const std::string& word, const Word<std::string_view> (&aliases)[count]) {
   for (const auto& [text, value] : aliases) {
@@ -69,7 +67,7 @@ template <std::size_t count>
   return word;
 }
 
-/// The number that the whole word is, in the base of an integer; nothing where it is none.
+/// Nothing unless the whole word is a number; for integers in the given base.
 template <class Number, class... Base>
 [[nodiscard]] std::optional<Number> number(std::string_view word, Base... base) {
   Number value{};
@@ -78,7 +76,7 @@ template <class Number, class... Base>
   return value;
 }
 
-/// A whole number from `low`, to `high` where that is less than the type can hold.
+/// A whole number from `low` to `high`, which is limited to the type's range.
 template <class Integer>
 [[nodiscard]] Integer whole(std::string_view flag, std::string_view word, Integer low,
                             Integer high = std::numeric_limits<Integer>::max()) {
@@ -89,22 +87,18 @@ template <class Integer>
                                bounded ? fmt::format(" to {}", high) : ""));
 }
 
-/// The words between commas, empty ones too.
+/// Keeps empty words.
 [[nodiscard]] std::vector<std::string> split_at_commas(std::string_view list);
 
-/// "3%" and "0.03" alike: 0.03. Must be above 0 and below 1000%; 1 and more need a percent sign: who writes 3 means 3%.
+/// "3%" or "0.03": 0.03. Above 0 and below 1000%. Values from 1 need a percent sign, since "3" usually means 3%.
 [[nodiscard]] double share_of(std::string_view flag, const std::string& word);
 
-/// "k=256,512".
 [[nodiscard]] std::pair<std::string, std::vector<std::int64_t>> axis_of(std::string_view flag, const std::string& word);
 
-/// "tp=2", "dp=2,tp=2", "tp=4,sp".
 [[nodiscard]] Selection::Layout layout_of(std::string_view flag, const std::string& word);
 
-/// "gemm=25%".
 [[nodiscard]] Slowdown slowdown_of(std::string_view flag, const std::string& word);
 
-/// "gemm=bit".
 [[nodiscard]] InjectedError error_of(std::string_view flag, const std::string& word);
 
 /// "5", "0.5"; above 0, at most a year.
@@ -113,66 +107,62 @@ template <class Integer>
 [[nodiscard]] double positive_of(std::string_view flag, const std::string& word);
 /// "3=1.5": of rank 3, from 0.
 [[nodiscard]] std::pair<int, double> of_rank(std::string_view flag, const std::string& word);
-/// "2": from 1, at most 1e9.
+/// "2": from 1 to 1e9.
 [[nodiscard]] double oversubscription_of(std::string_view flag, const std::string& word);
 /// "15e12"; a number from 1.
 [[nodiscard]] double tokens_of(std::string_view flag, const std::string& word);
 /// "2.49": from 1e-9.
 [[nodiscard]] double price_of(std::string_view flag, const std::string& word);
 
-/// Seconds; 0 for off, nothing for auto.
+/// Seconds; 0: off; nothing: auto.
 [[nodiscard]] std::optional<double> deadline_of(std::string_view flag, const std::string& word);
 
-/// Permissions as chmod takes them in digits. Whoever writes a file must be able to read it again.
+/// Octal permissions as for chmod. The owner must be able to read the file.
 [[nodiscard]] unsigned mode_of(std::string_view flag, const std::string& word);
 
-/// How many words stand after a flag.
+/// Number of words after a flag.
 enum class Takes {
   nothing,  ///< a switch
-  one,      ///< of several the last one counts, so that a script's defaults can be overridden
-  each,     ///< one each time that it is given
-  list,     ///< the same, each of them several with commas between
-  many      ///< as many as there are, as a shell's pattern gives them
+  one,      ///< the last one counts, so that a script's defaults can be overridden
+  each,     ///< one per occurrence
+  list,     ///< comma-separated, per occurrence
+  many      ///< any number, such as a shell's pattern expands to
 };
 
-/// What may stand after a flag, as far as a shell can complete it.
 enum class ValueKind { none, text, file, folder };
 
 /// Bits of Flag::use: which command lines repeat a flag, and what its value names.
 namespace use {
 inline constexpr unsigned journal = 1;    ///< --resume takes it from the journal
-inline constexpr unsigned rerun = 2;      ///< the rerun line of a case, whose id names what chooses it
-inline constexpr unsigned processes = 4;  ///< all processes of a run have the same
-inline constexpr unsigned runs = 8;       ///< runs that calibrate starts
+inline constexpr unsigned rerun = 2;      ///< in the rerun line of a case; not for flags that the case id covers
+inline constexpr unsigned processes = 4;  ///< the same in all processes of a run
+inline constexpr unsigned runs = 8;       ///< passed to the runs of calibrate
 inline constexpr unsigned everywhere = journal | rerun | processes | runs;
-inline constexpr unsigned code = 16;  ///< names code of others, or lets it be loaded
-inline constexpr unsigned file = 32;  ///< names a file that is read
+inline constexpr unsigned code = 16;  ///< names foreign code, or allows loading it
+inline constexpr unsigned file = 32;  ///< names an input file
 }  // namespace use
 
-/// A flag of some verbs, or what stands after a verb without one.
 struct Flag {
-  /// Puts the word, one of those that were given, where it belongs. Throws UsageError that begins with `flag`: this
-  /// one, or the variable that stood in for it.
+  /// Stores one given word. Throws UsageError that begins with `flag`: this flag, or the variable that replaced it.
   using Set = std::function<void(Options& options, const std::string& flag, const std::string& word)>;
 
-  std::string long_name;  ///< "--tier"; "files", for what stands without a flag
+  std::string long_name;  ///< "--tier"; "files" for an argument without a flag
   std::string_view type;  ///< "TIER"; empty for a switch
-  std::string text;       ///< what it is for, in the help
+  std::string text;
   Takes takes = Takes::one;
   Set set;
-  std::vector<std::string> words{};  ///< of a choice among a few
+  std::vector<std::string> words{};
   ValueKind value = ValueKind::text;
-  std::vector<std::string> others{};  ///< "-q", "--gpus"
-  std::string_view group{};           ///< heading in the help; empty: hidden
-  std::string_view brief{};           ///< its text where help is short; empty: left out there unless the verb has few
-  /// No value: the flag does not affect what is run or how. Equal words of the other flags give equal runs. --anonymize
-  /// is one of those: a run must not show half of its names.
+  std::vector<std::string> others{};
+  std::string_view group{};  ///< help heading; empty: hidden
+  std::string_view brief{};  ///< text of the short help; empty: omitted there unless the verb has few flags
+  /// Not set: the flag does not affect what runs or how, so runs whose other flags are equal are equal. --anonymize is
+  /// set: names must be hashed in all parts of a run or in none.
   std::optional<unsigned> use{};
 
   [[nodiscard]] bool stands_alone() const { return !long_name.starts_with("-"); }
   [[nodiscard]] bool is_visible() const { return !group.empty() && !stands_alone(); }
   [[nodiscard]] bool has(unsigned any_of) const { return (use.value_or(0) & any_of) != 0; }
-  /// "-q", "--quiet".
   [[nodiscard]] std::vector<std::string> names() const;
 };
 
@@ -180,31 +170,28 @@ struct PartedWords {
   std::vector<std::string> taken, others;
 };
 
-/// The flags that are `taken`, with their values, apart from the others. `own_words`: Options::own_words of the verb,
-/// each flag by its long name with its value behind it, whatever that looks like: a value "--impl" is no flag.
+/// Separates `taken` flags, with their values, from the others. `own_words`: as Options::own_words; each flag by its
+/// long name, before its value.
 [[nodiscard]] PartedWords parted(std::string_view verb, const std::vector<std::string>& own_words,
                                  bool (*taken)(const Flag&));
 
-// Flags from the environment. It is input like any other: its values are checked as the flags' are, and shown before
-// anything runs.
+// Variables that stand in for flags, checked as flags are and shown before anything runs.
 
 /// "--dry-run" -> "GPUBENCH_DRY_RUN".
 [[nodiscard]] std::string variable_of(const std::string& flag);
 
-/// Whether a variable turns its switch on: "on" or "1", not "off" or "0". Throws UsageError for another value.
+/// True for "on" and "1", false for "off" and "0". Throws UsageError for other values.
 [[nodiscard]] bool switched_on(const std::string& variable, const std::string& value);
 
-/// Of `names`, those that begin with GPUBENCH_ but stand for no flag of any verb: one sentence each, with the nearest
-/// that does.
+/// Warnings, one sentence each, for `names` that begin with GPUBENCH_ but match no flag of any verb; each names the
+/// nearest.
 [[nodiscard]] std::vector<std::string> unknown_variables(std::span<const std::string> names);
 
-/// "GPUBENCH_TIER=smoke GPUBENCH_SEED=1", made visible.
+/// "GPUBENCH_TIER=smoke GPUBENCH_SEED=1", with control characters escaped.
 [[nodiscard]] std::string variables_text(std::span<const std::pair<std::string, std::string>> variables);
 
-// A row: what a flag is called, and where the words after it go.
-
-/// Flags under one heading of the help; an empty one hides them. Those that select, measure or check are used
-/// everywhere unless their row says otherwise.
+/// Rows under one heading of the help; an empty heading hides them. Flags that select, measure or check get all bits of
+/// `use`, unless their row sets it.
 template <std::same_as<Flag>... Row>
 [[nodiscard]] std::vector<Flag> under(std::string_view group, Row... flags) {
   std::vector<Flag> all;
@@ -216,7 +203,6 @@ template <std::same_as<Flag>... Row>
   return all;
 }
 
-/// All of them, in this order.
 template <std::same_as<std::vector<Flag>>... Part>
 [[nodiscard]] std::vector<Flag> together(Part... parts) {
   std::vector<Flag> all;
@@ -224,7 +210,6 @@ template <std::same_as<std::vector<Flag>>... Part>
   return all;
 }
 
-// Where a value goes: a member of the options, of a part of them, or of the verb's own.
 template <class Part, class Member>
 auto in(Part Options::*part, Member Part::*member) {
   return [=](Options& options) -> Member& { return options.*part.*member; };
@@ -242,7 +227,6 @@ auto own(Member Own::*member) {
   return [=](Options& options) -> Member& { return std::any_cast<Own&>(options.own).*member; };
 }
 
-// How the words after a flag are read.
 struct FlagValue {
   Takes takes = Takes::one;
   Flag::Set set;
@@ -253,7 +237,6 @@ inline FlagValue turn_on(auto place) {
   return {Takes::nothing, [=](Options& o, const std::string&, const std::string&) { std::invoke(place, o) = true; }};
 }
 
-// convert(flag, word)
 inline FlagValue converted(auto place, auto convert, std::vector<std::string> words = {}) {
   return {Takes::one,
           [=](Options& o, const std::string& flag, const std::string& word) {
@@ -291,7 +274,7 @@ auto whole_from(Integer low, Integer high = std::numeric_limits<Integer>::max())
   return [=](const std::string& flag, const std::string& word) { return whole<Integer>(flag, word, low, high); };
 }
 
-// Each value once.
+// Appends each value once.
 inline FlagValue several(Takes takes, auto place, auto convert, std::vector<std::string> words = {}) {
   return {takes,
           [=](Options& o, const std::string& flag, const std::string& word) {
@@ -302,7 +285,6 @@ inline FlagValue several(Takes takes, auto place, auto convert, std::vector<std:
           std::move(words)};
 }
 
-// As they were given.
 inline FlagValue all_of(Takes takes, auto place, std::vector<std::string> words = {}) {
   return {takes,
           [=](Options& o, const std::string&, const std::string& word) { std::invoke(place, o).push_back(word); },
@@ -329,7 +311,7 @@ inline Flag row(std::string_view names, std::string_view type, std::string text,
   return flag;
 }
 
-/// A flag that short help shows, with this text.
+/// Shows the flag in the short help, with this text.
 inline Flag common(std::string_view brief, Flag flag) {
   flag.brief = brief;
   return flag;

@@ -1,9 +1,9 @@
-// gpubench-gbench: the same cases through Google Benchmark, for who has its flags and tools at hand.
+// gpubench-gbench: the same cases as Google Benchmark benchmarks, for users of its flags and tools.
 //
-// Every planned case is registered with manual time, one iteration and as many repetitions as it has rounds, so that a
-// repetition is a round and the library's aggregates are over round medians. A case is checked, timed by the engine's
-// own rounds and checked again before its first repetition is reported: one that did not pass is an error in every
-// repetition, and no number of it is seen. Cases run in this process; what crashes one ends the program.
+// Every planned case is registered with manual time, one iteration and a repetition per round, so that the library's
+// aggregates are over round medians. The first repetition checks the case, times it with the engine's rounds and checks
+// it again. If a case did not pass, every repetition is an error without numbers. Cases run in this process; a crash
+// ends the program.
 #include "harness/cli/run_cli.h"
 
 #include <benchmark/benchmark.h>
@@ -37,7 +37,7 @@ constexpr std::string_view usage =
 
 bool is_librarys(std::string_view word) { return word.starts_with("--benchmark_") || word.starts_with("--v="); }
 
-// The library keeps the values of its flags to itself; this one decides how many rounds a case has.
+// The library does not expose the values of its flags; this one sets the rounds of a case.
 std::optional<int> asked_repetitions(std::span<const std::string> words) {
   constexpr std::string_view flag = "--benchmark_repetitions=";
   std::optional<int> repetitions;
@@ -69,7 +69,7 @@ void refuse_what_it_cannot(const Options& options) {
   if (options.run.energy) throw UsageError("gpubench-gbench has no --energy; gpubench run has");
 }
 
-// The library says what a user wants to see; notes go to standard error.
+// Notes go to standard error; the library prints the results.
 class Records final : public RunObserver {
  public:
   explicit Records(std::ostream& notes) : notes_(notes) {}
@@ -95,7 +95,7 @@ class Records final : public RunObserver {
 
 class Session {
  public:
-  /// `anonymizer`: null for names as they are; must outlive this.
+  /// `anonymizer`: null without --anonymize; must outlive this.
   Session(std::unique_ptr<Backend> backend, std::vector<PlannedCase> plan, RunOptions options,
           const Environment& environment, const Anonymizer* anonymizer)
       : backend_(std::move(backend)),
@@ -117,7 +117,7 @@ class Session {
   [[nodiscard]] std::vector<CaseRecord> records() const { return records_.all(); }
 
  private:
-  // Everything is done before the library's own clock starts, at the first repetition; the others tell what came of it.
+  // The first repetition does all the work before the library's clock starts; the others report its results.
   void repetition(const PlannedCase& planned, benchmark::State& state) {
     const std::string id = planned.id();
     RunObserver& observer = anonymous_ ? static_cast<RunObserver&>(*anonymous_) : records_;
@@ -141,7 +141,7 @@ class Session {
       state.SetIterationTime(per_run_ns * 1e-9);
     }
     if (!record->c.label.empty()) state.SetLabel(record->c.label.c_str());
-    // Of a counter that is 0 the library would write a coefficient of variation of NaN, which is no JSON.
+    // For a counter of 0 the library would write NaN as coefficient of variation, which is not JSON.
     for (const auto& [counter, work] :
          {std::pair{"flop_per_second", record->derived.flop}, {"bytes_per_second", record->derived.bytes}}) {
       if (work > 0.0) state.counters[counter] = benchmark::Counter(work, benchmark::Counter::kIsRate);
@@ -154,7 +154,7 @@ class Session {
   const StopFlag& stop_;
   Records records_;
   std::optional<AnonymousObserver> anonymous_;
-  std::map<std::string, std::size_t> told_;  // repetitions of a case so far
+  std::map<std::string, std::size_t> told_;
 };
 
 int run(std::vector<std::string> words, char* program, const Environment& environment) {
@@ -164,7 +164,7 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   words.erase(first_of_library, words.end());
 
   const Options options = parse_options(words, environment.variable);
-  if (options.verb->name == "probe") {  // the child that this program asks of the driver
+  if (options.verb->name == "probe") {  // the child that asks the driver
     probe(options.subject, options.worker_output, environment.backends);
     return exit_codes::ok;
   }
@@ -176,14 +176,14 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   RunOptions run = run_options(options, selection.tier, environment, device);
   run.rounds = asked_repetitions(for_library).value_or(run.protocol().min_rounds);
 
-  Report machine;  // as far as the library says what it is
+  Report machine;  // only the facts that the library prints
   machine.host.host_name = benchmark::SystemInfo::Get().name;
   machine.host.executable = program;
   std::optional<Anonymizer> anonymizer;
   if (const std::optional<HashKey> key = key_for(options, environment)) {
     anonymizer.emplace(*key, kept_flags(environment.suites), machine, users_of(environment));
     anonymizer->context(machine);
-    // The library writes the host's name and has no flag for that. The object is no constant; only Get() says so.
+    // The library writes the host's name and has no flag against it. The object is not const; only Get() returns it so.
     const_cast<benchmark::SystemInfo&>(benchmark::SystemInfo::Get()).name = machine.host.host_name;
   }
 

@@ -1,4 +1,3 @@
-// The program gpubench-gbench: the real suites and backends behind Google Benchmark.
 #include "harness/cli/run_cli.h"
 #include "suites/suites.h"
 

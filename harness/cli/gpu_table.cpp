@@ -1,4 +1,3 @@
-// doctor's table of GPUs.
 #include <fmt/format.h>
 
 #include <optional>

@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int widest = 100;
 
-// How wide the text is, and where the right column begins: nearer to the left where there is little room.
+// Width of the text, and start of the right column: further left on narrow terminals.
 struct Measure {
   int width = widest;
   int text_column = 26;
@@ -24,7 +23,7 @@ struct Measure {
 
 Measure measure_of(int width) { return {std::min(width, widest), width < 60 ? 8 : 26}; }
 
-// Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
+// Title and text in two columns, the text wrapped; a long title gets a separate line.
 std::string entry(std::string_view title, std::string_view text, const Measure& measure) {
   const std::string head = "  " + fitted(title, measure.width, 2);
   const int column = measure.text_column;
@@ -34,7 +33,7 @@ std::string entry(std::string_view title, std::string_view text, const Measure& 
   return before + wrap(text, measure.width, column) + "\n";
 }
 
-// Lines of a command and what it does. A command stays in one piece; what it does goes below it where there is no room.
+// Lines of a command and its explanation. Commands are never broken; the explanation moves below if it does not fit.
 std::string examples(std::string_view text, const Measure& measure) {
   std::string out;
   while (!text.empty()) {
@@ -109,15 +108,15 @@ std::string verb_text(const Verb& verb, const Measure& measure) {
   return text + examples(verb.notes, measure);
 }
 
-// What short help shows of a flag: its own brief text, or the first clause of the whole.
+// The flag's brief text, or the first clause of its text.
 std::string_view brief_text(const Flag& flag) {
   if (!flag.brief.empty()) return flag.brief;
   const std::string_view text = flag.text;
   return text.substr(0, std::min({text.find("; "), text.find(": "), text.find(" (default")}));
 }
 
-// Of a verb with many flags eight: its own first (all of them unless some have a brief text), then those of run that
-// have one. A flag that run has under the same name with another brief text counts as own.
+// At most eight: the verb's own flags (only those with a brief text, if any has one), then those of run with a brief
+// text. A flag with another brief text than run's counts as own.
 std::vector<Flag> common_flags(const Verb& verb) {
   constexpr std::size_t most = 8;
   std::vector<Flag> flags = verb.flags({});
@@ -169,7 +168,7 @@ std::string full_overview(const Measure& measure) {
 }
 
 std::string overview(const Measure& measure) {
-  const Measure narrow{measure.width, std::min(measure.text_column, 15)};  // the longest verb, with two blanks
+  const Measure narrow{measure.width, std::min(measure.text_column, 15)};  // the longest verb and two blanks
   std::string text =
       fitted(what_it_is, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
   for (const Verb& verb : verbs()) {

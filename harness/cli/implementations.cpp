@@ -67,18 +67,18 @@ std::string name_of(const fs::path& file) {
 }
 
 constexpr const char* worker_module = "gpubench._worker";
-// As python -m, but without the current folder on the path, which Python names by an empty word: a ctypes.py there may
-// be anybody's. (Python 3.11 has -P for that, and names none with PYTHONSAFEPATH.)
+// As python -m without the current folder on the path, an empty entry: anyone may have put a ctypes.py there. (Python
+// 3.11 has -P for that, and adds no entry with PYTHONSAFEPATH.)
 constexpr const char* without_current_folder = "import sys; sys.path[:] = [place for place in sys.path if place]; ";
 
-// What starts the interpreter: env looks for it on the path.
+// Starts the interpreter with env, which looks it up on the path.
 std::vector<std::string> python_words(const std::string& interpreter, const std::string& program) {
   std::vector<std::string> places;
-  // A program that was built but not installed has the package beside it.
+  // In the build folder of a program that is not installed.
   const fs::path package = fs::path(program).parent_path() / "harness/python";
   std::error_code ignored;
   if (fs::exists(package / "gpubench/lib/libgpubench.so", ignored)) places.push_back(package.string());
-  // Without empty entries: they stand for the current folder, before the interpreter runs a word of ours.
+  // Drops empty entries: the interpreter would search the current folder.
   const char* value = std::getenv("PYTHONPATH");
   std::istringstream given(value == nullptr ? "" : value);
   for (std::string place; std::getline(given, place, ':');) {
@@ -87,7 +87,7 @@ std::vector<std::string> python_words(const std::string& interpreter, const std:
   return {"/usr/bin/env", "PYTHONPATH=" + joined(places, ":"), interpreter};
 }
 
-// Throws UsageError for an interpreter that does not have the package.
+// Throws UsageError for an interpreter without the package.
 void check_interpreter(const NamedImplementation& named, const Environment& environment, double deadline_s) {
   std::vector<std::string> argv = python_words(named.interpreter, environment.program);
   argv.insert(argv.end(), {"-c", fmt::format("{}import {}", without_current_folder, worker_module)});
@@ -156,7 +156,7 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
   Json answer;
   try {
     const OwnImplementation own(named.name, named.file);
-    std::map<std::string, std::string> reasons;  // by choice_key(): each call is asked for once
+    std::map<std::string, std::string> reasons;  // by choice_key(), so that each call is asked once
     const auto declined = [&](const Program& program, const OpCall& call) -> const std::string& {
       constexpr std::size_t often = 64;
       const std::vector<TensorSpec> specs = specs_of_call(program, call);

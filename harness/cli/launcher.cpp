@@ -39,7 +39,7 @@ int variable_in_range(const char* name, const std::string& text, int least, int 
 
 namespace fs = std::filesystem;
 
-// The launcher's own library first.
+// The module of the launcher's library first.
 fs::path module_file(const fs::path& program, const LauncherPlace& place) {
   const std::string other = place.library == "openmpi" ? "mpich" : "openmpi";
   for (const std::string& library : {place.library, other}) {
@@ -56,7 +56,7 @@ fs::path module_file(const fs::path& program, const LauncherPlace& place) {
 }
 
 const mpi::Module& mpi_module_at(const fs::path& file) {
-  // MPI's own plugins look for it among the symbols of the process. Never unloaded: it starts threads of its own.
+  // RTLD_GLOBAL: MPI's plugins need its symbols. Never unloaded: MPI starts threads.
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle == nullptr) {
     const char* words = ::dlerror();

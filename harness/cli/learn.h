@@ -1,4 +1,4 @@
-// How what `gpubench learn` found is told: a table, JSON, charts, a page.
+// Output of `gpubench learn`: a table, JSON, charts, a page.
 #pragma once
 
 #include <span>
@@ -13,13 +13,12 @@
 
 namespace gpubench {
 
-/// A row for each recipe, and one for each broken recipe that was tried.
+/// A row per recipe, and per broken recipe that was tried.
 [[nodiscard]] std::string table_of(const ModelLearning& model, const ConsoleStyle& style);
-/// What all of it comes to, and what it does not show.
 [[nodiscard]] std::string summary_of(std::span<const ModelLearning> models, const Completion& completion,
                                      const ConsoleStyle& style);
-/// The worst verdict of the models; unsupported where the device ran none of their recipes, skipped where nothing is
-/// wrong as far as it came.
+/// The worst verdict of the models. `unsupported` if the device ran none of their recipes; `skipped` if it was
+/// interrupted and nothing failed.
 [[nodiscard]] Verdict verdict_of(std::span<const ModelLearning> models, const Completion& completion);
 
 [[nodiscard]] Json json_of(const ModelLearning& model);
@@ -27,17 +26,14 @@ namespace gpubench {
 /// "gpt2" of "transformer/gpt2_train_step/b=2,...".
 [[nodiscard]] std::string model_name(const ModelLearning& model);
 
-/// A chart, and its name among those of its model: letters, digits and dashes.
+/// `key`: unique within its model; letters, digits and dashes.
 struct LearningChart {
   std::string key;
   chart::PlotChart plot;
 };
-/// Of one model: losses of training by itself, their distance from those of fp64, the steps that were judged one by
-/// one, and of each recipe the broken ones beside it.
 [[nodiscard]] std::vector<LearningChart> charts_of(const ModelLearning& model);
-/// The charts of all models as files of their own.
 [[nodiscard]] std::vector<page::Drawing> learning_drawings(std::span<const ModelLearning> models);
-/// All of it as one document. `device`: its name; untrusted, as all text.
+/// `device`: untrusted text.
 [[nodiscard]] std::string learning_page(std::span<const ModelLearning> models, const Completion& completion,
                                         const std::string& device);
 

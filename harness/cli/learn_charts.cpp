@@ -1,4 +1,3 @@
-// The charts of `gpubench learn`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,14 +17,13 @@ std::string called(const RecipeLearning& recipe) {
 
 chart::Axis step_axis() { return {.title = "step"}; }
 
-/// Losses of training by itself, with the band of others where there are some.
+/// Losses of free training, with the band of trainings with random errors, if there are some.
 struct Losses {
   std::span<const double> of;
   std::span<const double> low{}, high{};
 };
 
-// The mean of each step's loss and of those before it in a turn of the batches, so that all points are of the same
-// batches.
+// The running mean over one turn of the batches, so that all points average the same batches.
 chart::Series curve(std::string name, const Losses& losses) {
   constexpr std::size_t turn = training_batches;
   const auto mean_until = [](std::span<const double> all, std::size_t end) {

@@ -1,4 +1,3 @@
-// The page of `gpubench learn`, and its charts as files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 namespace gpubench {
 namespace {
 
-// A row for each step, a column for each series of the chart.
 page::DataTable steps_table(const chart::PlotChart& plot) {
   page::DataTable table{"", {{"Step", true}}, {}};
   std::size_t steps = 0;
@@ -77,7 +75,7 @@ page::DataTable broken_table(const ModelLearning& model) {
   return table;
 }
 
-// Why recipes did not pass, and why others than the device ran them.
+// Reasons of recipes that did not pass, and of substitutes for the device's recipes.
 void add_reasons(page::Html& html, const ModelLearning& model) {
   for (const RecipeLearning& recipe : model.recipes) {
     if (!recipe.reason.empty())
@@ -99,7 +97,7 @@ page::SectionPart part_of(const ModelLearning& model) {
   return part;
 }
 
-// "gpt2" of "transformer/gpt2_train_step/b=2,..."; the second one of a workload is "gpt2-2".
+// "gpt2" of "transformer/gpt2_train_step/b=2,..."; the second of a workload is "gpt2-2".
 std::vector<page::Section> sections_of(std::span<const ModelLearning> models) {
   std::vector<page::Section> sections;
   std::map<std::string, int> so_far;

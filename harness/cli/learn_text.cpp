@@ -17,7 +17,7 @@ std::string error_ratio_text(double ratio) {
   return ratio < 1000.0 ? fmt::format("{:.2f}", ratio) : fmt::format("{:.1e}", ratio);
 }
 
-// The step with the largest error; null where none was judged.
+// The step with the largest error; null if none was judged.
 const StepParity* worst_step(std::span<const StepParity> steps) {
   const auto found = std::ranges::max_element(steps, {}, &StepParity::worst);
   return found == steps.end() ? nullptr : &*found;
@@ -27,17 +27,16 @@ std::string from_to(std::span<const double> losses) {
   return losses.empty() ? "-" : fmt::format("{:.4f} -> {:.4f}", losses.front(), losses.back());
 }
 
-// The largest distance of two curves.
 double apart(std::span<const double> a, std::span<const double> b) {
   double largest = 0.0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     const double distance = std::fabs(a[i] - b[i]);
-    if (!(distance <= largest)) largest = distance;  // NaN stays
+    if (!(distance <= largest)) largest = distance;  // keeps NaN
   }
   return largest;
 }
 
-// Half the width of the band where it is widest.
+// Half the maximal width of the band.
 double spread_of(const RecipeLearning& recipe) { return apart(recipe.low, recipe.high) / 2.0; }
 
 }  // namespace

@@ -1,4 +1,3 @@
-// The program gpubench: the real suites and backends.
 #include "harness/cli/run_cli.h"
 #include "suites/suites.h"
 

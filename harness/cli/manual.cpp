@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +8,8 @@
 namespace gpubench {
 namespace {
 
-// Text in roff: a backslash starts an escape, a hyphen is a minus to be copied, and a line may not begin as a request
-// does.
+// Escapes roff: a backslash starts an escape, a plain hyphen is not a minus that can be copied, and a line must not
+// begin as a request.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -28,7 +27,7 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-// Text of several lines, as editors of roff like them: 80 columns, escapes counted.
+// Wraps at 80 columns of source, with room for escapes.
 std::string paragraph(std::string_view text) {
   constexpr int width = 65;
   const std::string lines = wrap(text, width, 0);
@@ -41,7 +40,7 @@ std::string paragraph(std::string_view text) {
   return out;
 }
 
-// Lines that keep their breaks and blanks.
+// Keeps line breaks and blanks.
 std::string verbatim(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

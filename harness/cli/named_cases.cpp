@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-// The number of ranks at the end of a case's id; none where there is none.
+// The number of ranks at the end of a case id; empty if there is none.
 std::vector<int> ranks_named(const std::string& subject) {
   const std::size_t mark = subject.rfind("/x");
   if (mark == std::string::npos) return {};
@@ -25,17 +25,17 @@ std::vector<int> ranks_named(const std::string& subject) {
   return named ? std::vector{ranks} : std::vector<int>();
 }
 
-// How the ranks share the work, by the modes in a case's id.
+// The layout of the ranks from the modes in a case id.
 RankLayout layout_named(const std::string& subject) {
   const std::vector<std::string_view> parts = split(subject, '/');
   try {
     return rank_layout_of({parts.begin(), parts.end()});
   } catch (const ProgramError&) {
-    return {};  // no case has such a name
+    return {};
   }
 }
 
-// The ids that are `wanted`, else those that contain it, else those that match it as a regular expression.
+// The ids equal to `wanted`, else those that contain it, else those that match it as a regular expression.
 std::vector<std::string> matching(const std::vector<std::string>& ids, const std::string& wanted) {
   const auto keep = [&](auto wants) {
     std::vector<std::string> kept;
@@ -49,11 +49,11 @@ std::vector<std::string> matching(const std::vector<std::string>& ids, const std
     const Pattern pattern("CASE", wanted);
     return keep([&](const std::string& id) { return pattern.found_in(id); });
   } catch (const UsageError&) {
-    return {};  // no such name: the caller lists the nearest ones
+    return {};
   }
 }
 
-// Of each id what a user may have meant to write: its suite, its workload, all of it.
+// Candidates for the nearest match: of each id its suite, its workload, and all of it.
 std::vector<std::string> beginnings_of(const std::vector<std::string>& ids) {
   std::set<std::string> all;
   for (const std::string& id : ids) {
@@ -75,13 +75,13 @@ std::vector<std::string> default_recipes(const Options& options, const Environme
 std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment,
                                      std::vector<std::string> also_known) {
   Selection selection = selection_for(options, choose_device(options.device, environment, options.for_driver_s()));
-  selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
+  selection.tier = options.tier.value_or(Tier::large);  // a name is searched in all tiers
   if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
   if (options.subject.find("/virtual/") != std::string::npos) selection.virtual_ranks = true;
   if (const RankLayout named = layout_named(options.subject); selection.layouts.empty() && named != RankLayout{})
     selection.layouts = {{{}, named}};
   std::vector<std::string> ids, found;
-  // A name that no case of the device's recipes has may be one of another recipe.
+  // A name outside the device's recipes may belong to another recipe.
   for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {
     selection.default_precisions = recipes;
     ids.clear();
@@ -95,7 +95,7 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
                                  is_list ? "list: no case" : "explain: no op or case", visible(options.subject),
                                  did_you_mean(options.subject, also_known), is_list ? "list" : "explain"));
   }
-  selection.filters.clear();  // the subject takes their place
+  selection.filters.clear();
   for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
   return plan_cases(environment.suites, selection);
 }

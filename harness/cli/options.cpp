@@ -11,7 +11,6 @@
 namespace gpubench {
 namespace {
 
-// What no flag knows by itself.
 void check(Options& o) {
   if (o.run.check == CheckMode::own && o.implementations.empty())
     throw UsageError("--check own: own means the ops of an implementation under test; add --impl FILE");
@@ -25,7 +24,7 @@ bool is_suite(const std::string& word, Names suites) {
   return word == "all" || std::find(suites.begin(), suites.end(), word) != suites.end();
 }
 
-// Which flag a word that is no verb was meant for; "" where unknown. `words`: it and those after it.
+// The flag that a word, which is not a verb, was probably meant for; "" if unknown. `words`: it and those after it.
 std::string flag_for(Names words, Names suites) {
   const std::string& word = words.front();
   if (is_suite(word, suites)) {
@@ -52,16 +51,16 @@ const Verb& verb_named(Names words, Names suites) {
       fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
 }
 
-// A command line as CLI11 has cut it: each flag of the verb beside the words that were given for it.
+// A command line parsed by CLI11: each flag of the verb with its words.
 class CommandLine {
  public:
   explicit CommandLine(const Verb& verb) : verb_(verb), flags_(verb.flags({})), values_(flags_.size()) {
-    app_.set_help_flag();  // the words --help and -h are handled for all verbs at once, also without a verb
+    app_.set_help_flag();  // --help and -h are handled for all verbs at once, also without a verb
     app_.allow_extras();
     for (const Flag& flag : flags_) options_.push_back(add(flag));
   }
 
-  // CLI11's own sentences are kept; its many exit codes all mean "usage" here.
+  // Keeps CLI11's messages; all its exit codes become "usage".
   Options parse(Names words, const Variables& variables, Names suites) {
     refuse_empty_assignments(words);
     Options options;
@@ -72,7 +71,7 @@ class CommandLine {
       app_.parse(std::move(reversed));
       for (std::size_t i = 0; i < flags_.size(); ++i) values_[i] = given(flags_[i], *options_[i]);
       options.own_words = words_in(use::journal);
-      // Where choices are kept is left out, that none are is not.
+      // --tuning-cache DIR is dropped, but off is kept.
       if (was_given("--tuning-cache", "off"))
         options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
       options.words_for_runs = words_in(use::runs);
@@ -104,7 +103,7 @@ class CommandLine {
     return option->group(flag.is_visible() ? std::string(flag.group) : "");
   }
 
-  // What gave a value, for messages: the flag, or the variable that stands in for it.
+  // The source of a value in messages: the flag, or the variable that replaced it.
   static std::string source(const Options& options, const Flag& flag) {
     const std::string variable = variable_of(flag.long_name);
     const bool from_variable = std::any_of(options.from_environment.begin(), options.from_environment.end(),
@@ -112,13 +111,13 @@ class CommandLine {
     return from_variable ? variable : flag.stands_alone() ? std::string(options.verb->name) : flag.long_name;
   }
 
-  // The words that a flag was given; of a switch, only that it is on.
+  // The words of a flag; a switch has none.
   static std::vector<std::string> given(const Flag& flag, const CLI::Option& option) {
     if (flag.takes != Takes::nothing || option.count() == 0) return option.results();
     return option.as<bool>() ? std::vector<std::string>{"on"} : std::vector<std::string>{};
   }
 
-  // Variables stand in for the flags that were not given. Returns those that did.
+  // Sets flags that were not given from variables. Returns the variables used.
   std::vector<std::pair<std::string, std::string>> apply(const Variables& variables) {
     std::vector<std::pair<std::string, std::string>> applied;
     for (std::size_t i = 0; i < flags_.size(); ++i) {
@@ -146,7 +145,7 @@ class CommandLine {
     }
   }
 
-  // An empty value is what a script passes for a variable that is not set: never a wish.
+  // An empty value is usually an unset variable in a script, so it is an error.
   void refuse_empty_values(const Options& options) const {
     for (std::size_t i = 0; i < flags_.size(); ++i) {
       const Flag& flag = flags_[i];
@@ -162,7 +161,7 @@ class CommandLine {
     }
   }
 
-  // CLI11 would take the next word for the value of "--json=".
+  // CLI11 would take the next word as the value of "--json=".
   void refuse_empty_assignments(Names words) const {
     for (const std::string& word : words) {
       for (const Flag& flag : flags_) {
@@ -183,12 +182,11 @@ class CommandLine {
     return false;
   }
 
-  // The flags of this use, as they were given.
   [[nodiscard]] std::vector<std::string> words_in(unsigned use) const {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < flags_.size(); ++i) {
       if (!flags_[i].has(use)) continue;
-      // Another run inherits the variables, and one may turn on what was turned off here.
+      // The new run inherits the variables, so a switch that was turned off must be repeated.
       const bool is_off = flags_[i].takes == Takes::nothing && values_[i].empty() && options_[i]->count() > 0;
       if (use == use::runs && is_off) words.push_back(flags_[i].long_name + "=false");
       for (const std::string& value : values_[i]) {
@@ -211,7 +209,6 @@ class CommandLine {
     return settings;
   }
 
-  // "; report has it", or nothing.
   static std::string verbs_with(const std::string& flag, Names suites) {
     std::vector<std::string> having;
     for (const Verb& verb : verbs()) {
@@ -252,9 +249,9 @@ class CommandLine {
   const Verb& verb_;
   std::vector<Flag> flags_;
   CLI::App app_;
-  std::vector<CLI::Option*> options_;             // of each flag
-  std::vector<std::vector<std::string>> values_;  // of each flag, from the command line or its variable
-  // CLI11 keeps the values here; they are read from its options.
+  std::vector<CLI::Option*> options_;
+  std::vector<std::vector<std::string>> values_;  // per flag, from the command line or its variable
+  // CLI11 writes values here; they are read from its options.
   std::deque<bool> switches_;
   std::deque<std::string> single_;
   std::deque<std::vector<std::string>> several_;

@@ -1,4 +1,3 @@
-// A command line as checked values: what several verbs share, and the options of the one verb that it names.
 #pragma once
 
 #include <any>
@@ -22,7 +21,7 @@
 
 namespace gpubench {
 
-struct Verb;  // verb.h
+struct Verb;
 
 enum class ColorMode { automatic, always, never };
 template <>
@@ -32,7 +31,7 @@ enum class ProgressMode { automatic, bar, lines, none };
 template <>
 inline constexpr auto enum_names<ProgressMode> = std::to_array<std::string_view>({"auto", "bar", "lines", "none"});
 
-/// What becomes of calls that an implementation takes and no case tried.
+/// Handling of calls that an implementation accepts and no case tried.
 enum class Untried { off, list, fail };
 template <>
 inline constexpr auto enum_names<Untried> = std::to_array<std::string_view>({"off", "list", "fail"});
@@ -41,96 +40,91 @@ enum class GithubMode { automatic, on, off };
 template <>
 inline constexpr auto enum_names<GithubMode> = std::to_array<std::string_view>({"auto", "on", "off"});
 
-/// What a report can be written as after a run.
+/// Forms in which a run writes its report.
 enum class ReportForm { json, junit, csv, markdown };
 
-/// The words that own_words ends with where no choices are kept.
+/// The end of own_words with --tuning-cache off.
 inline constexpr std::array<std::string_view, 2> no_tuning_cache{"--tuning-cache", "off"};
 
 struct Options {
-  const Verb* verb = nullptr;          ///< a row of the table of verbs
-  std::any own{};                      ///< the verb's own options, of the type that its file declares
-  std::string subject;                 ///< of verbs that take one word without a flag: a case, an op, a workload
-  std::vector<std::string> arguments;  ///< of verbs that take several: files, actions
+  const Verb* verb = nullptr;
+  std::any own{};
+  std::string subject;                 ///< for verbs with one argument: a case, an op, a workload
+  std::vector<std::string> arguments;  ///< for verbs with several arguments: files, actions
 
-  // What is run, and on which device.
-  Selection selection;       ///< its tier is set once the device is known
-  std::optional<Tier> tier;  ///< absent: quick, or standard on a GPU
-  RunOptions run{};          ///< from the flags; run_options() adds the rest
+  Selection selection;       ///< its tier is set when the device is known
+  std::optional<Tier> tier;  ///< not set: quick, or standard on a GPU
+  RunOptions run{};          ///< from flags; run_options() adds the rest
   std::string device = "auto";
   bool isolate = true;
-  bool mpi = true;         ///< processes that a launcher has started are ranks of one run
-  std::string started_by;  ///< what starts them, before a command that repeats a case: "mpirun -np 2 "
+  bool mpi = true;         ///< a launcher's processes are ranks of one run
+  std::string started_by;  ///< prefix of a command that repeats a case: "mpirun -np 2 "
   bool dry_run = false;
-  bool turns = false;                          ///< --turns
-  bool trust_libraries = false;                ///< --trust-libraries
-  std::vector<std::string> implementations{};  ///< --impl; their names and files are in run.implementations
-  std::string python = "python3";              ///< --python
-  std::string claims_of;                       ///< hidden: this child reports what this implementation takes
+  bool turns = false;
+  bool trust_libraries = false;
+  std::vector<std::string> implementations{};  ///< --impl; names and files are in run.implementations
+  std::string python = "python3";
+  std::string claims_of;                       ///< hidden: in a child, the implementation whose claims it reports
   Untried untried = Untried::off;              ///< hidden: of impl check
-  std::optional<std::string> versus;           ///< --versus: the implementation that ratios refer to
-  std::optional<std::string> pin;              ///< --pin
-  std::optional<std::string> shapes;           ///< --shapes
-  std::optional<std::string> like;             ///< --like
-  std::optional<std::string> tuning_cache;     ///< --tuning-cache; "off" for none
-  std::optional<double> deadline_s{};          ///< --deadline; 0: off; absent: as long as each thing may take
+  std::optional<std::string> versus;           ///< --versus: the implementation that is the base of ratios
+  std::optional<std::string> pin;
+  std::optional<std::string> shapes;
+  std::optional<std::string> like;
+  std::optional<std::string> tuning_cache;  ///< "off": none
+  std::optional<double> deadline_s{};       ///< 0: off; not set: automatic
 
-  // What is written, and where.
-  std::optional<std::string> out;                         ///< --out
-  std::optional<std::string> json;                        ///< --json; "-" is standard output
-  std::optional<std::string> junit{}, csv{}, markdown{};  ///< the same in other forms
-  Detail detail = Detail::brief;                          ///< --detail
-  std::string output;                                     ///< -o: the document that the verb writes; empty: its default
+  std::optional<std::string> out;
+  std::optional<std::string> json;                        ///< "-": standard output
+  std::optional<std::string> junit{}, csv{}, markdown{};  ///< "-": standard output
+  Detail detail = Detail::brief;
+  std::string output;                          ///< -o: the verb's document; empty: default name
   std::string svg;                             ///< --svg: a file, or a folder for several charts; empty: none
-  WriteRules writing{};                        ///< --force, --mode
-  std::optional<std::string> resume{};         ///< --resume
-  bool anonymize = false;                      ///< --anonymize
-  std::optional<std::string> anonymize_key{};  ///< --anonymize-key
+  WriteRules writing{};
+  std::optional<std::string> resume{};
+  bool anonymize = false;
+  std::optional<std::string> anonymize_key{};
   GithubMode github = GithubMode::automatic;
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;
   bool verbose = false;
 
-  // The command line itself.
-  std::vector<std::string> words;  ///< as typed, without the program's name; children are started with the same
-  /// The flags of the command line that say what is run and how it is measured, as they were given: without the folder
-  /// of --tuning-cache, but with --tuning-cache off (no_tuning_cache).
+  std::vector<std::string> words;  ///< as typed, without the program's name; children get the same
+  /// The given flags that affect what runs or how, without a folder of --tuning-cache, but with `no_tuning_cache`.
   std::vector<std::string> own_words{};
-  /// Those of them, and of variables, that a case's rerun line repeats.
+  /// Flags and variables that a case's rerun line repeats.
   std::vector<std::string> rerun_words{};
-  /// Of calibrate: the flags that its runs are started with.
+  /// calibrate: the flags of its runs.
   std::vector<std::string> words_for_runs{};
-  /// Flags that all processes of a run must share, with their values; not those from variables, which a launcher may
-  /// pass to its own host alone.
+  /// Flags that all processes of a run must share, with their values. Without those from variables, which a launcher
+  /// may pass to its host alone.
   std::map<std::string, std::string> shared_settings{};
-  std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
-  bool asks_for_nothing = false;  ///< no word, no variable: prints the short help and runs nothing
+  std::vector<std::pair<std::string, std::string>> from_environment;  ///< that stood in for flags
+  bool asks_for_nothing = false;  ///< no word and no variable: prints the short help and runs nothing
 
-  // Hidden: of child processes.
-  int worker_input = -1;  ///< this process is a worker
+  // Hidden, for child processes.
+  int worker_input = -1;  ///< set: this process is a worker
   int worker_output = -1;
-  int worker_page = -1;  ///< where a child that does a verb's work writes what it does
-  int worker_share = 0;  ///< which of several devices that share a processor it is
+  int worker_page = -1;  ///< file in which a verb's child writes its current step
+  int worker_share = 0;  ///< index among the CPU devices that share the processors
 
-  /// The verb's own options. Throws std::bad_any_cast for those of another verb.
+  /// Throws std::bad_any_cast for options of another verb.
   template <class Own>
   [[nodiscard]] const Own& of() const {
     return std::any_cast<const Own&>(own);
   }
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
-  /// Of a call to a driver, and of a backend that opens its device; 0: none.
+  /// Limit for a driver call and for a backend that opens its device; 0: none.
   [[nodiscard]] double for_driver_s() const { return deadline_s.value_or(driver_deadline_s); }
   [[nodiscard]] double for_opening_s() const { return deadline_s.value_or(opening_deadline_s); }
 };
 
-/// The value of a variable; "" where unset. An empty function: there is no environment.
+/// The value of a variable; "" if unset. Empty function: no environment.
 using Variables = std::function<std::string(const char*)>;
 
-/// `words`: the command line without the program's name; `variables` stand in for flags that are not given, as
-/// GPUBENCH_TIER=smoke for --tier smoke. Throws UsageError that names what is wrong (the flag or the variable), what
-/// was expected and the nearest match. `suites`: the names that --suite takes, so that one in another place is told
-/// where it belongs.
+/// `words`: the command line without the program's name. `variables` replace flags that are not given:
+/// GPUBENCH_TIER=smoke for --tier smoke. `suites`: the names that --suite takes, for a hint if one is given as an
+/// argument. Throws UsageError with the flag or variable, the expected form and the nearest match.
 [[nodiscard]] Options parse_options(std::span<const std::string> words, const Variables& variables = {},
                                     std::span<const std::string> suites = {});
 

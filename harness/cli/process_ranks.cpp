@@ -32,20 +32,19 @@ std::string host_name() {
   return name.data();
 }
 
-/// Gives the launcher the time to pass on what this process has written: one that is told to end all processes may
-/// leave the rest of it unread (MPICH 4.0 does).
+/// Waits until the launcher has read this process's output: when told to end all processes, MPICH 4.0 drops the rest.
 void let_launcher_read() {
   using namespace std::chrono_literals;
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     for (int looks = 0, unread = 1; looks < 100 && unread > 0; ++looks) {
-      if (::ioctl(stream, FIONREAD, &unread) != 0) break;  // no pipe
+      if (::ioctl(stream, FIONREAD, &unread) != 0) break;  // not a pipe
       if (unread > 0) std::this_thread::sleep_for(10ms);
     }
   }
-  std::this_thread::sleep_for(200ms);  // from the launcher's helper on this host to the launcher
+  std::this_thread::sleep_for(200ms);  // for the way from the launcher's helper on this host to the launcher
 }
 
-/// A backend whose device says more than it knows itself.
+/// A backend with more facts in its DeviceInfo.
 class DescribedBackend final : public ForwardingBackend {
  public:
   DescribedBackend(Backend& inner, std::unique_ptr<Backend> owner, DeviceInfo info)
@@ -74,7 +73,7 @@ std::unique_ptr<Processes> join_in_time(const LauncherPlace& place, double note_
   const Alarm end(limit_s, [&] {
     report(limit_s, "; ending the run (--deadline off: no limit)");
     let_launcher_read();
-    std::_Exit(exit_codes::could_not_measure);  // MPI_Abort may not be called before MPI_Init returns
+    std::_Exit(exit_codes::could_not_measure);  // MPI_Abort must not be called before MPI_Init returns
   });
   return join();
 }
@@ -92,7 +91,7 @@ ProcessRanks::ProcessRanks(std::unique_ptr<Processes> processes, const BackendEn
 }
 
 ProcessRanks::~ProcessRanks() {
-  if (serving_.joinable()) serving_.detach();  // only where end() was never reached: the process ends
+  if (serving_.joinable()) serving_.detach();  // only if end() was never reached; the process ends then
 }
 
 std::unique_ptr<Backend> ProcessRanks::described(std::unique_ptr<Backend> inner,
@@ -121,10 +120,10 @@ ServerSetup ProcessRanks::setup() {
 }
 
 void ProcessRanks::serve(const Tell& tell) {
-  // Process 0 decides when to stop; the launcher ends what outlives it.
+  // Process 0 decides when to stop; the launcher kills processes that outlive it.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever a library prints here is no result
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);  // output of libraries must not mix with results
   unasked_.emplace(note_s_, [&] {
     tell(fmt::format(
         "{0} has had no request from process 0 (on {2}) for {1:g} s: process 0 is stopped, has exited, or is "
@@ -142,7 +141,7 @@ void ProcessRanks::greet(const Tell& tell) {
   serving_ = std::thread([this] { (void)serve_rank(*own_.second, setup()); });
   std::vector<Channel*> channels{own_.first.get()};
   for (int rank = 1; rank < processes_->size(); ++rank) channels.push_back(&processes_->channel(rank));
-  // A limit that comes first ends the run with the same names.
+  // If the limit comes before the note, the error names the same processes.
   Greeting greeting{{}, limit_s_ > 0.0 && limit_s_ <= note_s_ ? 0.0 : note_s_, tell};
   for (int rank = 0; rank < processes_->size(); ++rank) greeting.hosts.push_back(processes_->host(rank));
   ranks_ = std::make_unique<RemoteRanks>(std::move(channels), setup().hello, limit_s_, greeting);
@@ -159,8 +158,8 @@ BackendEntry ProcessRanks::entry(const BackendEntry& backend) {
   BackendEntry entry = backend;
   entry.open = [this](const OpenRequest&) { return described(share_.open(), ranks_->places()); };
   entry.open_ranks = [this](const RankRequest& what) { return ranks_->open(what.ranks); };
-  entry.ranks_have_processors = true;  // or greet() has said that they have not
-  entry.rank_stall_limit_s = 1e9;      // the processes are watched one by one
+  entry.ranks_have_processors = true;  // or greet() has warned that they have not
+  entry.rank_stall_limit_s = 1e9;      // each process is watched separately
   entry.has_virtual_ranks = false;
   return entry;
 }
@@ -213,7 +212,7 @@ int act_together(Options options, const Environment& environment, const Launcher
   const BackendEntry* backend = nullptr;
   std::unique_ptr<ProcessRanks> ranks;
   const auto refuse = [&](const std::exception& e) {
-    // Each that cannot join says so: process 0 may be able to, and waits for it.
+    // Each reports its error: process 0 may have joined and wait for it.
     if (place.rank > 0)
       environment.err << fmt::format("gpubench: process {}: {}", place.rank, visible(e.what())) << std::endl;
     throw CannotMeasure(e.what());

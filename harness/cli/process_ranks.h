@@ -1,5 +1,4 @@
-// A run in several processes: process 0 plans, judges, times and reports as a run by itself does, and asks the others
-// for their ranks (harness/remote).
+// A run in several processes: process 0 plans, judges, times and reports; the others run their ranks (harness/remote).
 #pragma once
 
 #include <functional>
@@ -19,37 +18,35 @@
 
 namespace gpubench {
 
-/// Prints a line for the user. Another thread may call it while this one waits.
+/// Prints a line for the user. Called from any thread.
 using Tell = std::function<void(const std::string& text)>;
 
-/// What `join` returns. While that lasts, reports after `note_s` that this process waits in MPI_Init, and ends the
-/// process after `limit_s` (0: never): nothing else can be called there.
+/// Returns what `join` returns. If MPI_Init takes longer than `note_s`, prints a note; after `limit_s` (0: never) ends
+/// the process, since MPI_Init cannot be interrupted.
 [[nodiscard]] std::unique_ptr<Processes> join_in_time(const LauncherPlace& place, double note_s, double limit_s,
                                                       const Tell& tell,
                                                       const std::function<std::unique_ptr<Processes>()>& join);
 
 class ProcessRanks {
  public:
-  /// `backend`: of which each process opens its share. `own`: its build and settings, which process 0 compares.
-  /// `limit_s`: how long a process may be silent, and all may come no further; 0: for ever.
+  /// `backend`: each process opens a share of it. `own`: build and settings, which process 0 compares. `limit_s`: how
+  /// long one process may be silent, and all may make no progress; 0: no limit.
   ProcessRanks(std::unique_ptr<Processes> processes, const BackendEntry& backend, Hello own, double limit_s);
   ProcessRanks(const ProcessRanks&) = delete;
   ProcessRanks& operator=(const ProcessRanks&) = delete;
   ~ProcessRanks();
 
-  /// Whether this is process 0.
   [[nodiscard]] bool reports() const { return processes_->rank() == 0; }
-  /// Of any other process: does what process 0 asks, until that ends.
+  /// Of other processes: executes requests of process 0 until it ends.
   void serve(const Tell& tell);
 
-  /// Of process 0. Greets the others; throws BackendError, UsageError and DeviceLost as RemoteRanks.
+  /// Of process 0: receives the hellos. Throws as RemoteRanks.
   void greet(const Tell& tell);
-  /// What greet() found worth a word.
+  /// Notes of greet().
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-  /// The backend's entry with the ranks of these processes.
   [[nodiscard]] BackendEntry entry(const BackendEntry& backend);
-  /// Ends all processes; to be called last, once all that is to be said has been. Does not return where one of them is
-  /// lost, or `at_once`: then all are ended with this exit code, whatever they do.
+  /// Ends all processes; the last call. If a process is lost, or with `at_once`, it ends all with this exit code and
+  /// does not return.
   void end(int code, bool at_once = false);
 
  private:
@@ -62,16 +59,16 @@ class ProcessRanks {
   DeviceShare share_;
   Hello own_hello_;
   double limit_s_, note_s_;
-  std::optional<Alarm> unasked_;  // until process 0 asks for the hello
-  ChannelPair own_;               // to the rank of process 0 itself
+  std::optional<Alarm> unasked_;  // runs until process 0 asks for the hello
+  ChannelPair own_;               // to this process's rank in process 0
   std::thread serving_;
   std::unique_ptr<RemoteRanks> ranks_;
   std::vector<std::string> notes_;
 };
 
-/// Process 0 acts as a run by itself does, with the ranks of all, and its exit code is returned; any other serves it,
-/// and returns 0. Where a process is lost, or does not fit, all are ended with the exit code, and this does not return.
-/// Throws UsageError for what such a run has not, CannotMeasure where the processes cannot be joined.
+/// Process 0 runs with the ranks of all processes and returns its exit code; the others serve it and return 0. Ends all
+/// with the exit code, without returning, if a process is lost or does not fit. Throws UsageError for flags that such a
+/// run does not support, CannotMeasure if the processes cannot be joined.
 [[nodiscard]] int act_together(Options options, const Environment& environment, const LauncherPlace& place,
                                const std::function<int(const Options&, const Environment&)>& act);
 

@@ -83,7 +83,7 @@ using Words = std::vector<std::string>;
 
 bool names_code(const Flag& flag) { return flag.has(use::code); }
 
-// A journal may be anybody's: it starts no code that the caller did not name.
+// A journal is untrusted: it must not start code that the command line does not name.
 void require_code_named_again(const Words& needed, const Words& given) {
   for (const Flag& flag : flags_of("run")) {
     const auto in = [&](const Words& words) { return std::ranges::find(words, flag.long_name) != words.end(); };
@@ -93,7 +93,7 @@ void require_code_named_again(const Words& needed, const Words& given) {
   }
 }
 
-// A journal may be anybody's: it chooses what is run and how it is measured, never what is written where.
+// A journal is untrusted: it may select what runs and how it is measured, but not what is written where.
 void require_measuring_words(const Resumption& one, std::span<const std::string> suites) {
   std::vector<std::string> words{"run"};
   words.insert(words.end(), one.journal.start.words.begin(), one.journal.start.words.end());
@@ -101,13 +101,13 @@ void require_measuring_words(const Resumption& one, std::span<const std::string>
     throw UsageError("its flags are not those that choose and measure");
 }
 
-// Only the verb, flags of code and where choices are kept stand beside --resume: the others are the journal's.
+// With --resume only the verb, flags that name code and --tuning-cache may be given; the rest comes from the journal.
 bool takes_flags_of_journal(const Options& options) {
   const Words chosen = parted("run", options.own_words, names_code).others;
   return chosen.empty() || std::ranges::equal(chosen, no_tuning_cache);
 }
 
-// The report goes where the journal is, in the place of the partial one.
+// The report replaces the partial one next to the journal.
 void keep_places(Resumption& one, const std::string& resume) {
   Options& o = one.options;
   o.writing.replace = true;
@@ -161,7 +161,7 @@ Resumption open_resumption(const Options& options, const Environment& environmen
     const bool has_verb = !options.words.empty() && options.words.front() == "run";
     all.insert(all.end(), options.words.begin() + (has_verb ? 1 : 0), options.words.end());
     one.options = parse_options(all, environment.variable, suites);
-    // Whatever the journal says: what is loaded is what this command line names.
+    // Code is loaded only as named by this command line, whatever the journal contains.
     if (one.options.implementations != options.implementations || one.options.python != options.python ||
         one.options.trust_libraries != options.trust_libraries)
       throw UsageError(fmt::format("--resume: {}: its flags change which code is loaded", visible(one.path)));

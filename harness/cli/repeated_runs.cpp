@@ -22,10 +22,9 @@
 namespace gpubench {
 namespace {
 
-constexpr double run_patience_s = 10.0;  // for a run that was told to stop: it ends its worker and writes what it has
+constexpr double run_patience_s = 10.0;  // for a stopping run to end its worker and write its report
 
-// While a run is stopping, further signals are blocked and polled, instead of ending this process and leaving its
-// folder behind.
+// While a run stops, signals are blocked and polled, so that they don't end this process before it removes its folder.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -33,10 +32,10 @@ class HeldSignals {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
   }
-  HeldSignals(const HeldSignals&) = delete;  // restores the process's mask
+  HeldSignals(const HeldSignals&) = delete;  // the destructor restores the signal mask
   HeldSignals& operator=(const HeldSignals&) = delete;
   ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  // Waits up to 20 ms for one.
+  // Waits up to 20 ms for a signal.
   [[nodiscard]] bool another() const {
     const timespec wait{0, 20'000'000};
     siginfo_t info{};
@@ -49,13 +48,13 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// Whether a signal has stopped the child, which has not been continued since.
+// Whether the child is stopped by a signal and not continued since.
 bool is_stopped(pid_t child) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
-// Passes the signal on; a second one, or no end within the patience, kills the run, and its worker with it.
+// Passes the signal on; kills the run and its worker after a second signal or the patience.
 void stop_run(ChildEnd& run, int signal) {
   const HeldSignals held;
   const Stopwatch watch;
@@ -69,14 +68,14 @@ void stop_run(ChildEnd& run, int signal) {
 
 int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop, std::ostream& err, double stopped_s) {
   constexpr double tick_s = 0.02;
-  constexpr int first_of_signals = 128;  // exit codes of a run that a signal has interrupted
+  constexpr int first_of_signals = 128;  // offset of a signal in an exit code
   const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   ChildEnd run(start_child(argv, {.descriptors = {{STDOUT_FILENO, nowhere.get()}}, .leads_group = true}));
   Stopwatch going, tick;
   std::string trouble;
   while (!run.within(tick_s)) {
     if (const int signal = stop.load(); signal != 0) stop_run(run, signal);
-    // After a pause of all processes this one may go on first: what it slept is not the run's doing.
+    // After a pause of all processes this one may continue first: its sleep does not count.
     constexpr double pause_s = 1.0;
     if (!is_stopped(run.pid()) || tick.seconds() > pause_s) going = Stopwatch();
     tick = Stopwatch();

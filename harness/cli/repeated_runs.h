@@ -1,6 +1,4 @@
-// Whole runs of this program, one after the other: of calibrate, tune-batch and determinism. Where their reports go,
-// and what becomes of them when this process is stopped. Which processors children may use: their libraries choose
-// their threads by that when they start.
+// Child runs of calibrate, tune-batch and determinism: their report files, signals, and processors.
 #pragma once
 
 #include <sched.h>
@@ -14,16 +12,16 @@
 
 namespace gpubench {
 
-/// A folder for the reports of runs, gone with its scope unless it was asked for.
+/// A folder for reports. The destructor removes it unless it was requested.
 class ReportFolder {
  public:
-  /// `keep`: of --keep; empty: a temporary one. `verb`: whose. Throws UsageError for --keep, else WriteError.
+  /// `keep`: of --keep; empty: a temporary folder. Throws UsageError for --keep, else WriteError.
   ReportFolder(const std::string& keep, std::string_view verb);
   ReportFolder(const ReportFolder&) = delete;
   ReportFolder& operator=(const ReportFolder&) = delete;
   ~ReportFolder();
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// A file there, `run` counted from 1.
+  /// `run`: from 1.
   [[nodiscard]] std::string report(int run) const;
 
  private:
@@ -31,26 +29,25 @@ class ReportFolder {
   bool temporary_;
 };
 
-/// A run that was stopped (SIGSTOP) goes on within this, or is killed.
+/// A stopped run (SIGSTOP) that does not continue within this time is killed.
 inline constexpr double stopped_patience_s = 60.0;
 
-/// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its
-/// standard error is ours. A signal that stops this process is passed on. Returns the exit code; could_not_measure,
-/// with a line in `err`, where another signal ended the run, or stopped it for `stopped_s`. Throws
-/// BackendError where it cannot start.
+/// Runs `argv` to its end. Drops its standard output, shares standard error, and passes signals on. Returns the exit
+/// code; could_not_measure, with a line in `err`, if another signal ended the run or stopped it for `stopped_s`. Throws
+/// BackendError if it cannot start.
 [[nodiscard]] int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop, std::ostream& err,
                                     double stopped_s = stopped_patience_s);
 
-/// How many this process may use; 0 where the kernel does not tell.
+/// 0: unknown.
 [[nodiscard]] int usable_processors();
 
-/// While it lives, this thread and the processes that it starts may use only `count` of its processors, those after the
-/// first `skipped`.
+/// Limits this thread and its child processes to `count` processors after the first `skipped`. Libraries choose their
+/// number of threads by that at start.
 class OnProcessors {
  public:
-  /// Throws CannotMeasure where the system does not let it.
+  /// Throws CannotMeasure if the system refuses.
   explicit OnProcessors(int count, int skipped = 0);
-  OnProcessors(const OnProcessors&) = delete;  // restores what was before
+  OnProcessors(const OnProcessors&) = delete;  // the destructor restores the previous set
   OnProcessors& operator=(const OnProcessors&) = delete;
   ~OnProcessors() { (void)::sched_setaffinity(0, sizeof all_, &all_); }
 

@@ -44,17 +44,17 @@ ReportOutputs::ReportOutputs(Report report, const Options& options, const Destin
 
 void ReportOutputs::lose(std::string_view what, const std::exception& why) {
   lost_ = true;
-  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&why) != nullptr;  // whose own words are the type's name
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&why) != nullptr;  // its what() is the type's name
   complaints_.push_back(fmt::format("{} is lost: {}", what, no_memory ? "out of memory" : visible(why.what())));
 }
 
 bool ReportOutputs::write_file(const std::string& file, ReportForm form) {
   try {
-    environment_.out.flush();  // `file` may be a name of standard output
+    environment_.out.flush();  // `file` may be another name of standard output
     write_atomically(file, report_text(report_, form, options_.detail),
                      destination_.folders.rules(file, options_.writing));
     return true;
-  } catch (const std::exception& e) {  // WriteError; ExportError of a number that CSV cannot hold
+  } catch (const std::exception& e) {  // WriteError; ExportError for a number that CSV cannot hold
     lose("the report", e);
     return false;
   }
@@ -115,7 +115,7 @@ void ReportOutputs::write_page() {
     const std::string& file = destination_.page_file;
     write_atomically(file, page::report_page({&report_, 1}), destination_.folders.rules(file, options_.writing));
     page_path_ = file;
-  } catch (const std::exception& e) {  // whatever it is, the report is there already
+  } catch (const std::exception& e) {
     lose("the page", e);
   }
 }
@@ -126,7 +126,7 @@ std::string ReportOutputs::annotations() const {
 
 namespace {
 
-// A folder that is not there yet: the time, with a number behind it where two runs start in one second.
+// A new folder named after the time, with a number if two runs start in the same second.
 std::string fresh_folder(std::time_t now, Descriptor& opened) {
   std::tm utc{};
   gmtime_r(&now, &utc);
@@ -145,11 +145,10 @@ std::string fresh_folder(std::time_t now, Descriptor& opened) {
   return all + "/" + name;
 }
 
-// Standard output is one document, and a file one form: the second writer would undo the first.
+// Rejects two outputs in one place: the second would overwrite the first.
 class Places {
  public:
   Places(const WriteRules& rules, HeldFolders& folders) : rules_(rules), folders_(folders) {}
-  /// Proves that it can be written.
   void take(const char* flag, const std::string& file) {
     if (is_written_through(file)) return require_writable(file, rules_);  // several may go to /dev/null
     const auto path = std::filesystem::weakly_canonical(std::filesystem::absolute(file));
@@ -190,7 +189,6 @@ void place(Destination& destination, Places& places, const char* flag, ReportFor
   }
 }
 
-// Each error names the flag that stands before it.
 template <class Open>
 Destination opened(const Options& options, const WriteRules& rules, HeldFolders held, const Open& open) {
   Destination destination;
@@ -208,7 +206,7 @@ Destination opened(const Options& options, const WriteRules& rules, HeldFolders 
     open(destination, places, flag);
   } catch (const UsageError&) {
     throw;
-  } catch (const std::bad_alloc&) {  // of which no flag is to blame
+  } catch (const std::bad_alloc&) {  // not an error of a flag
     throw;
   } catch (const WriteError& e) {
     fail_to_write(flag, e);
@@ -233,7 +231,7 @@ Destination open_destination(const Options& options, std::time_t now, HeldFolder
     const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now, fresh);
     destination.file = (folder / "report.json").string();
     if (fresh.get() >= 0) destination.folders.hold(destination.file, std::move(fresh));
-    // --json may name it too: it is the same document.
+    // --json may name the same file: it is the same document.
     if (destination.file != destination.json_file) places.take(flag, destination.file);
     destination.page_file = (folder / "report.html").string();
     places.take(flag, destination.page_file);

@@ -48,7 +48,7 @@ extern "C" void on_signal(int signal, siginfo_t* info, void*) {
 void catch_signals() {
   struct sigaction action {};
   action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO;  // no SA_RESTART: waits end, so that the flag is seen
+  action.sa_flags = SA_SIGINFO;  // no SA_RESTART: waits must end to see the flag
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
@@ -68,19 +68,18 @@ std::terminate_handler terminate_otherwise = nullptr;
     (void)!::write(STDERR_FILENO, out_of_memory.data(), out_of_memory.size());
     ::_exit(exit_codes::could_not_measure);
   } catch (...) {
-    // Reported below.
   }
   terminate_otherwise();
   std::abort();
 }
 
-// Whoever starts the program may have closed these, and then a pipe or a report would take their numbers. What is
-// written to a closed standard output is lost, and has to fail as before: it is open for reading only.
+// If these are closed, a pipe or a report would get their numbers. A closed standard output is opened read-only, so
+// that writes still fail.
 void open_standard_descriptors() {
   for (const auto& [fd, mode] :
        {std::pair{STDIN_FILENO, O_RDONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", mode) != fd) ::_exit(exit_codes::could_not_measure);  // there is no place to say why
+    if (::open("/dev/null", mode) != fd) ::_exit(exit_codes::could_not_measure);  // standard error may be closed
   }
 }
 
@@ -98,7 +97,7 @@ std::vector<std::string> names_of_variables() {
   return names;
 }
 
-// The descriptor that a helper was given (--worker-output N); -1 of a program that a user started.
+// The descriptor of a child process (--worker-output N); -1 for other processes.
 int helper_output(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--worker-output") return std::atoi(argv[i + 1]);
@@ -106,7 +105,7 @@ int helper_output(int argc, char** argv) {
   return -1;
 }
 
-// A limit of the shell that leaves no room to work; empty where there is none.
+// A shell limit too low to work with; empty if there is none.
 std::string low_limit() {
   constexpr rlim_t least_stack = rlim_t{512} << 10U, least_files = 64;
   rlimit stack{}, files{};
@@ -128,7 +127,7 @@ bool is_second_request(int signal, const siginfo_t& info) {
     std::int64_t at_ns = 0;
   } first;
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);  // as all here it may be called in a signal handler
+  ::clock_gettime(CLOCK_MONOTONIC, &now);  // async-signal-safe, as all calls here
   const std::int64_t now_ns = now.tv_sec * ns + now.tv_nsec;
   const bool of_process = info.si_code == SI_USER;
   if (first.signal == 0) {
@@ -150,7 +149,7 @@ std::string own_path(const char* argv0) {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) return path.string();
-  // Without /proc: what the kernel was asked to start, which a shell had looked up.
+  // Without /proc: the file that the kernel started.
   const auto started = ::getauxval(AT_EXECFN);
   return started == 0 ? std::string(argv0) : std::string(reinterpret_cast<const char*>(started));
 }
@@ -158,7 +157,7 @@ std::string own_path(const char* argv0) {
 Environment process_environment(int argc, char** argv, std::span<const Suite> suites,
                                 std::vector<BackendEntry> backends, std::string_view revision) {
   const std::string program = own_path(argc > 0 ? argv[0] : "gpubench");
-  const bool is_helper = helper_output(argc, argv) >= 0;  // a child already: it is its parent that may not wait
+  const bool is_helper = helper_output(argc, argv) >= 0;  // the parent of a child limits its waits
   return {
       suites,
       std::move(backends),
@@ -193,8 +192,8 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
   std::ios::sync_with_stdio(false);
   end_cleanly_without_memory();
   open_standard_descriptors();
-  std::signal(SIGCHLD, SIG_DFL);  // where it was left ignored, children vanish before they are waited for
-  // A reader that went away, and a file that may grow no more, are errors of the write, not the end of the run.
+  std::signal(SIGCHLD, SIG_DFL);  // if it is ignored, children vanish before they are waited for
+  // A closed pipe and a file size limit are write errors; they must not end the run.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   if (const int output = helper_output(argc, argv); output >= 0) {
@@ -210,7 +209,7 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
 int run_cli(int argc, const char* const* argv, const Environment& environment) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   Options options;
-  LauncherPlace place;  // of several processes the first alone says what concerns all of them
+  LauncherPlace place;  // only the first of several processes prints common notes
   const auto complain = [&](const std::exception& e) {
     if (place.rank == 0) environment.err << "gpubench: " << visible(e.what()) << std::endl;
   };
@@ -224,7 +223,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
       environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
       return exit_codes::usage;
     }
-    if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);  // for child processes as well
+    if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);
     const auto act_and_say = [](const Options& with, const Environment& in) {
       const int code = with.verb->act(with, in);
       in.out.flush();
@@ -235,7 +234,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     if (place.processes == 1) return act_and_say(options, environment);
     if (options.verb == &default_verb() && !options.dry_run)
       return act_together(options, environment, place, act_and_say);
-    // What was started beside this process is no run of its own: its children must not take themselves for one.
+    // Other command lines of the launcher run alone; their children must not join MPI.
     ::setenv("GPUBENCH_MPI", "off", 1);
     // If process 0 executes 'run', it waits for this process in MPI_Init.
     if (place.rank > 0 && place.several_commands && options.verb != &default_verb())
@@ -251,15 +250,14 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
                       << std::endl;
     }
     complain(e);
-    if (place.rank == 0 &&
-        !options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line
+    if (place.rank == 0 && !options.from_environment.empty()) {  // the error may be in them, not in the command line
       environment.err << "gpubench: set in the environment: " << variables_text(options.from_environment) << std::endl;
     }
     return exit_codes::usage;
   } catch (const std::bad_alloc&) {
     environment.err << out_of_memory << std::flush;
     return exit_codes::could_not_measure;
-  } catch (const std::exception& e) {  // CannotMeasure, and whatever else ended the whole run
+  } catch (const std::exception& e) {  // CannotMeasure, and other errors that end the run
     complain(e);
     const int signal = environment.stop.load();
     return signal == 0 ? exit_codes::could_not_measure : exit_code({{}, signal, true});

@@ -47,7 +47,7 @@ std::string build_text(const Environment& environment) {
   return joined(known);
 }
 
-// No two runs share process, start and clock.
+// Process, start and clock together are unique.
 std::string invocation_id(std::time_t started) {
   const auto ticks = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   const auto process = static_cast<std::uint64_t>(::getpid());
@@ -158,7 +158,7 @@ void open_failures_folder(const Options& options) {
     const std::error_code why{errno, std::generic_category()};
     if (why != std::errc::file_exists)
       fail_to_write("--save-failures", WriteError(fmt::format("{}: {}", visible(folder), why.message()), why.value()));
-    // One that is there keeps its permissions; another user's, or one that anybody can change, is no place for it.
+    // An existing folder keeps its permissions; others must not be able to write to it.
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
       throw UsageError(fmt::format("--save-failures: {} is a link or no folder; name the folder", visible(folder)));

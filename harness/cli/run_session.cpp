@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -28,7 +27,7 @@
 namespace gpubench {
 namespace {
 
-// The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
+// The same command line on the chosen device: the worker plans the same cases. The last of repeated flags counts.
 WorkerCommand worker_command(const RunPlan& plan) {
   WorkerCommand command{program_for(plan.run.implementations, plan.environment.program)};
   command.argv.insert(command.argv.end(), plan.options.words.begin(), plan.options.words.end());
@@ -50,7 +49,6 @@ ProgressStyle progress_style(const Options& options, const Environment& environm
 
 using Clock = std::chrono::steady_clock;
 
-// One run from its plan to its report.
 class Run {
  public:
   explicit Run(RunPlan plan) : plan_(std::move(plan)) {}
@@ -61,7 +59,7 @@ class Run {
   }
 
   int execute() {
-    environment_.catch_signals();  // from here on there is something to lose
+    environment_.catch_signals();  // results must not be lost from here on
     started_ = environment_.time_of_day();
     clock_ = Clock::now();
     invocation_ = plan_.resumption == nullptr ? invocation_id(started_) : plan_.resumption->journal.start.invocation;
@@ -115,7 +113,7 @@ class Run {
     add_efficiency(records_, info_.units);
   }
 
-  // What implementations under test print goes to a file beside the report, so that it is not taken for ours.
+  // Output of implementations goes to a file next to the report, so that it is not mistaken for gpubench's.
   [[nodiscard]] std::unique_ptr<PrintedLog> printed_log(WorkerCommand& command) const {
     if (plan_.run.implementations.empty() || destination_.journal_file.empty()) return nullptr;
     auto log = std::make_unique<PrintedLog>(printed_beside(destination_.journal_file), journal_rules());
@@ -123,7 +121,7 @@ class Run {
     return log;
   }
 
-  // What the journal begins with, once the device is known.
+  // The start of the journal; requires the device.
   JournalStart start() {
     if (plan_.key) anonymizer_.emplace(*plan_.key, kept_flags(environment_.suites), report(), users_of(environment_));
     return {invocation_, anonymizer_ ? without_files(options_.own_words) : options_.own_words,
@@ -134,7 +132,7 @@ class Run {
     return destination_.folders.rules(destination_.journal_file, options_.writing);
   }
 
-  // Before the first case: from here on nothing that was measured is lost.
+  // Before the first case, so that no measurement is lost.
   void open_journal() {
     const JournalStart start = this->start();
     if (plan_.resumption != nullptr) require_same_run(*plan_.resumption, start.settings);
@@ -151,7 +149,7 @@ class Run {
     }
   }
 
-  // What is whole is in the report; otherwise the journal stays.
+  // Keeps the journal of an incomplete run.
   [[nodiscard]] std::string end_journal(bool report_lost) {
     if (journal_ == nullptr) return "";
     journal_.reset();
@@ -168,8 +166,7 @@ class Run {
     return joined(words, " ");
   }
 
-  // With "-" standard output holds one document alone, with --turns their answers; people read the rest on standard
-  // error.
+  // With "-" standard output holds one document, with --turns the answers; the rest goes to standard error.
   [[nodiscard]] bool pure() const { return destination_.to_stdout() || options_.turns; }
   [[nodiscard]] std::ostream& out() const { return pure() ? environment_.err : environment_.out; }
 
@@ -245,7 +242,7 @@ class Run {
     run.resumed = plan_.resumption == nullptr ? 0 : plan_.resumption->journal.resumed + 1;
     run.complete = signal_ == 0;
     if (anonymizer_) anonymizer_->context(report);
-    report.cases = records_;  // these are anonymous already
+    report.cases = records_;
     return report;
   }
 
@@ -277,7 +274,7 @@ class Run {
     if (!printed_.empty()) environment_.err << printed_ << "\n";
     out << outputs.annotations() << std::flush;
     for (const std::string& complaint : outputs.complaints()) environment_.err << "gpubench: " << complaint << "\n";
-    if (!out.good()) {  // the reader of standard output is gone: the results did not arrive
+    if (!out.good()) {  // the reader of standard output is gone, so the results are lost
       outcome.report_lost = true;
       environment_.err << "gpubench: standard output could not be written\n";
       code = exit_code(outcome);
@@ -302,7 +299,7 @@ class Run {
     return code;
   }
 
-  // With --versus: each contender against that one.
+  // With --versus: each contender compared with that one.
   [[nodiscard]] std::string versus_text(const ConsoleStyle& style) const {
     if (!options_.versus) return "";
     const std::string& base = *options_.versus;
@@ -323,14 +320,14 @@ class Run {
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
-  std::string printed_;               ///< where it is what implementations printed
-  std::string resume_;                ///< the command that resumes this run
-  std::vector<std::string> untried_;  ///< untried_lines()
+  std::string printed_;
+  std::string resume_;  ///< command that resumes this run
+  std::vector<std::string> untried_;
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
   std::time_t started_ = 0;
-  Clock::time_point clock_;  ///< when it started
+  Clock::time_point clock_;
   double seconds_ = 0.0;
   int signal_ = 0;
 };

@@ -27,7 +27,7 @@ std::vector<PlannedCase> cases_of_any_tier(Selection selection, std::span<const 
   return declared_cases(suites, selection);
 }
 
-// The lowest tier with a case of the suite, or of any where it is empty.
+// The lowest tier with a case of the suite; empty: of any suite.
 std::string first_tier_text(std::span<const PlannedCase> cases, std::string_view suite) {
   std::optional<Tier> first;
   int count = 0;
@@ -90,7 +90,7 @@ void tell_excepts(const SelectedSuites& suites, const Environment& environment) 
 }
 
 void expect_devices_for(const Selection& selection, const DeviceChoice& device) {
-  if (device.devices == 0 || selection.virtual_ranks || selection.processes) return;  // of processes, one has one
+  if (device.devices == 0 || selection.virtual_ranks || selection.processes) return;  // each process has one device
   for (const int ranks : selection.ranks) {
     if (device.ordinal + ranks <= device.devices) continue;
     throw UsageError(fmt::format(
@@ -202,7 +202,6 @@ std::string rerun_line(const Options& options, const PlannedCase& planned) {
 
 namespace {
 
-// How many planned cases run the op.
 int cases_with(std::string_view flag, const std::string& op, std::span<const PlannedCase> plan) {
   int cases = 0;
   std::set<std::string> kinds;
@@ -256,7 +255,7 @@ std::string injected_text(const Options& options) {
 
 std::string busy_warning(const HostInfo& host) {
   const std::optional<Finding> finding = busy_finding(host);
-  // The load average still counts what ended a minute ago, such as the build of this program; pressure does not.
+  // A note about the load average gives way to a quiet pressure: the load also counts programs that have ended.
   if (!finding || (finding->health == Health::note && host.cpu_pressure)) return "";
   return fmt::format("warning: {} ({}): timings will be unreliable, and the run takes longer than it says; {}",
                      finding->text, finding->code, finding->fix);

@@ -9,9 +9,9 @@
 namespace gpubench {
 namespace {
 
-// What presets were called before report schema 1.5, as tiers are: rerun lines of older reports have these names.
+// Names of presets before report schema 1.5, as in rerun lines of older reports.
 constexpr Word<std::string_view> preset_aliases[] = {{"smoke", "minimal"}, {"quick", "brief"}, {"standard", "normal"}};
-// What other frameworks call our recipes. "fp8" alone is the hybrid: e4m3 forward, e5m2 for gradients.
+// Names of other frameworks. "fp8" alone is the hybrid: e4m3 forward, e5m2 for gradients.
 constexpr Word<std::string_view> precision_aliases[] = {
     {"fp64", "f64"},      {"float64", "f64"}, {"double", "f64"},    {"fp32", "f32"},     {"float32", "f32"},
     {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
@@ -38,13 +38,12 @@ std::vector<std::string> suite_words(std::span<const std::string> suites) {
   return words;
 }
 
-// "gpu" is what everybody else calls it; "gpu:1" as well.
+// "gpu" and "gpu:1" are aliases of "cuda".
 std::string device_word(const std::string&, const std::string& word) {
   const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
   return is_gpu ? "cuda" + word.substr(3) : word;
 }
 
-// A row for each, under its heading.
 std::vector<Flag> shared_rows() {
   const auto precision = [](const std::string&, const std::string& word) { return unaliased(word, precision_aliases); };
   const auto launch = [](const std::string& flag, const std::string& word) { return choose(flag, word, launch_words); };
@@ -225,7 +224,7 @@ std::vector<Flag> shared_rows() {
                 choice<ColorMode>(&Options::color)),
             row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),
             row("-v,--verbose", "", "every case, also those that say little", turn_on(&Options::verbose))),
-      // Of workers and other children that answer by descriptors, and of children that do a verb's work.
+      // For workers, children that answer on descriptors, and children that do a verb's work.
       under("", row("--worker-input", "FD", "", converted(&Options::worker_input, whole_from(0))),
             row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),
             row("--worker-page", "FD", "", converted(&Options::worker_page, whole_from(0))),

@@ -82,7 +82,7 @@ void SoakBook::take(std::size_t number, const WorkFinding& finding) {
     device.result.cases = texts_of(content.at("cases"));
     device.result.left_out = texts_of(content.at("left_out"));
   } else if (finding.kind == "interval") {
-    for (const std::string_view counter : {"launches", "ops"})  // so that no sum of a file's overflows
+    for (const std::string_view counter : {"launches", "ops"})  // so that sums over a file cannot overflow
       (void)content.at(counter).integer(0, most_in_an_interval);
     device.result.add(interval_from_json(content));
   } else if (finding.kind == "divergence") {
@@ -170,7 +170,7 @@ SoakRead read_soak(const std::string& path) {
     } else if (kind == "end") {
       std::vector<std::string> not_compared = texts_of(content.at("not_compared"));
       read.book.set_voted(content.at("voted").integer(), {not_compared.begin(), not_compared.end()});
-      // One that was interrupted ends too; journals of earlier versions don't say so.
+      // An interrupted soak has an end line, too; journals of earlier versions lack "complete".
       if (content.has("complete") && !content.at("complete").boolean()) read.book.set_interrupted();
       read.ended = true;
     } else if (kind == "vote") {

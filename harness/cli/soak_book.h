@@ -1,7 +1,5 @@
-// What is known of a soak: of each device what it has done and found, of several of them what their votes said. It is
-// fed finding by finding, from children, from this process or from a journal, so that a soak that was killed says as
-// much as it had noted down. And one soak from its start to its summary (soak_run.cpp): where its devices are, and the
-// parent of their processes, which hears what they find, lets them vote, notes it down and shows it.
+// State and run of a soak. It is fed by findings from children, this process or a journal, so a killed soak keeps what
+// it recorded. soak_run.cpp has the parent of its processes.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +24,10 @@
 namespace gpubench {
 
 struct SoakingDevice {
-  std::string word;  ///< as --device takes it: "cuda:1"; of shares of the processors "cpu share 1, 4 processors"
+  std::string word;  ///< value of --device: "cuda:1"; for shares of the processors "cpu share 1, 4 processors"
   DeviceInfo info{};
   SoakResult result{};
-  std::string trouble{};  ///< why its process came to a bad end; empty where it did not
+  std::string trouble{};  ///< why its process failed; empty: it did not
 };
 
 class SoakBook {
@@ -39,46 +37,42 @@ class SoakBook {
     for (const std::string& word : words) devices_.push_back({word});
   }
 
-  /// "opened", "cases", "interval", "divergence", "wrong" or "recheck", as soak_findings() tells them. Throws
-  /// ReadError.
+  /// "opened", "cases", "interval", "divergence", "wrong" or "recheck" of soak_findings(). Throws ReadError.
   void take(std::size_t device, const WorkFinding& finding);
   void add_vote(std::string text);
   void add_trouble(std::size_t device, std::string text) { devices_.at(device).trouble = std::move(text); }
-  /// Judged launches that several devices left, and what of it was compared with nobody's.
+  /// `launches`: judged ones that several devices made. `not_compared`: why others were not compared.
   void set_voted(std::int64_t launches, const std::set<std::string>& not_compared) {
     voted_ = launches;
     not_compared_.assign(not_compared.begin(), not_compared.end());
   }
 
-  /// How long it was to take.
   void set_requested(double seconds) { requested_s_ = seconds; }
   void set_interrupted() { interrupted_ = true; }
-  /// It was killed, or still runs.
+  /// The soak was killed, or still runs.
   void set_unended() { has_ended_ = false; }
 
   [[nodiscard]] std::span<const SoakingDevice> devices() const { return devices_; }
-  /// All devices together; without intervals.
+  /// Sum over devices, without intervals.
   [[nodiscard]] SoakResult total() const;
-  /// No fault was found, as far as it came.
+  /// No fault was found so far.
   [[nodiscard]] bool passed() const { return total().passed() && disagreements_ == 0; }
   /// In seconds that every device has screened.
   [[nodiscard]] Completion completion() const;
   [[nodiscard]] bool has_trouble() const;
-  /// Launches, findings of the textbook and votes that say something is wrong.
+  /// Wrong launches, findings of the textbook, and votes with a disagreement.
   [[nodiscard]] std::int64_t faults() const;
 
-  /// For people; `style`: of the stream.
   [[nodiscard]] std::string summary(const ConsoleStyle& style) const;
-  /// The document that --json writes, but for its head.
+  /// The document of --json without its head.
   [[nodiscard]] Json json() const;
-  /// Speed, clocks and temperature over time, and when something went wrong, as SVG; empty where nothing has run.
   [[nodiscard]] std::string chart() const;
 
  private:
   [[nodiscard]] std::string device_lines(std::size_t device, const ConsoleStyle& style) const;
 
   std::vector<SoakingDevice> devices_;
-  std::vector<std::string> votes_;  ///< the first hundred
+  std::vector<std::string> votes_;  ///< at most a hundred
   std::int64_t disagreements_ = 0;
   std::int64_t voted_ = 0;
   double requested_s_ = 0.0;
@@ -87,44 +81,42 @@ class SoakBook {
   std::vector<std::string> not_compared_;
 };
 
-/// The observer that tells a soak's findings, those that SoakBook takes and "judged", which votes take.
+/// Reports what SoakBook::take() accepts, and "judged" for votes.
 [[nodiscard]] SoakObserver soak_findings(const WorkFindings& findings);
 
 /// "1.5 s: CASE: TEXT · 64 C · 1,980 MHz · 2 corrected and 0 uncorrected memory errors (1 and 0 before)".
 [[nodiscard]] std::string divergence_text(const Divergence& divergence);
-/// " · 64 C · 1,980 MHz": what the device tells.
 [[nodiscard]] std::string sensors_text(const std::optional<RoundTelemetry>& telemetry);
 
-/// A soak's journal. Its lines are "start", the findings above with their device's number, "vote", "lost" and "end".
+/// A soak's journal. Lines: "start", findings with the number of their device, "vote", "lost", "end".
 inline constexpr std::string_view soak_schema = "gpubench-soak";
 inline constexpr int soak_schema_version = 2;
 
 struct SoakRead {
   SoakBook book;
-  std::string version;    ///< of the program that wrote it
+  std::string version;
   std::uint64_t seed = 0;
   bool ended = false;  ///< else it was killed, or still runs
 };
 /// Throws ReadError.
 [[nodiscard]] SoakRead read_soak(const std::string& path);
 
-/// The options of soak alone.
 struct SoakOptions {
   double minutes = 5.0;
-  std::string journal;               ///< file; empty: none
-  std::string read_journal;          ///< of a soak that was; empty: there is to be one
-  std::vector<std::string> devices;  ///< a number of devices, or several names; empty: one
+  std::string journal;
+  std::string read_journal;          ///< journal of an earlier soak; empty: run a new one
+  std::vector<std::string> devices;  ///< a number of devices, or names; empty: one
 };
 
-/// Where one of several devices is: its --device, and the processors that it shares with none.
+/// One of several devices: its --device, and its exclusive processors.
 struct SoakPlace {
-  std::string device;  ///< DeviceChoice::word()
-  std::string word;    ///< for people
+  std::string device;
+  std::string word;    ///< display name
   int processors = 0;  ///< 0: all
-  int skipped = 0;     ///< of the processors, before those
+  int skipped = 0;     ///< number of processors before those
 };
 
-/// Those that --devices names; `device` alone without it. Throws UsageError.
+/// The devices of --devices; without it `device`. Throws UsageError.
 [[nodiscard]] std::vector<SoakPlace> soak_places(const Options& options, const DeviceChoice& device,
                                                  const Environment& environment);
 
@@ -133,15 +125,15 @@ class SoakRun {
   /// Both must outlive it.
   SoakRun(const Options& options, const Environment& environment, std::span<const SoakPlace> places);
 
-  /// With --journal. Throws UsageError.
+  /// For --journal. Throws UsageError.
   void open_journal(std::uint64_t seed, std::span<const PlannedCase> cases);
-  /// Takes what a device has found. Throws ReadError.
+  /// Takes a finding of a device. Throws ReadError.
   void take(std::size_t device, const Json& json);
-  /// A device's process has ended; why, where that was no good end.
+  /// `trouble`: why the process failed, else empty.
   void ended(std::size_t device, std::string trouble);
-  /// Shows how it goes; `now`: what is done while nothing has been launched.
+  /// `now`: shown until the first launch.
   void show(const std::string& now);
-  /// Ends the journal. Call once, last.
+  /// Call once, last.
   [[nodiscard]] SoakBook finish();
 
  private:
@@ -154,13 +146,13 @@ class SoakRun {
   const Options& options_;
   const SoakOptions& own_;
   const Environment& environment_;
-  std::vector<std::string> words_;  ///< of the places
+  std::vector<std::string> words_;
   SoakBook book_;
   SoakVote vote_;
   StatusLine status_;
   std::string shown_;
   std::optional<LineJournal> journal_;
-  std::map<std::size_t, std::string> errors_;  ///< by device: what ended its work
+  std::map<std::size_t, std::string> errors_;  ///< by device: the error that ended its work
   std::int64_t told_ = 0;
 };
 

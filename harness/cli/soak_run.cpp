@@ -110,7 +110,7 @@ void SoakRun::take(std::size_t device, const Json& json) {
 }
 
 void SoakRun::ended(std::size_t device, std::string trouble) {
-  const bool stopped = errors_.contains(device);  // by itself, and said why
+  const bool stopped = errors_.contains(device);  // reported its own error
   if (stopped) trouble = "stopped: " + errors_.at(device);
   if (environment_.stop != 0) trouble.clear();
   tell_votes(vote_.ended(device));
@@ -145,7 +145,7 @@ SoakBook SoakRun::finish() {
   book_.set_voted(vote_.voted(), vote_.not_compared());
   if (environment_.stop != 0) book_.set_interrupted();
   Json end = book_.json();
-  end.erase("devices");  // their lines are there
+  end.erase("devices");  // the devices have lines of their own
   note_down("end", std::move(end));
   status_.erase();
   return std::move(book_);
@@ -172,7 +172,7 @@ void SoakRun::tell_votes(const std::vector<std::string>& votes) {
   }
 }
 
-// The first of them as they come; all are counted.
+// Prints the first few; counts all.
 void SoakRun::tell_fault(const std::string& text) {
   if (++told_ <= most_faults_told) tell(text);
 }
@@ -185,7 +185,7 @@ void SoakRun::tell(const std::string& text) {
 void SoakRun::note_down(const std::string& what, Json content) {
   try {
     if (journal_) journal_->append(what, std::move(content));
-  } catch (const WriteError& e) {  // the soak itself goes on
+  } catch (const WriteError& e) {
     journal_.reset();
     tell(fmt::format("gpubench: the journal ends here: {}", e.what()));
   }

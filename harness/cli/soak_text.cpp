@@ -1,4 +1,3 @@
-// A soak in words, in a line of bars and in a chart.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +24,7 @@ bool is_between(const Divergence& divergence, double after_s, double until_s) {
   return divergence.at_s > after_s && divergence.at_s <= until_s;
 }
 
-// The speed of each interval, or of several together, against the highest, from zero.
+// Speed per interval or group of intervals, relative to the highest, from zero.
 std::string bars(const SoakResult& r) {
   constexpr std::array<std::string_view, 8> heights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const std::size_t each = (r.intervals.size() + most_bars - 1) / most_bars;
@@ -42,7 +41,8 @@ std::string bars(const SoakResult& r) {
   std::string text;
   for (const double speed : speeds) {
     const double share = highest > 0.0 ? speed / highest : 0.0;
-    text += heights[share > 0.0 ? static_cast<std::size_t>(std::min(7.0, share * 8.0)) : 0];  // NaN is not above 0
+    text += heights[share > 0.0 ? static_cast<std::size_t>(std::min(7.0, share * 8.0)) : 0];  // NaN gives the lowest
+                                                                                              // bar
   }
   return text;
 }

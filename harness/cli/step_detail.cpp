@@ -1,5 +1,4 @@
-// What `list CASE` says of a program of several ops: its work by kind and layer, its memory by kind, and what
-// recomputation would save and cost.
+// `list CASE` for a program of several ops: work by kind and layer, memory by kind, recomputation.
 #include <fmt/format.h>
 
 #include <string>
@@ -19,7 +18,7 @@
 namespace gpubench {
 namespace {
 
-// The timed ops with their work, not timed; none for a case of one op, which is made of nothing else.
+// The timed ops, each with its work. Empty for a case of one op.
 std::vector<OpShare> parts_of(const Program& program) {
   std::vector<OpShare> ops;
   for (const OpCall& op : program.ops()) {
@@ -31,16 +30,15 @@ std::vector<OpShare> parts_of(const Program& program) {
   return ops;
 }
 
-/// A step under one policy of recomputation.
 struct Recomputed {
   const RecomputePolicy* policy = nullptr;
-  std::string refusal{};  // why it cannot be applied; else:
+  std::string refusal{};  // why the policy cannot be applied; else empty
   std::size_t ops_again = 0;
   Cost cost{};
-  std::int64_t bytes = 0;  // at least, with what ops leave reused
+  std::int64_t bytes = 0;  // minimum, with reuse of memory between ops
 };
 
-// Those that run something again, after the step as it is; none for a program without a backward.
+// The step without recomputation, then each policy that recomputes something; none for a program without a backward.
 std::vector<Recomputed> recomputed(const Program& program) {
   std::vector<Recomputed> all;
   for (const RecomputePolicy& policy : recompute_policies()) {

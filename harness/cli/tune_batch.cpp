@@ -26,7 +26,7 @@ std::string TunedShape::dims() const {
   return to_string(others);
 }
 
-// Not either where it cannot be counted.
+// Sizes that overflow do not fit.
 bool TunedShape::fits(std::int64_t batch, std::int64_t available) const {
   try {
     const PlannedCase planned = with(batch);

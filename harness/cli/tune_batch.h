@@ -1,4 +1,3 @@
-// What tune-batch looks for and what it found, and how that is told.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +15,21 @@
 
 namespace gpubench {
 
-/// Larger batches are not looked for.
+/// The largest batch tried.
 inline constexpr std::int64_t most_batch = std::int64_t{1} << 20;
 
-/// One shape in one recipe, of any batch.
+/// One shape in one recipe, with any batch.
 class TunedShape {
  public:
   TunedShape(PlannedCase of, std::string axis) : of_(std::move(of)), axis_(std::move(axis)) {}
 
   [[nodiscard]] const Case& c() const { return of_.c; }
-  [[nodiscard]] const std::string& axis() const { return axis_; }  ///< the batch's dimension
+  [[nodiscard]] const std::string& axis() const { return axis_; }
   [[nodiscard]] std::string item() const { return of_.workload->info().item; }
   [[nodiscard]] PlannedCase with(std::int64_t batch) const;
-  /// "s=1024,layers=12": the dimensions beside the batch.
+  /// "s=1024,layers=12": the dimensions except the batch.
   [[nodiscard]] std::string dims() const;
-  /// The largest batch up to most_batch whose tensors have room, with all memory reused that can be; 0: none.
+  /// The largest batch up to most_batch that fits with maximal memory reuse; 0: none.
   [[nodiscard]] std::int64_t largest(std::int64_t available_bytes) const;
 
  private:
@@ -40,31 +39,28 @@ class TunedShape {
   std::string axis_;
 };
 
-/// What was found of one shape in one recipe.
 struct TunedCurve {
   std::string recipe;
   std::int64_t by_plan = 0;           ///< the largest that fits; 0: none
-  std::vector<CaseRecord> trials;     ///< in the order in which they ran
-  std::vector<std::int64_t> batches;  ///< of each
-  std::string untried;                ///< why larger ones were not tried; empty: they were
+  std::vector<CaseRecord> trials;
+  std::vector<std::int64_t> batches;
+  std::string untried;  ///< why larger batches were not tried; empty: they were
 
-  /// Whether the trial passed, with a rate.
+  /// Whether the trial passed with a rate.
   [[nodiscard]] static bool ran(const CaseRecord& r);
-  /// The largest that ran; 0: none.
+  /// The largest batch that ran; 0: none.
   [[nodiscard]] std::int64_t largest() const;
-  /// Which trial has the highest rate, reliable ones first; none where nothing passed.
+  /// Index of the trial with the highest rate; reliable timings first.
   [[nodiscard]] std::optional<std::size_t> best() const;
-  /// The smallest batch that reaches 95% of the best one's rate; there has to be a best.
+  /// The smallest batch that reaches 95% of the best rate. Requires best().
   [[nodiscard]] std::int64_t enough() const;
 };
 
-/// A row for each trial, with its rate as a bar; empty where there was none.
 [[nodiscard]] std::string table_of(const TunedShape& shape, const TunedCurve& curve, const ConsoleStyle& style);
-/// The largest batch and the fastest, a line each.
 [[nodiscard]] std::string summary_of(const TunedShape& shape, const TunedCurve& curve, std::int64_t available_bytes,
                                      const ConsoleStyle& style);
 [[nodiscard]] Json json_of(const TunedShape& shape, const TunedCurve& curve);
-/// Rates against batches, a series for each recipe. `shapes`: of the curves, one or more.
+/// `shapes`: of the curves, one or more.
 [[nodiscard]] chart::PlotChart chart_of(std::span<const TunedShape> shapes, std::span<const TunedCurve> curves);
 
 }  // namespace gpubench

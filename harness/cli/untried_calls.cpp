@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-/// The call as the check asks for it: arithmetic that changes no bound, as tf32 of a norm, makes no other call.
+/// The call as the check sees it: arithmetic that changes no bound, such as tf32 of a norm, is not a different call.
 std::string key_of(const Program& program, const OpCall& call) {
   const std::vector<TensorSpec> inputs = specs_of(program, call.inputs), outputs = specs_of(program, call.outputs);
   OpCall plain = call;
@@ -31,7 +31,7 @@ class Collector {
  public:
   explicit Collector(const std::function<bool(const Program&, const OpCall&)>& takes) : takes_(takes) {}
 
-  /// The calls of the program that are taken, by position.
+  /// The accepted calls of the program, by position.
   std::vector<std::size_t> add(const Program& program, const std::string& recipe) {
     std::vector<std::size_t> own;
     for (const OpCall& call : program.ops()) {
@@ -50,7 +50,7 @@ class Collector {
   std::map<std::string, std::size_t> known_;
 };
 
-/// Cases that no run makes unless their suite is named: small programs that combine the attributes of an op.
+/// Cases that only run if their suite is named: small programs that combine the attributes of an op.
 std::vector<PlannedCase> for_the_check_alone(std::span<const Suite> suites) {
   Selection selection;
   selection.tier = Tier::smoke;
@@ -76,7 +76,7 @@ OfferedCalls offered_calls(std::span<const PlannedCase> planned, std::span<const
       try {
         collector.add(one.workload->build(c), c.recipe);
       } catch (const ProgramError&) {
-        // no such program in this precision
+        // not declared in this precision
       }
     }
   }
@@ -90,7 +90,7 @@ std::vector<std::string> untried(const OfferedCalls& offered, const std::set<std
     if (found == offered.of_cases.end()) continue;
     for (const std::size_t call : found->second) tried[call] = true;
   }
-  std::map<std::string, std::vector<std::pair<std::string, int>>> left;  // by op: precisions, in order, and calls
+  std::map<std::string, std::vector<std::pair<std::string, int>>> left;  // by op: precisions in order, and calls
   for (std::size_t i = 0; i < offered.calls.size(); ++i) {
     if (tried[i]) continue;
     auto& of_op = left[offered.calls[i].op];

@@ -1,5 +1,5 @@
-// A verb: one file, verbs/<name>.cpp, with its options, flags, help, examples and code; and its row in the table of
-// verbs, which the build makes of these files (`verbs` in CMakeLists.txt). Also includes what most of these files need.
+// A verb: one file, verbs/<name>.cpp, with options, flags, help, examples and code. The build makes the table of verbs
+// from these files (`verbs` in CMakeLists.txt).
 #pragma once
 
 #include <any>
@@ -24,54 +24,49 @@ namespace gpubench {
 
 struct Verb {
   std::string_view name{};
-  std::string_view arguments{};    ///< after the verb in the usage line
+  std::string_view arguments{};
   std::string_view summary{};      ///< for the list of verbs; at most 64 columns
-  std::string_view description{};  ///< what the summary leaves out; empty: nothing
-  /// Lines "  gpubench ...", some followed by two blanks or more and what it does; ends with a newline.
+  std::string_view description{};
+  /// Lines "  gpubench ...", some followed by two or more blanks and an explanation; ends with a newline.
   std::string_view examples{};
-  /// What it takes, in the order of the help. `suites`: words that complete --suite.
+  /// In the order of the help. `suites`: completions of --suite.
   std::vector<Flag> (*flags)(std::span<const std::string> suites) = [](auto) { return std::vector<Flag>{}; };
-  /// Returns the exit code. Throws UsageError for what the user can correct, CannotMeasure where nothing can be
+  /// Returns the exit code. Throws UsageError for errors that the user can correct, CannotMeasure if nothing can be
   /// measured.
   int (*act)(const Options& options, const Environment& environment) = nullptr;
-  std::any options{};                      ///< Options::own without any flag
-  void (*check)(Options&) = [](auto&) {};  ///< checks flags against each other. Throws UsageError.
-  std::string_view notes{};                ///< ends the full help: lines like those of `examples`, the first empty
-  bool shows_variables = false;            ///< its full help shows the variables that stand in for flags
-  bool hidden = false;                     ///< absent from help, completion and the manual page
+  std::any options{};                      ///< initial Options::own
+  void (*check)(Options&) = [](auto&) {};  ///< checks combinations of flags; throws UsageError
+  std::string_view notes{};                ///< end of the full help: lines as in `examples`, the first empty
+  bool shows_variables = false;
+  bool hidden = false;  ///< not in help, completion and manual page
 };
 
-/// Every verb, in the order of the help.
+/// In the order of the help.
 [[nodiscard]] std::span<const Verb> verbs();
 
-/// The verb of a command line without one: the first.
+/// The verb of a command line without one.
 [[nodiscard]] inline const Verb& default_verb() { return verbs().front(); }
 
-/// The names of the verbs that are not hidden.
 [[nodiscard]] std::vector<std::string> verb_names();
 
-/// The verb of this name; null where there is none.
 [[nodiscard]] const Verb* find_verb(std::string_view name);
 
-/// What one of them takes, in the order of the help; groups: compare, start, select, measure, check, output.
+/// In the order of the help; groups: compare, start, select, measure, check, output.
 [[nodiscard]] std::vector<Flag> flags_of(std::string_view verb, std::span<const std::string> suites = {});
 
-// Flags and arguments that several verbs take, in shared_flags.cpp.
-
-/// Those of these names, and all under a heading of the help that is one of them ("select" but for --shapes, "measure",
-/// "check"), in this order. `suites`: words that complete --suite.
+/// Flags by name, or all under a heading: "select" (without --shapes), "measure", "check". In this order. `suites`:
+/// completions of --suite.
 [[nodiscard]] std::vector<Flag> shared_flags(std::initializer_list<std::string_view> names,
                                              std::span<const std::string> suites = {});
 
-/// One word without a flag, or several. `known`: words offered for completion.
+/// One argument without a flag, or several. `known`: completions.
 [[nodiscard]] std::vector<Flag> subject_argument(std::string_view type, std::vector<std::string> known = {});
 [[nodiscard]] std::vector<Flag> several_arguments(std::string_view type, ValueKind value,
                                                   std::vector<std::string> known = {});
 
-/// "[SUITE=]PERCENT"; if repeated for a suite, the last one wins. Throws UsageError.
+/// "[SUITE=]PERCENT"; the last one per suite wins. Throws UsageError.
 void set_tau(Tau& tau, const std::string& flag, const std::string& word);
 
-/// Of compare and gate, whose own options have `noise` and `tau`.
 template <class Own>
 [[nodiscard]] std::vector<Flag> comparison_flags() {
   return under("compare",
@@ -86,7 +81,6 @@ template <class Own>
                     }}));
 }
 
-/// Of predict and simulate, whose own options have `node_gb_per_s` and `per_node`.
 template <class Own>
 [[nodiscard]] std::vector<Flag> node_flags() {
   return under("measure",
@@ -96,34 +90,31 @@ template <class Own>
                    converted(own(&Own::per_node), whole_from<std::int64_t>(1, 1 << 20))));
 }
 
-/// The options of help alone.
 struct HelpOptions {
-  bool all = false;  ///< --help-all
+  bool all = false;
 };
 
 enum class Shell { bash, zsh, fish };
 template <>
 inline constexpr auto enum_names<Shell> = std::to_array<std::string_view>({"bash", "zsh", "fish"});
 
-/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
-/// from the same table as the parser. On one screen: the verbs, or a verb's usage, its eight most common flags and two
-/// examples, where all of it would take more than 40 lines. Throws UsageError for an unknown verb.
+/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands are not broken. Fits 40
+/// lines: if the full help would not, only the usage, the eight most common flags and two examples. Throws UsageError
+/// for an unknown verb.
 [[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
 
-/// The same with every flag, in groups (--help-all).
+/// Help with every flag, in groups (--help-all).
 [[nodiscard]] std::string full_help_text(std::string_view verb, int width = 100);
 
-/// What a program called without any word shows: what it is, three examples, and where the rest is.
+/// The output of the program without arguments: one sentence, three examples, pointers to more.
 [[nodiscard]] std::string short_help(int width = 100);
 
-/// Three examples, which a program called without any word shows: lines as of Verb::examples.
+/// Lines as in Verb::examples.
 [[nodiscard]] std::string_view first_examples();
 
-/// gpubench(1) in roff, with the man macros: every visible verb with its flags, the environment, exit codes.
+/// gpubench(1) in roff with the man macros: visible verbs with their flags, environment, exit codes.
 [[nodiscard]] std::string manual_page(std::string_view version);
 
-/// A script that completes gpubench's command line in a shell. Verbs, flags, the words of choice flags (those of lists
-/// one by one), and files where a file is meant.
 [[nodiscard]] std::string completion_text(Shell shell, std::span<const std::string> suites);
 
 }  // namespace gpubench

@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::chrono::seconds silence{30};  ///< between lines, where standard error is no terminal
+constexpr std::chrono::seconds silence{30};  ///< between lines, if standard error is not a terminal
 constexpr const char* erase_line = "\r\x1b[K";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What verbs that take minutes show while they work, and the one document that they leave.
+// Status line and result document of verbs that take minutes.
 #pragma once
 
 #include <chrono>
@@ -11,23 +11,23 @@
 
 namespace gpubench {
 
-/// How much a verb has done of what it was asked to do: an interruption leaves a part of it, which is no verdict.
+/// The completed part of a verb's work. A partial result is not a verdict.
 struct Completion {
-  bool complete = true;  ///< else it was interrupted, or failed on the way
+  bool complete = true;  ///< false: interrupted or failed
   double done = 0.0;
   double requested = 0.0;
   std::string_view unit;  ///< "s", "cases", "runs"
-  std::string trouble{};  ///< why the process that worked came to a bad end; empty where it did not
+  std::string trouble{};  ///< why the process failed; empty: it did not
   /// "interrupted after 4 of 120 s", "ended after 1 of 4 models: its process ended by signal 11 ...".
   [[nodiscard]] std::string interrupted() const;
-  /// The members "complete", "done", "requested", "unit" and, where there was any, "trouble".
+  /// Adds "complete", "done", "requested", "unit" and, after a failure, "trouble".
   void add_to(Json& document) const;
 };
 
-/// Of items that are done one after the other: where `signal` stopped them, the last one that was begun is not done.
+/// For items done one after the other: if `signal` is set, the last one begun is incomplete.
 [[nodiscard]] Completion completion_of(std::size_t begun, std::size_t requested, std::string_view unit, int signal);
 
-/// What is done now, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then. The
+/// The current step, on standard error: on a terminal one line that is overwritten, elsewhere occasional lines. The
 /// destructor erases it.
 class StatusLine {
  public:
@@ -35,7 +35,7 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
   ~StatusLine() { erase(); }
-  /// May hold any text, of files as well.
+  /// Accepts untrusted text.
   void show(const std::string& now);
   void erase();
 
@@ -45,25 +45,23 @@ class StatusLine {
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
-/// Throws "FLAG: why", `flag` may be empty: UsageError where the path or a permission is wrong, CannotMeasure where the
-/// disk is full or fails.
+/// Throws "FLAG: why" (`flag` may be empty): UsageError for a wrong path or permissions, CannotMeasure if the disk is
+/// full or fails.
 [[noreturn]] void fail_to_write(std::string_view flag, const WriteError& error);
 
-/// Writes a file, and lists it on standard error with its size. Throws WriteError.
 void write_listed(const std::string& path, std::string_view text, const WriteRules& rules,
                   const Environment& environment);
 
-/// A document that is written at the end, to a file; "-": to standard output, and then nothing else is.
+/// A document written at the end to a file, or for "-" to standard output, which then holds nothing else.
 class ResultFile {
  public:
-  /// `path` may be empty: none is wanted. Throws as fail_to_write() where the file could not be written now.
+  /// `path`: may be empty for none. Throws as fail_to_write() if the file cannot be written.
   ResultFile(std::string flag, std::string path, const WriteRules& rules, const Environment& environment);
   [[nodiscard]] bool is_stdout() const { return path_ == "-"; }
-  /// Where text for people goes.
   [[nodiscard]] std::ostream& prose() const { return is_stdout() ? environment_.err : environment_.out; }
-  /// Throws CannotMeasure where it cannot be written now; so does the next.
+  /// Throws CannotMeasure if writing fails; so does the overload.
   void write(const Json& document) const;
-  /// Another text than JSON; nothing where it is empty.
+  /// Writes nothing if empty.
   void write(const std::string& text) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-constexpr double times_expected = 3.0;  // as a run gives its cases
+constexpr double times_expected = 3.0;  // the factor of runs
 constexpr double least_silence_s = 30.0, most_silence_s = 1800.0;
 
 }  // namespace

@@ -16,14 +16,14 @@ namespace gpubench {
 namespace {
 
 struct BaselineOptions {
-  std::string noise;  ///< file, or folder of them; "" for none
+  std::string noise;
   std::string dir = "gpubench-baselines";
 };
 
 namespace fs = std::filesystem;
 constexpr std::string_view suffix = ".json";
 
-// Names become file names, in repositories of others.
+// Names become file names, also in other repositories.
 void require_name(const std::string& name) {
   constexpr std::size_t longest = 80;
   const auto good = [](char c) {
@@ -49,7 +49,7 @@ class Folder {
     std::vector<std::string> names;
     std::error_code error;
     const fs::directory_iterator entries(path_, error);
-    // Before the first one is saved there is no folder; one that cannot be read may hold any number.
+    // A missing folder means no baseline yet; one that cannot be read may hold any number.
     if (error && error != std::errc::no_such_file_or_directory)
       throw UsageError(fmt::format("--dir: {}: cannot be listed: {}", visible(path_), error.message()));
     for (const auto& entry : entries) {
@@ -91,7 +91,7 @@ class Folder {
   std::string path_;
 };
 
-// Noise as the runs of the baseline themselves show it, or as it was calibrated.
+// Calibrated noise, or that of the baseline's own runs.
 std::optional<Noise> noise_in(const Baseline& baseline) {
   if (baseline.noise) return baseline.noise;
   if (baseline.invocations.size() < 2) return std::nullopt;
@@ -140,7 +140,7 @@ int merge(std::span<const std::string> words, const Options& options, const Envi
   for (const std::string& name : words.subspan(1)) {
     Baseline one = folder.read(name);
     std::move(one.invocations.begin(), one.invocations.end(), std::back_inserter(invocations));
-    // The calibration of most runs; they are of one set-up, or make_baseline() says so.
+    // The calibration with the most runs. All are of one set-up; make_baseline() checks that.
     if (one.noise && (!noise || one.noise->invocations > noise->invocations)) noise = std::move(one.noise);
   }
   if (!o.noise.empty()) noise = noise_at(o.noise, invocations.front().setup);
@@ -159,7 +159,7 @@ int list(const Options& options, const Environment& environment) {
     try {
       const Baseline baseline = folder.read(name);
       table.add({name, baseline.created_at, line_of(baseline)});
-    } catch (const UsageError& e) {  // another file there must not hide the baselines
+    } catch (const UsageError& e) {  // an invalid file must not hide the others
       table.add({name, "-", std::string("unreadable: ") + e.what()});
     }
   }

@@ -16,8 +16,8 @@ namespace gpubench {
 namespace {
 
 struct CalibrateOptions {
-  std::vector<std::string> from;  ///< reports that exist already
-  std::string keep;               ///< folder in which its reports stay
+  std::vector<std::string> from;
+  std::string keep;
   int runs = 10;
 };
 
@@ -29,7 +29,7 @@ struct Runs {
   Completion completion{.unit = "runs"};
 };
 
-// Each run is a process of its own: the differences between processes are what is measured.
+// A process per run: the noise is that between processes.
 Runs repeat(const Options& options, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   const ReportFolder folder(o.keep, "calibrate");
@@ -48,7 +48,7 @@ Runs repeat(const Options& options, const Environment& environment) {
       runs.code = exit_code({{}, signal, false});
       return runs;
     }
-    // 1 and 3 leave reports whose other cases hold; anything else would come again.
+    // Exit codes 1 and 3 leave reports with valid cases; other errors would repeat.
     if (code != exit_codes::ok && code != exit_codes::verdict_failed && code != exit_codes::could_not_measure) {
       runs.code = code;
       return runs;
@@ -57,7 +57,7 @@ Runs repeat(const Options& options, const Environment& environment) {
     if (code == exit_codes::could_not_measure && !std::filesystem::exists(report)) return runs;
     SideFile one = read_side_of({&report, 1}, "calibrate");
     const auto is_partial = [](const Invocation& invocation) { return !invocation.complete; };
-    if (std::ranges::any_of(one.invocations, is_partial)) return runs;  // it was interrupted
+    if (std::ranges::any_of(one.invocations, is_partial)) return runs;
     std::move(one.invocations.begin(), one.invocations.end(), std::back_inserter(runs.invocations));
     runs.completion.done = run;
   }
@@ -92,8 +92,8 @@ std::string summary(const Noise& noise, const std::string& file) {
       100.0 * *std::max_element(spreads.begin(), spreads.end()), fingerprint(noise.setup), visible(file));
 }
 
-// Runs this program several times with the flags of the call, or reads reports, and writes the noise file. Exits as the
-// worst of the runs. Exit 4 where no case passed in two runs; where the noise is 0, exit 2 for reports, 3 for runs.
+// Runs this program several times with the given flags, or reads reports, and writes the noise file. Returns the worst
+// exit code of the runs; 4 if no case passed in two runs; if the noise is 0, 2 for reports and 3 for runs.
 int calibrate_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   if (options.anonymize && !o.from.empty())
@@ -116,7 +116,7 @@ int calibrate_command(const Options& options, const Environment& environment) {
     runs.invocations = read_side_of(o.from, "--from").invocations;
     runs.completion.done = runs.completion.requested = static_cast<double>(runs.invocations.size());
   }
-  // Checks the set-ups, injected slowdowns and partial reports as for a baseline: both are what later runs are held to.
+  // Checks set-ups, injected slowdowns and partial reports as for a baseline: later runs are compared with both.
   const std::string now = iso_time(environment.time_of_day());
   const Baseline checked = make_baseline("calibration", now, std::move(runs.invocations), std::nullopt);
   const Noise noise = noise_of(checked.invocations, now);

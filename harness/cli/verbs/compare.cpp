@@ -21,8 +21,8 @@ namespace {
 
 struct CompareOptions {
   std::vector<std::string> side_a, side_b;
-  std::vector<std::vector<std::string>> sides;  ///< from the two above or the arguments; the first is A
-  std::string noise;                            ///< file, or folder of them; "" for none
+  std::vector<std::vector<std::string>> sides;  ///< from --a and --b or the arguments; the first is A
+  std::string noise;
   Tau tau{};
   CompareFormat format = CompareFormat::table;
 };
@@ -53,7 +53,7 @@ std::string text_of(const std::vector<LabelledComparison>& all, CompareFormat fo
   return text;
 }
 
-// The implementations of one report against each other.
+// Compares the implementations of one report.
 int compare_within(const Options& options, const Environment& environment) {
   const auto& o = options.of<CompareOptions>();
   const std::string& path = options.arguments.front();
@@ -73,7 +73,7 @@ int compare_within(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-// Ratios with intervals. Exit 4 where no case passed on both sides.
+// Ratios with intervals. Exit code 4 if no case passed on both sides.
 int compare_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<CompareOptions>();
   if (o.sides.size() == 1) return compare_within(options, environment);
@@ -89,7 +89,7 @@ int compare_command(const Options& options, const Environment& environment) {
   std::vector<LabelledComparison> all;
   std::size_t cases = 0;
   for (std::size_t side = 1; side < sides.size(); ++side) {
-    // What was calibrated here says nothing of another machine.
+    // Noise calibrated here does not apply to another machine.
     const bool applies = noise && fingerprint(noise->setup) == fingerprint(sides[side].invocations.front().setup);
     all.push_back({label_of(0, sides[0]), label_of(side, sides[side]),
                    compare(sides[0].invocations, sides[side].invocations, {o.tau, applies ? &*noise : nullptr})});

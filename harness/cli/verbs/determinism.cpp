@@ -1,4 +1,4 @@
-// gpubench determinism: whether the same bits come again, and which op is the first that leaves others.
+// gpubench determinism: repeats cases and finds the first op whose bits differ.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,14 +21,14 @@ namespace {
 
 struct DeterminismOptions {
   int runs = 5;
-  std::vector<int> threads;  ///< other numbers of them; empty: one thread; 0: none
-  std::string save;          ///< file for the hashes; empty: none
-  std::string against;       ///< file of saved hashes; empty: none
+  std::vector<int> threads;  ///< numbers of threads to compare; empty: one thread; 0: none
+  std::string save;
+  std::string against;
 };
 
 std::string threads_text(int threads) { return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"); }
 
-// The same cases by another number of threads, in a process of its own: libraries choose theirs when they start.
+// The hashes of the same cases with another number of threads, in a child: libraries read it when they start.
 std::map<std::string, CaseBits> bits_of_threads(int threads, std::span<const std::string> words,
                                                 const Environment& environment) {
   const ReportFolder folder("", "determinism");
@@ -40,11 +40,12 @@ std::map<std::string, CaseBits> bits_of_threads(int threads, std::span<const std
     if (!is("--against") && !is("--json"))
       argv.push_back(words[i]);
     else if (words[i].find('=') == std::string::npos)
-      ++i;  // and the file after it
+      ++i;
   }
   argv.insert(argv.end(), {"--threads", "0", "--runs", "2", "--save", folder.report(1), "--isolate", "off"});
   const OnProcessors fewer(threads);
-  static_cast<void>(run_child_process(argv, environment.stop, environment.err));  // what it left says whether it could
+  static_cast<void>(run_child_process(argv, environment.stop, environment.err));  // a failure shows in the file that it
+                                                                                  // left
   return read_bits(folder.report(1)).cases;
 }
 
@@ -53,7 +54,6 @@ std::string_view word_of(Sameness outcome) {
   return words[static_cast<std::size_t>(outcome)];
 }
 
-// In the order in which cases have them.
 std::vector<std::string> ways_of(std::span<const DeterminismRecord> records) {
   std::vector<std::string> ways;
   for (const DeterminismRecord& record : records) {
@@ -105,7 +105,7 @@ std::vector<WayCount> counted(std::span<const DeterminismRecord> records) {
   return counts;
 }
 
-// What was shown in each way, and whether it is promised.
+// The result per way, and whether it is promised.
 std::string summary_of(std::span<const DeterminismRecord> records, bool deterministic, int runs) {
   std::string text, promised, broken;
   for (const WayCount& count : counted(records)) {
@@ -151,7 +151,6 @@ Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& d
   return json;
 }
 
-// The measurement itself, in a child or here.
 void determinism_here(const Options& options, const WorkPlan& plan, const Environment& environment,
                       const WorkFindings& findings) {
   const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
@@ -169,7 +168,7 @@ void determinism_here(const Options& options, const WorkPlan& plan, const Enviro
 std::vector<int> numbers_of_threads(const Options& options) {
   std::vector<int> numbers = options.of<DeterminismOptions>().threads;
   if (numbers.empty()) numbers = {1};
-  if (std::ranges::find(numbers, 0) != numbers.end()) numbers.clear();  // as such a child is told, whatever came before
+  if (std::ranges::find(numbers, 0) != numbers.end()) numbers.clear();  // a child gets 0, whatever numbers came before
   const int usable = usable_processors();
   for (const int threads : numbers) {
     if (threads > 1 && usable > 0 && threads > usable)
@@ -179,7 +178,7 @@ std::vector<int> numbers_of_threads(const Options& options) {
   return numbers;
 }
 
-// Exit 1 where bits differ that are promised (is_promised()); 3 where the child crashed or hung.
+// Exit code 1 if promised bits differ (is_promised()); 3 if the child crashed or hung.
 int determinism_command(const Options& options, const Environment& environment) {
   const auto& own = options.of<DeterminismOptions>();
   const WorkPlan plan = work_plan(options, environment);

@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +27,7 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
   return text;
 }
 
-// A backend that cannot start is the most useful thing to know: it is reported, not thrown.
+// Reports a backend that cannot start as a finding instead of throwing.
 std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment, double deadline_s) {
   try {
     const DeviceInfo info = describe_device({&entry, 0, ""}, environment, deadline_s);
@@ -45,7 +44,7 @@ std::vector<Finding> backend_findings(const BackendEntry& entry, const Environme
   }
 }
 
-// The libraries of the CUDA module; backend_findings() says why it cannot be loaded, or D107 without a driver.
+// The libraries of the CUDA module. backend_findings() reports why it does not load; D107 a missing driver.
 std::vector<ModuleReport> libraries_of(const BackendEntry& entry, const Environment& environment, double deadline_s,
                                        std::vector<Finding>& findings) {
   if (!entry.libraries) return {};
@@ -57,7 +56,7 @@ std::vector<ModuleReport> libraries_of(const BackendEntry& entry, const Environm
   }
 }
 
-// Where NVIDIA's libraries are looked for, and what root passes over.
+// The search folders for NVIDIA's libraries, and those that root passes over.
 void add_library_folders(std::vector<Finding>& findings) {
   const std::vector<LibraryFolder> folders = by_neighbours(library_folders_here());
   std::vector<std::string> taken;
@@ -79,7 +78,7 @@ void add_library_folders(std::vector<Finding>& findings) {
   }
 }
 
-// Always exit 0: it reports and does not judge.
+// Always exit code 0.
 int doctor_command(const Options& options, const Environment& environment) {
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   bool has_cuda = false;
@@ -92,7 +91,7 @@ int doctor_command(const Options& options, const Environment& environment) {
     const bool is_cuda = entry.name == "cuda";
     has_cuda = has_cuda || is_cuda;
     if (is_cuda) libraries = libraries_of(entry, environment, options.for_opening_s(), findings);
-    if (is_cuda && !driver.usable) continue;  // diagnose() says why
+    if (is_cuda && !driver.usable) continue;  // diagnose() reports why
     for (Finding& finding : backend_findings(entry, environment, options.for_opening_s()))
       findings.push_back(std::move(finding));
   }

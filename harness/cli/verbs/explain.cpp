@@ -11,7 +11,7 @@ namespace gpubench {
 namespace {
 
 struct ExplainOptions {
-  std::string html;  ///< the folder for its pages; empty: none
+  std::string html;
 };
 
 std::string indented(std::string_view lines) {

@@ -13,7 +13,7 @@ namespace {
 struct GateFlags {  // GateOptions are those of the rule
   std::vector<std::string> baselines, candidates;
   std::vector<std::string> allowed_differences;
-  std::string noise;  ///< file, or folder of them; "" for none
+  std::string noise;
   Tau tau{};
   bool strict = false;
   bool allow_missing = false;
@@ -37,14 +37,13 @@ class GateOutputs {
     for (const auto& path : {options_.json, options_.junit, options_.markdown}) {
       if (!path || *path == "-") continue;
       try {
-        require_writable(*path, rules_);  // before minutes of reading go by
+        require_writable(*path, rules_);  // fail before minutes of reading
       } catch (const WriteError& e) {
         fail_to_write("", e);
       }
     }
   }
 
-  // False where one of the files could not be written.
   bool write(const GateResult& result, int code, const std::string& print) {
     const bool pure = options_.json == "-";
     if (pure) environment_.out << dump(gate_json(result, code), 1) << "\n";
@@ -77,12 +76,12 @@ class GateOutputs {
 
   const Options& options_;
   const GateFlags& flags_;
-  WriteRules rules_;  ///< what a gate says can be said again: it replaces what an earlier one said
+  WriteRules rules_;  ///< replaces existing files: a gate's output can be made again
   const Environment& environment_;
   bool written_ = true;
 };
 
-// Judges a candidate against a baseline. Exit 0 passed, 1 failed, 4 not comparable or inconclusive.
+// Exit code 0: passed; 1: failed; 4: not comparable or inconclusive.
 int gate_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<GateFlags>();
   GateOutputs outputs(options, environment);

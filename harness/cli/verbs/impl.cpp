@@ -1,4 +1,4 @@
-// gpubench impl: a starting point for an implementation, what one takes, and a first check of it.
+// gpubench impl: templates for implementations, the ops that one accepts, and a first check.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,7 +40,7 @@ std::string listed(std::string_view operands) {
   return text;
 }
 
-// The source for an op: an example that works, or a skeleton with its operands.
+// Source for an op: a working example, or a skeleton with its operands.
 std::string source_for(const OpKind& kind, const Language& language) {
   const std::string file = fmt::format("{}.{}", kind.name, language.ending);
   if (const std::string* ready = starting_point(file)) return *ready;
@@ -54,7 +54,7 @@ std::string source_for(const OpKind& kind, const Language& language) {
   return text;
 }
 
-// Throws UsageError where a file is there already.
+// Throws UsageError if the file exists.
 void write_new(const fs::path& file, const std::string& text) {
   if (fs::exists(fs::symlink_status(file)))
     throw UsageError(fmt::format("{}: is there already", visible(file.string())));
@@ -94,7 +94,7 @@ int new_implementation(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-// Of the command line, what belongs to the run that the verb stands for.
+// The words of the command line that the verb's run repeats.
 std::vector<std::string> words_of_run(const Options& options, std::vector<std::string> run) {
   std::vector<std::string> own = options.arguments;
   own.insert(own.begin(), "impl");
@@ -130,7 +130,7 @@ int list_claims(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-// All, also those that are for the check alone, but not those that repeat the steps of others.
+// All suites, also those only for the check, without those that repeat steps of others.
 std::vector<std::string_view> suites_of_check(std::span<const Suite> suites) {
   std::vector<std::string_view> names;
   for (const Suite& suite : suites) {

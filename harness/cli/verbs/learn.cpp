@@ -1,4 +1,4 @@
-// gpubench learn: whether training really learns, step by step against fp64, in each recipe.
+// gpubench learn: judges training step by step against fp64, in each recipe.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,16 +17,16 @@ namespace gpubench {
 namespace {
 
 struct LearnOptions {
-  std::optional<int> steps{};  ///< of training by itself
+  std::optional<int> steps{};  ///< of free training
   bool brief = false;          ///< one model, fewer steps
 };
 
 constexpr int brief_steps = 16;
-/// A step may be judged for so long without a sign of life: some twenty runs of the textbook, of a second each at most
-/// (why_not_judged()), on a machine that is slow or busy.
+/// Longest judging of a step without a sign of life: about twenty runs of the textbook, each at most one second
+/// (why_not_judged()), on a slow or busy machine.
 constexpr double judging_s = 600.0;
 
-/// A model of the suites, narrower than at tier smoke: the textbook runs each step twenty times in each recipe.
+/// A model of the suites, narrower than at tier smoke, since the textbook runs each step twenty times per recipe.
 struct SmallModel {
   std::string_view suite, workload;
   Dims dims;
@@ -57,7 +57,7 @@ const std::vector<SmallModel>& small_models() {
   return models;
 }
 
-// What is alike in all recipes of a model: the id without its precision, and without the mode of those in f16.
+// Equal for all recipes of a model: the id without precision and without the mode of f16.
 std::string model_key(const Case& c) {
   std::string key = fmt::format("{}/{}/{}", c.suite, c.workload, to_string(c.dims));
   for (const std::string& mode : c.modes) {
@@ -72,7 +72,7 @@ bool chooses(const Options& options) {
          !s.batches.empty() || !s.axes.empty();
 }
 
-// The declared cases of each small model: those of its workload's first point, in other extents.
+// The declared cases of each small model: those of its workload's first point, with other extents.
 std::vector<PlannedCase> small_cases(const Environment& environment, Selection selection) {
   std::vector<PlannedCase> cases;
   for (const SmallModel& model : small_models()) {
@@ -90,7 +90,7 @@ std::vector<PlannedCase> small_cases(const Environment& environment, Selection s
   return cases;
 }
 
-// In the order of falling precision.
+// Orders by decreasing precision.
 std::ptrdiff_t place_of(std::string_view name) {
   return std::ranges::find(recipes(), name, &Recipe::name) - recipes().begin();
 }
@@ -100,7 +100,7 @@ struct Model {
   std::vector<PlannedCase> recipes;
 };
 
-// The training steps that were chosen, by model. Says which are left out, and why.
+// The selected training steps, by model. Prints which are left out, and why.
 std::vector<Model> models_of(const Options& options, const Selection& selection, const Environment& environment) {
   std::vector<PlannedCase> declared;
   if (!chooses(options)) {
@@ -111,7 +111,7 @@ std::vector<Model> models_of(const Options& options, const Selection& selection,
     if (!options.subject.empty() && declared.empty()) refuse_subject("learn", options.subject, environment);
   }
   std::vector<Model> models;
-  std::map<std::string, std::string> left_out;  // and why
+  std::map<std::string, std::string> left_out;
   for (PlannedCase& one : declared) {
     if (one.c.ranks > 1) continue;
     const Program program = one.workload->build(one.c);
@@ -127,7 +127,7 @@ std::vector<Model> models_of(const Options& options, const Selection& selection,
   }
   for (Model& model : models)
     std::ranges::sort(model.recipes, {}, [](const PlannedCase& one) { return place_of(one.c.recipe); });
-  if (is_working_child(options)) return models;  // its parent has said it
+  if (is_working_child(options)) return models;  // its parent has printed it
   for (const auto& [key, why] : left_out) environment.err << fmt::format("note: {} is left out: {}\n", key, why);
   return models;
 }
@@ -152,7 +152,6 @@ void write_drawings(const Options& options, std::span<const ModelLearning> model
   }
 }
 
-// The training itself, in a child or here.
 void learn_here(const Options& options, const WorkPlan& plan, std::span<const Model> models, LearningEffort effort,
                 const Environment& environment, const WorkFindings& findings) {
   const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
@@ -162,17 +161,17 @@ void learn_here(const Options& options, const WorkPlan& plan, std::span<const Mo
   for (const Model& model : models) {
     if (environment.stop != 0) break;
     (void)learn(*backend, model.recipes, run, effort, findings.now, environment.stop);
-    effort.broken = false;  // one model shows it
+    effort.broken = false;  // one model is enough
   }
   findings.now("the end");
 }
 
-// Exit 1 where a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed; 3 where the
+// Exit code 1 if a step was rejected, the fp64 loss did not fall, or a recipe with an injected fault passed; 3 if the
 // child crashed or hung.
 int learn_command(const Options& options, const Environment& environment) {
   WorkPlan plan = work_place(options, environment);
   plan.silence_s = judging_s;
-  plan.selection.default_precisions.clear();  // those that the device lacks are emulated
+  plan.selection.default_precisions.clear();  // recipes that the device lacks are emulated
   std::vector<Model> models = models_of(options, plan.selection, environment);
   if (models.empty()) return refuse_empty(plan.selection, environment);
   const auto& own = options.of<LearnOptions>();
@@ -228,7 +227,7 @@ int learn_command(const Options& options, const Environment& environment) {
   for (const ModelLearning& model : found) {
     for (const RecipeLearning& recipe : model.recipes)
       totals.by_verdict[recipe.verdict] += recipe.lacking.empty() ? 1 : 0;
-    if (model.verdict() != Verdict::pass) ++totals.by_verdict[model.verdict()];  // of emulated and broken ones as well
+    if (model.verdict() != Verdict::pass) ++totals.by_verdict[model.verdict()];
   }
   return exit_code({totals, 0, false});
 }

@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@ constexpr Word<bool> list_format_words[] = {{"table", false}, {"json", true}};
 
 struct SuiteFacts {
   const Suite* suite;
-  int by_tier[4] = {0, 0, 0, 0};  // cases that each tier runs
+  int by_tier[4] = {0, 0, 0, 0};
 };
 
 std::vector<SuiteFacts> suite_facts(const Options& options, const Environment& environment) {
@@ -40,8 +39,8 @@ std::vector<SuiteFacts> suite_facts(const Options& options, const Environment& e
   return all;
 }
 
-// Whose shape a label says it is: "gpt2-124m" of "gpt2-124m qkv, 256 tokens". A model's name is the first word with a
-// letter in front that has a digit or a dash in it, a list's one of these; sizes alone are nobody's.
+// The model in a label: "gpt2-124m" of "gpt2-124m qkv, 256 tokens". It is the first word that starts with a letter and
+// has a digit or a dash, or a name from a list; labels with only sizes have none.
 std::string model_of(const std::string& label) {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz", marks = "0123456789-";
   constexpr std::string_view lists[] = {"deepbench", "stream"};
@@ -55,7 +54,7 @@ std::string model_of(const std::string& label) {
   return "";
 }
 
-// The models that a workload's shapes are from, each once, in the order of its grid.
+// The models of a workload's shapes, each once, in the order of its grid.
 std::vector<std::string> models_of(const Workload& workload) {
   std::vector<std::string> models;
   for (const Point& point : workload.grid().points) {

@@ -1,4 +1,3 @@
-// The manual page, for the install.
 #include "harness/cli/run_context.h"
 #include "harness/cli/verb.h"
 

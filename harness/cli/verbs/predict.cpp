@@ -1,4 +1,4 @@
-// gpubench predict: a training step on many devices, and how well published series are predicted.
+// gpubench predict: predicts a training step on many devices, or scores predictions of published series.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,18 +15,18 @@ namespace gpubench {
 namespace {
 
 struct PredictOptions {
-  std::string model;                  ///< empty: published series are scored
+  std::string model;                  ///< empty: scores published series
   std::string layout;                 ///< "tp=8,pp=8"
   std::vector<std::string> sizes;     ///< "512", "64..16384:x2"
   std::vector<std::string> measured;  ///< "512:1152=55.1"
-  std::string from;                   ///< a report
+  std::string from;
   std::optional<std::int64_t> global_batch{};
   std::int64_t micro_batches = 32, sequence = 8192, per_node = 8;
-  std::optional<double> rate{};  ///< TFLOP/s of a device
+  std::optional<double> rate{};  ///< TFLOP/s per device
   double node_gb_per_s = 450.0;
   std::string optimizer = "sharded";
-  std::vector<std::string> network;  ///< beyond nodes: "50", or "256:50", "25"; empty: 50
-  double memory_gb = 80.0;           ///< of a device
+  std::vector<std::string> network;  ///< above the node: "50", or "256:50", "25"; empty: 50
+  double memory_gb = 80.0;           ///< per device
   std::optional<double> tokens{};
   std::optional<double> price_per_hour{};
 };
@@ -42,7 +42,6 @@ std::string model_text(const StepModel& model) {
       format_quantity(model.flop_per_s, "FLOP/s"), 100.0 * model.exposed, percent(model.growth), model.first);
 }
 
-// What is wrong with a word of the command line, with the flag in front.
 template <class Work>
 auto of_flag(std::string_view flag, const Work& work) {
   try {
@@ -73,7 +72,7 @@ MeasuredStep measured_of(const std::string& word, const PredictionRequest& reque
   return {{*devices, batch, request.sequence, request.layout}, *seconds};
 }
 
-/// The fastest training step of one device in a report.
+/// The fastest training step on one device in a report.
 double rate_in(const std::string& file) {
   const Report report = read_report(file);
   double best = 0.0;
@@ -92,7 +91,7 @@ double rate_in(const std::string& file) {
 PredictionRequest request_of(const Options& options) {
   const auto& given = options.of<PredictOptions>();
   PredictionRequest request;
-  request.model = *find_model(given.model);  // whose name the flag has checked
+  request.model = *find_model(given.model);
   if (given.sizes.empty()) throw UsageError("predict --model needs --gpus, such as --gpus 64..16384:x2");
   request.devices = of_flag("--gpus", [&] { return parse_sizes(given.sizes); });
   request.layout = of_flag("--parallel", [&] { return parse_layout(given.layout); });
@@ -122,7 +121,7 @@ PredictionRequest request_of(const Options& options) {
   return request;
 }
 
-/// What is to be said of a size's memory; empty where it fits.
+/// A note on a size's memory; empty if it fits.
 std::string memory_note(const DeviceMemory& memory, double gigabytes) {
   const double has = gigabytes * giga;
   if (memory.total() <= has) return "";
@@ -175,7 +174,7 @@ std::string table_of(const Prediction& prediction, const Options& options, const
   return table.text(style);
 }
 
-/// Of a step, the seconds on each level; the last joins all devices, which is null.
+/// The seconds of a step per level; the last level joins all devices and is null.
 Json json_of(const GradientExchange& wire, const Network& network) {
   Json levels = Json::array();
   for (std::size_t i = 0; i < network.levels.size(); ++i) {
@@ -218,7 +217,7 @@ Json json_of(const PredictedSize& size, const PredictionRequest& request, const 
   return json;
 }
 
-// What a device does of the model in a second, by the number of devices.
+// Work on the model per device and second, over the number of devices.
 chart::PlotChart chart_of(const PredictionRequest& request, const Prediction& prediction) {
   chart::Series known{"predicted", chart::Mark::line, {}}, beyond{"extrapolated", chart::Mark::line, {}};
   for (const PredictedSize& size : prediction.sizes) {

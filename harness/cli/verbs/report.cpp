@@ -14,7 +14,7 @@ namespace {
 
 struct ReportOptions {
   std::optional<double> price_per_hour{};
-  std::map<std::string, std::string> labels;  ///< what its files are called, by their letters
+  std::map<std::string, std::string> labels;  ///< of files, by letter
 };
 
 std::vector<Report> reports_of(const Options& options, const Environment& environment) {
@@ -32,7 +32,7 @@ std::vector<Report> reports_of(const Options& options, const Environment& enviro
   return reports;
 }
 
-// Writes what was asked for, and says so on standard error: standard output may be one of the documents.
+// Lists written files on standard error: standard output may be one of the documents.
 class PageFiles {
  public:
   PageFiles(const Environment& environment, const WriteRules& rules, const HeldFolders& folders)
@@ -72,11 +72,10 @@ std::string page_path(const Options& options) {
   return std::filesystem::path(options.arguments.front()).replace_filename("report.html").string();
 }
 
-// Writes the page, and what --svg, --markdown, --csv and --junit ask for; lists on standard error what was written. A
-// file is the old one or a whole new one.
+// Writes the page and the files of --svg, --markdown, --csv and --junit, each atomically.
 int report_command(const Options& options, const Environment& environment) {
   const std::vector<Report> reports = reports_of(options, environment);
-  // What is drawn from reports can be drawn again: it replaces what was drawn before.
+  // Overwrites existing files: they can be made from the reports again.
   const WriteRules rules{true, options.writing.mode};
   const Destination destination = open_report_destination(options, page_path(options), rules);
   try {
@@ -115,7 +114,7 @@ void check_report(Options& options) {
   check_labels(options);
 }
 
-// "A=driver 580": a letter of one of several reports, each at most once.
+// "A=driver 580": labels one of several reports, each at most once.
 void set_label(Options& o, const std::string& flag, const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals + 1 == word.size())

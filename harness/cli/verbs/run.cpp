@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-// What a device is called, without opening it.
+// The device's name, without opening it.
 DeviceInfo named_device(const DeviceChoice& device) {
   DeviceInfo info;
   info.kind = device.backend->name;
@@ -18,10 +18,10 @@ DeviceInfo named_device(const DeviceChoice& device) {
   return info;
 }
 
-// What every process of a run derives from its command line.
+// Derived from the command line in every process of a run.
 struct RunSetup {
   SelectedSuites suites;
-  Environment environment;  ///< with these suites
+  Environment environment;
   DeviceChoice device;
   Selection selection;
   RunOptions run;
@@ -37,7 +37,7 @@ RunSetup setup_of(const Options& options, const Environment& outer) {
   return {std::move(suites), std::move(environment), std::move(device), std::move(selection), std::move(run)};
 }
 
-// A child that loads an implementation and reports what it takes. `all`: the suites of untried calls.
+// A child that loads an implementation and reports what it accepts. `all`: the suites of untried calls.
 int report_claims(const Options& options, const RunSetup& setup, std::span<const Suite> all) {
   const auto of = std::ranges::find(setup.run.implementations, options.claims_of, &NamedImplementation::name);
   if (of == setup.run.implementations.end())
@@ -48,7 +48,6 @@ int report_claims(const Options& options, const RunSetup& setup, std::span<const
   return exit_codes::ok;
 }
 
-// A worker: runs the cases that the launcher names.
 int work(const Options& options, RunSetup setup) {
   if (options.resume) setup.run.in_flight = read_journal(journal_of(*options.resume)).in_flight;
   const std::unique_ptr<Backend> backend = open_backend(setup.device);
@@ -58,7 +57,7 @@ int work(const Options& options, RunSetup setup) {
                setup.run, JsonRecordCodec(), options.worker_input, options.worker_output);
 }
 
-// The cases that implementations take, of those of `plan`, which gets what they claim.
+// Keeps the cases that implementations accept, and stores their claims.
 void claim_cases(RunPlan& plan) {
   if (plan.run.implementations.empty()) return;
   if (plan.resumption != nullptr) {
@@ -74,7 +73,7 @@ void claim_cases(RunPlan& plan) {
         "why not");
 }
 
-// The process that the user started: plans, announces, and runs to a report.
+// The user's process: plans, prints notes, and runs to a report.
 int launch(const Options& options, RunSetup setup, Resumption* resumption) {
   const Environment& environment = setup.environment;
   const Selection& selection = setup.selection;
@@ -131,11 +130,11 @@ int run_in_role(const Options& options, const Environment& environment, Resumpti
 }
 
 int run_command(const Options& options, const Environment& environment) {
-  // Children have all flags, and their parent holds the journal.
+  // Children have all flags; their parent holds the journal.
   if (!options.resume || options.is_worker() || !options.claims_of.empty())
     return run_in_role(options, environment, nullptr);
   Resumption one = open_resumption(options, environment);
-  if (!options.started_by.empty()) {  // that it is one of several processes is not among the words of the run
+  if (!options.started_by.empty()) {  // the run's words don't contain the place among processes
     one.options.started_by = options.started_by;
     one.options.device = options.device;
     one.options.isolate = options.isolate;

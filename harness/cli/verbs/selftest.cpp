@@ -1,4 +1,4 @@
-// gpubench selftest: whether the check sees what it must, here, with this machine's libraries.
+// gpubench selftest: injects faults to test the check with this machine's libraries.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,11 +16,11 @@ namespace {
 
 struct SelftestOptions {
   bool full = false;
-  std::int64_t clean_launches = 0;  ///< 0: as --full says
+  std::int64_t clean_launches = 0;  ///< 0: by --full
 };
 
 constexpr std::int64_t full_clean_launches = 1'000'000;
-constexpr std::size_t most_told = 5;  ///< faults that a row names; all of them are in the JSON
+constexpr std::size_t most_told = 5;  ///< faults named per row; the JSON has all
 
 std::string size_text(double size) { return std::isinf(size) ? "inf" : fmt::format("{:.3g}", size); }
 
@@ -108,7 +108,6 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
   return json;
 }
 
-// The self-test itself, in a child or here.
 void selftest_here(const Options& options, const WorkPlan& plan, const Environment& environment,
                    const WorkFindings& findings) {
   const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
@@ -138,7 +137,7 @@ void selftest_here(const Options& options, const WorkPlan& plan, const Environme
   findings.now("the end of the self-test");
 }
 
-// Exit 0 where all faults are caught and nothing raises an alarm, else 1; 3 where the child crashed or hung.
+// Exit code 0 if all faults are caught and no correct launch raises an alarm, else 1; 3 if the child crashed or hung.
 int selftest_command(const Options& options, const Environment& environment) {
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);

@@ -1,4 +1,3 @@
-// gpubench simulate: a case on many ranks in virtual time.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,16 +12,16 @@ namespace {
 
 struct SimulateOptions {
   static constexpr int most_ranks = 4096;
-  std::vector<int> ranks;        ///< empty: 8, or the next multiple of what a layout asks for
-  std::string from;              ///< a report with the case on one rank
-  std::optional<double> rate{};  ///< TFLOP/s of a device
+  std::vector<int> ranks;  ///< empty: 8, or the next multiple that the layout needs
+  std::string from;
+  std::optional<double> rate{};  ///< TFLOP/s per device
   double memory_gb_per_s = 3000.0, node_gb_per_s = 450.0, network_gb_per_s = 50.0;
   std::int64_t per_node = 8;
   double oversubscription = 1.0;
-  std::vector<std::pair<int, double>> slower;      ///< ranks, and how many times as long their ops take
-  std::vector<std::pair<int, double>> stops;       ///< ranks, and when they stop: seconds
-  std::vector<std::pair<int, double>> slow_links;  ///< ranks, and how many times as long their links take
-  std::vector<std::pair<int, double>> cuts;        ///< ranks, and when their links are cut: seconds
+  std::vector<std::pair<int, double>> slower;      ///< rank and factor on the time of its ops
+  std::vector<std::pair<int, double>> stops;       ///< rank and time of its stop in seconds
+  std::vector<std::pair<int, double>> slow_links;  ///< rank and factor on the time of its links
+  std::vector<std::pair<int, double>> cuts;        ///< rank and time when its links are cut, in seconds
 };
 
 constexpr double nano = 1e-9;
@@ -44,12 +43,12 @@ Cluster cluster_of(const Options& options) {
   return cluster;
 }
 
-// The first of the cases that the subject names, of tier smoke where it has one: all tiers take seconds to declare.
+// The first case that the subject names, of tier smoke if possible: declaring all tiers takes seconds.
 PlannedCase chosen(const Options& options, const Environment& environment) {
   if (options.subject.empty())
     throw UsageError("simulate needs a case, such as transformer/gpt2_train_step; gpubench list names them");
   Options of_one_rank = options;
-  of_one_rank.selection.layouts.clear();  // here they are of any number of ranks
+  of_one_rank.selection.layouts.clear();  // here with any number of ranks
   Options of_smoke = of_one_rank;
   of_smoke.tier = Tier::smoke;
   std::vector<PlannedCase> found;
@@ -66,8 +65,8 @@ PlannedCase chosen(const Options& options, const Environment& environment) {
   return planned;
 }
 
-// What a report says of the case on one rank: ops alone, scaled to the step. A fused op is its first part's, the others
-// of which then take nothing.
+// The times of a report's case on one rank: ops alone, scaled to the step. The time of a fused op goes to its first
+// part; the other parts take 0.
 MeasuredOps measured_in(const std::string& file, const PlannedCase& planned) {
   Report report;
   try {
@@ -101,7 +100,6 @@ MeasuredOps measured_in(const std::string& file, const PlannedCase& planned) {
   return measured;
 }
 
-/// On how many ranks, and how they share the case.
 struct Sharing {
   int ranks = 1;
   RankLayout parallel;
@@ -195,7 +193,7 @@ Json json_of(const Size& size) {
           {"modes", modes_of(size.sharing.parallel)}};
 }
 
-// Exit 1 where ranks get stuck.
+// Exit code 1 if ranks get stuck.
 int simulate_command(const Options& options, const Environment& environment) {
   const ResultFile file("--json", options.json.value_or(""), options.writing, environment);
   const PlannedCase planned = chosen(options, environment);

@@ -1,4 +1,4 @@
-// gpubench soak: whether a device, or each of several, is right all the time, hot and for long.
+// gpubench soak: repeats launches on one or several devices, checks them and watches speed and sensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-constexpr double most_intervals = 30.0;  ///< of a short soak: ten seconds of a longer one
+constexpr double most_intervals = 30.0;  ///< of a short soak; longer ones use ten seconds per interval
 
 SoakEffort effort_of(const Options& options) {
   SoakEffort effort{.seconds = options.of<SoakOptions>().minutes * 60.0};
@@ -23,7 +23,6 @@ SoakEffort effort_of(const Options& options) {
   return effort;
 }
 
-// The soak itself, in a child or here.
 void soak_here(const Options& options, const WorkPlan& plan, const Environment& environment,
                const WorkFindings& findings) {
   findings.now("opening the device");
@@ -32,7 +31,7 @@ void soak_here(const Options& options, const WorkPlan& plan, const Environment& 
   add_gpu_properties(info);
   findings.found({{"opened", to_json(info)}});
   Options own = options;
-  own.run.deterministic = true;  // what choices are kept under
+  own.run.deterministic = true;  // selects the matching kept choices
   RunOptions run = run_options(own, plan.selection.tier, environment, plan.device);
   if (!options.tuning_cache) run.open_choices = nullptr;
   run.alive = findings.alive;
@@ -40,7 +39,7 @@ void soak_here(const Options& options, const WorkPlan& plan, const Environment& 
   findings.now("the end of the soak");
 }
 
-// The first device plans first: the others have to run what it has chosen, or their bits could not be compared.
+// The first device plans first; the others must run its plans, or bits could not be compared.
 void listen_to_children(SoakRun& run, std::span<const SoakPlace> places, const Options& options, const WorkPlan& plan,
                         const Environment& environment) {
   prepare_for_children(plan.device);
@@ -117,8 +116,8 @@ int read_command(const Options& options, const Environment& environment) {
   }
 }
 
-// Exit 1 where a launch differed, the textbook rejected something or devices voted that something is wrong; 3 where a
-// child crashed or hung.
+// Exit code 1 if a launch differed, the textbook rejected a result or a vote found one wrong; 3 if a child crashed or
+// hung.
 int soak_command(const Options& options, const Environment& environment) {
   if (!options.of<SoakOptions>().read_journal.empty()) return read_command(options, environment);
   WorkPlan plan = work_plan(options, environment);

@@ -1,5 +1,5 @@
-// tune-batch: the largest batch that fits, and the fastest. What fits is planned first, without running anything; then
-// runs of this program, one batch each, show how fast each is, and whether the largest really fits.
+// tune-batch: the largest batch that fits, and the fastest. Plans sizes without running; then runs this program once
+// per batch to measure the rate, and whether the largest really fits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,14 +18,13 @@ namespace gpubench {
 namespace {
 
 struct TuneBatchOptions {
-  double budget_s = 120.0;  ///< of all trials
+  double budget_s = 120.0;
 };
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double fine_enough = 1.0 / 8;  // of the largest batch: what fits is known as well as that
+constexpr double fine_enough = 1.0 / 8;  // resolution of the largest batch, as a share of it
 
-// Runs of this program.
 class Trials {
  public:
   Trials(const Options& options, const Environment& environment, Tier tier)
@@ -36,7 +35,7 @@ class Trials {
   [[nodiscard]] int code() const { return code_; }
   [[nodiscard]] const Report& last() const { return last_; }
 
-  /// Nothing where the run left no report.
+  /// Nothing if the run left no report.
   std::optional<CaseRecord> run(const PlannedCase& planned, std::int64_t batch) {
     const std::string report = folder_.report(++runs_);
     std::vector<std::string> argv{environment_.program, "run"};
@@ -69,15 +68,15 @@ class Trials {
   Clock::time_point began_;
   Report last_;
   int runs_ = 0;
-  int code_ = exit_codes::nothing_ran;  ///< of the last run that did not pass
+  int code_ = exit_codes::nothing_ran;
 };
 
 bool fitted_not(const CaseRecord& record) {
   return record.verdict == Verdict::skipped || record.verdict == Verdict::error;
 }
 
-// Doubles the batch up to the largest that fits, then tries that one; where it does not fit after all, looks between.
-// Ends where the next run would probably end after `until_s`: a run takes as long as the last one, for each item.
+// Doubles the batch up to the largest that should fit, then tries that one; if it does not fit, searches between. Stops
+// if the next run would probably end after `until_s`, assuming the last run's time per item.
 TunedCurve measured(const TunedShape& shape, std::span<const std::int64_t> wanted, std::int64_t available,
                     double until_s, Trials& trials) {
   TunedCurve curve;
@@ -121,7 +120,7 @@ TunedCurve measured(const TunedShape& shape, std::span<const std::int64_t> wante
   return curve;
 }
 
-// One shape in each recipe: of several the last of the tier, which is its largest, edges aside.
+// One shape per recipe: the last of the tier, which is its largest apart from edge cases.
 std::vector<TunedShape> shapes_of(const Options& options, const Environment& environment, Selection selection) {
   selection.batches.clear();
   std::vector<PlannedCase> found = named_by(options.subject, declared_cases(environment.suites, selection));
@@ -177,8 +176,8 @@ void write_files(const Options& options, std::span<const TunedShape> shapes, std
   }
 }
 
-// Runs this program once for each batch. Exit 0 where each precision has a batch that passed; else as the last run that
-// did not.
+// Runs this program once per batch. Exit code 0 if each precision has a batch that passed, else that of the last run
+// that did not.
 int tune_batch_command(const Options& options, const Environment& environment) {
   if (options.subject.empty())
     throw UsageError("tune-batch needs a workload, or a part of a case's id: gpubench tune-batch gpt2_train_step");

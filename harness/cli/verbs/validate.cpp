@@ -5,7 +5,7 @@
 namespace gpubench {
 namespace {
 
-// Prints each file with all its problems. Exit 2 where one has any.
+// Prints all problems of each file. Exit code 2 if there are any.
 int validate_command(const Options& options, const Environment& environment) {
   bool all_hold = true;
   for (const std::string& file : options.arguments) {
