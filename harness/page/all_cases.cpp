@@ -1,4 +1,3 @@
-// The table of all cases, what its words mean, and why some cases did not run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +35,7 @@ struct Meaning {
   std::string_view flag;
   std::string_view text;
 };
-// Those of harness/measure, harness/hardware and harness/run. Others have only their names.
+// Flags of harness/measure, harness/hardware and harness/run; other flags are listed without a meaning.
 constexpr Meaning flags[] = {
     {"no interval", "one round only: the time has no interval"},
     {"severe", "more than 5% of the samples are outliers, beyond ten standard deviations and 5% of the median"},
@@ -118,7 +117,7 @@ DataTable cases_table(const Side& side) {
                    {"error / bound", true},
                    {"flags"}};
   for (const CaseRecord& r : report.cases) {
-    // A time without a passing verdict is not shown.
+    // Times are shown only with a passing verdict.
     const bool timed = ranked(r);
     std::vector<std::string> row{
         std::string(name(r.verdict)),
@@ -136,7 +135,7 @@ DataTable cases_table(const Side& side) {
   return table;
 }
 
-// Cases that did not run, by reason: forty of one recipe that the device lacks are one line.
+// Cases that did not run, a row per reason.
 DataTable not_run_table(const Report& report) {
   struct Reason {
     Verdict verdict = Verdict::skipped;

@@ -1,4 +1,3 @@
-// What arithmetic the plans of matrix products were seen to use, beside their rates.
 #include <fmt/format.h>
 
 #include <map>
@@ -10,10 +9,9 @@
 namespace gpubench::page {
 namespace {
 
-/// Plans of which the same was read.
 struct Plans {
   std::size_t plans = 0;
-  const CaseRecord* fastest = nullptr;  ///< of those whose case is this op alone
+  const CaseRecord* fastest = nullptr;  ///< of cases with this op alone
   std::string example;
 };
 
@@ -28,7 +26,7 @@ std::string sums_text(const PlanArithmetic& arithmetic) {
 std::string or_none(const std::string& text) { return text.empty() ? "-" : text; }
 
 DataTable arithmetic_table(const Side& side) {
-  std::map<std::vector<std::string>, Plans> all;  // by what the rows show
+  std::map<std::vector<std::string>, Plans> all;
   for (const CaseRecord& record : side.report->cases) {
     for (const PlanArithmetic& plan : record.parity.arithmetic.value_or(std::vector<PlanArithmetic>{})) {
       Plans& plans = all[{plan.kind, record.c.recipe, plan.implementation, or_none(plan.unit), sums_text(plan),

@@ -1,4 +1,3 @@
-// What a training step is made of: time by kind of op and by layer, memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +10,13 @@
 namespace gpubench::page {
 namespace {
 
-constexpr std::size_t most_programs = 16;  // of a chart
+constexpr std::size_t most_programs = 16;
 
 std::string step_name(const Entry& e) {
   return fmt::format("{} {}, {}", e.record->c.workload, short_name(*e.record), series_name(e));
 }
 
-/// The programs of a suite, and of each workload and series the one with the most work, which is drawn.
+/// The programs of a suite. Draws the one with the most work per workload and series.
 struct Programs {
   explicit Programs(std::span<const Entry> suite) {
     for (const Entries& series : split(suite, [](const Entry& e) { return workload_name(e) + " " + series_name(e); })) {
@@ -39,7 +38,7 @@ struct Programs {
   std::size_t all = 0;
 };
 
-// "12.0%"; "unknown" where the step's own time is too uncertain.
+// "12.0%"; "unknown" if the step's time is too uncertain.
 std::string share_of_step(const StepPart& part, const CaseRecord& record) {
   return share_is_sure(part.share, record.summary) ? percent_text(part.share) : "unknown";
 }
@@ -52,7 +51,7 @@ chart::StackedBar bar_of_step(const Entry& e) {
       fmt::format("{}: {}{}", step_name(e), sure ? "" : "~", format_time_ns(record.summary.median_ns)), {}};
   if (!sure) bar.label += ", unreliable";
   const std::optional<double> left = sure_remainder(record);
-  const double all = left ? 1.0 : 1.0 - d.remainder;  // the step; where the ops' sum is too far from it, that sum
+  const double all = left ? 1.0 : 1.0 - d.remainder;  // the step; if the ops' sum differs too much from it, that sum
   if (!left) bar.label += ", shares of the ops' sum";
   for (const StepPart& kind : parts_by_kind(d.breakdown))
     bar.parts.push_back({kind.name, kind.share / all,
@@ -88,7 +87,7 @@ void add_step(DataTable& table, const Entry& e, bool by_layer) {
                           format_quantity(d.flop, "FLOP"), "", "",
                           fmt::format("{}'s peak: {}", d.peak->limit, d.peak->peak_source)});
   const std::vector<StepPart> layers = parts_by_layer(d.breakdown);
-  if (by_layer && layers.size() < d.breakdown.size()) add_rows(table, e, "layer", layers);  // else it has none
+  if (by_layer && layers.size() < d.breakdown.size()) add_rows(table, e, "layer", layers);
 }
 
 }  // namespace
@@ -99,7 +98,7 @@ std::vector<Entries> programs_by_suite(std::span<const Side> sides) {
   return split(programs, [](const Entry& e) { return e.record->c.suite; });
 }
 
-// The programs of a suite in one chart, so that an op has one colour in all of them.
+// One chart per suite, so that an op has one colour in all of its programs.
 void draw_breakdown(std::span<const Entry> suite, std::vector<Figure>& figures) {
   const Programs programs(suite);
   chart::StackChart chart{

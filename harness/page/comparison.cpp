@@ -1,4 +1,3 @@
-// The comparison of several reports: how much faster the others are than the first, in tables and in forest plots.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +23,7 @@ std::size_t count_of(const Comparison& comparison, const std::string& suite, Rel
 
 std::string suite_of(const std::string& id) { return id.substr(0, id.find('/')); }
 
-// "A: fail: 3 of 64 elements ..." as "A: fail": cases are counted by side and verdict.
+// "A: fail" of "A: fail: 3 of 64 elements ...": cases are counted by side and verdict.
 std::string short_reason(const std::string& why) {
   const std::size_t side = why.find(": ");
   return side == std::string::npos ? why : why.substr(0, why.find(": ", side + 2));
@@ -126,7 +125,7 @@ DataTable changes_table(const SideComparison& pair, std::size_t most) {
 
 namespace {
 
-constexpr std::size_t most_rows = 16;  // of a chart; the table has them all
+constexpr std::size_t most_rows = 16;  // per chart; the table has all
 
 double distance(const ComparedCase& one) { return std::fabs(std::log(one.speed.ratio)); }
 
@@ -134,7 +133,7 @@ std::string without_suite(const std::string& id, const std::string& suite) {
   return id.starts_with(suite + "/") ? id.substr(suite.size() + 1) : id;
 }
 
-// Nearly all cases have one rank; where there are more, the id says so.
+// Drops "/x1", the end of nearly all ids.
 std::string one_rank(const std::string& id) { return id.ends_with("/x1") ? id.substr(0, id.size() - 3) : id; }
 
 chart::ForestRow mean_row(const SuiteSpeed& suite) {

@@ -9,14 +9,14 @@
 namespace gpubench::page {
 namespace {
 
-// Two figures may have one key, such as shapes of which the letters and digits are the same.
+// A key that occurs twice gets a number: shapes may have the same letters and digits.
 std::string unused(const std::string& wanted, std::set<std::string>& used) {
   std::string name = wanted;
   for (int number = 2; !used.insert(name).second; ++number) name = fmt::format("{}-{}", wanted, number);
   return name;
 }
 
-// Of one whose chart has nothing to draw the name is free for others.
+// A figure without anything to draw does not use up its name.
 void draw(Figure& figure, const std::string& section, chart::Placement placement, std::set<std::string>& used) {
   figure.id = unused((section.empty() ? "" : section + "-") + figure.key, used);
   figure.svg = std::visit([&](const auto& chart) { return chart::svg(chart, figure.id, placement); }, figure.chart);

@@ -1,7 +1,7 @@
-// The one writer of HTML pages: what a page says, and its document.
+// The writer of HTML pages.
 //
-// A strict content security policy allows a page its own style sheet and our one script, by hash, and nothing else: no
-// request leaves it. Everything can be read without scripts. All text of others is escaped where it is written.
+// A strict content security policy allows only the page's style sheet and script, by hash, and no request. Everything
+// can be read without scripts. Untrusted text is escaped when written.
 #pragma once
 
 #include <string>
@@ -15,20 +15,19 @@ namespace gpubench::page {
 
 using Chart = std::variant<chart::PlotChart, chart::BarChart, chart::StackChart, chart::HeatMap, chart::ForestChart>;
 
-/// One picture and its numbers.
 struct Figure {
   std::string key;  ///< letters, digits and dashes
   Chart chart;
   DataTable table;
-  std::string id{};   ///< no other figure of the page has it; its file's name. Of draw() on
-  std::string svg{};  ///< the chart, drawn. Of draw() on
+  std::string id{};   ///< unique on the page, name of its file; set by draw()
+  std::string svg{};  ///< the chart; set by draw()
 };
 
-/// What belongs together, such as the figures of one report, in the order in which it is shown.
+/// Related figures, such as those of one report.
 struct SectionPart {
-  std::string title{};   ///< empty: no heading
-  std::string lead{};    ///< how to read it, where there is something to read
-  std::string notice{};  ///< why something that was asked for is missing
+  std::string title{};
+  std::string lead{};    ///< how to read it; may be empty
+  std::string notice{};  ///< why a requested part is missing
   Html tables{};
   std::vector<Figure> figures{};
 
@@ -36,31 +35,29 @@ struct SectionPart {
 };
 
 struct Section {
-  std::string key;    ///< its anchor, and the beginning of its files' names
-  std::string title;  ///< "Roofline"
+  std::string key;
+  std::string title;
   std::vector<SectionPart> parts;
 };
 
-/// Draws all figures and gives them ids. Figures without anything to draw, and parts and sections that are empty, are
-/// left out.
+/// Draws all figures and sets their ids. Removes figures without anything to draw, and empty parts and sections.
 void draw(std::vector<Section>& sections, chart::Placement placement);
 
-/// A chart as a separate file.
 struct Drawing {
-  std::string name;  ///< "roofline-bf16": letters, digits and dashes, each name once
+  std::string name;  ///< "roofline-bf16": letters, digits and dashes; unique
   std::string svg;
 };
 [[nodiscard]] std::vector<Drawing> drawings_of(std::vector<Section> sections);
 
 struct Document {
-  std::string title;  ///< of the window
+  std::string title;
   Html made_by;       ///< above the heading
   std::string heading;
   std::string about{};  ///< below the heading
   Html opening{};       ///< before the sections
   std::vector<Section> sections;
   std::string footer{};
-  bool interactive = true;  ///< has links to its sections, and the script that sorts tables and reads points
+  bool interactive = true;  ///< with links to sections, and the script that sorts tables and shows points
 };
 [[nodiscard]] std::string html_of(Document document);
 

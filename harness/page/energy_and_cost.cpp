@@ -1,4 +1,3 @@
-// Work per joule, and what whole training steps cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace {
 constexpr double seconds_per_hour = 3600.0;
 constexpr double million = 1e6;
 constexpr double exa = 1e18;
-constexpr std::size_t most_bars = 40;  // of a chart; the table has them all
+constexpr std::size_t most_bars = 40;
 
 std::string work_unit(const Entry& e) {
   const std::string& unit = e.record->derived.headline_unit;
@@ -25,7 +24,7 @@ std::string case_name(const Entry& e) {
                      c.ranks > 1 ? fmt::format(" x{}", c.ranks) : "");
 }
 
-// A bar per case, those first that come first; `most` says in the title which they are where not all are drawn.
+// `most`: added to the title if not all bars are drawn; says which are.
 chart::BarChart bars_of(const std::string& title, const std::string& most, std::span<const Entry> entries,
                         const std::function<chart::Bar(const Entry&)>& bar) {
   chart::BarChart chart;
@@ -35,7 +34,6 @@ chart::BarChart bars_of(const std::string& title, const std::string& most, std::
   return chart;
 }
 
-/// What is priced: a million of an item, or an exaFLOP.
 struct Good {
   std::string key;
   std::string title;
@@ -122,7 +120,7 @@ void add_cost(std::vector<SectionPart>& parts, const Material& material) {
                         {"flop", "Cost of an exaFLOP (10^18)", "", exa}};
   std::size_t unsure = 0;
   for (const Good& good : goods) {
-    // An op, or a block, is a part of what anybody pays for; a price of an unreliable rate is none.
+    // Only whole steps with reliable rates: nobody pays for an op or a block alone.
     Entries entries =
         entries_of(material.sides, [&](const CaseRecord& r) { return is_whole_step(r) && rate_of(good, r) > 0.0; });
     const std::size_t removed = std::erase_if(entries, [](const Entry& e) { return !reliable(*e.record); });

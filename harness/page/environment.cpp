@@ -24,7 +24,7 @@ void add_if(Facts& facts, const std::string& key, const std::string& value) {
   if (!value.empty()) facts.emplace_back(key, value);
 }
 
-/// What the user chose: the command line, variables, and every setting that is not the default.
+/// The command line, variables, and settings other than the defaults.
 Facts settings_of(const Report& report) {
   const RunContext& run = report.run;
   Facts facts;
@@ -49,7 +49,7 @@ Facts run_of(const Report& report) {
   add_if(facts, "check", run.check);
   facts.emplace_back("seed", fmt::format("{}", run.seed));
   facts.emplace_back("started", day_and_minute(run.started_at));
-  const double seconds = std::difftime(run.finished_at, run.started_at);  // both are whole
+  const double seconds = std::difftime(run.finished_at, run.started_at);  // both are whole seconds
   facts.emplace_back("took", seconds > 0.0 ? format_duration(seconds) : "under 1 s");
   facts.emplace_back("complete", run.complete ? "yes" : "no, interrupted");
   add_if(facts, "invocation", run.invocation);
@@ -76,10 +76,9 @@ Facts device_of(const Report& report) {
   return facts;
 }
 
-/// Where a quantity is read.
 struct Quantity {
   const char* name;
-  const char* unit;  ///< as it follows a number
+  const char* unit;  ///< as written after a number
   std::optional<Spread> (*of)(const RoundTelemetry&);
 };
 
@@ -110,7 +109,7 @@ std::vector<const RoundTelemetry*> readings_of(const Report& report) {
   return readings;
 }
 
-// What the sensors told of the rounds: "1980 MHz, 1755 to 1980".
+// Sensor readings over the rounds: "1980 MHz, 1755 to 1980".
 Facts rounds_of(const Report& report) {
   const std::vector<const RoundTelemetry*> readings = readings_of(report);
   Facts facts;
@@ -207,7 +206,7 @@ void add_group(Html& html, std::span<const Side> sides, std::string_view title, 
   html.raw("</tbody></table></div></div>\n");
 }
 
-// "132 SMs, 141 GB of memory, driver 580.65.06, cublaslt 13.1", after the name of one of several devices.
+// "132 SMs, 141 GB of memory, driver 580.65.06, cublaslt 13.1"; after the device's name if `named`.
 std::string device_line(const DeviceInfo& device, bool named) {
   std::vector<std::string> parts;
   if (named) parts.push_back(device.name);

@@ -1,4 +1,3 @@
-// What the checks found, by kind of op.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace gpubench::page {
 namespace {
 
-/// The largest share of its bound that a kind of op used in one precision.
+/// The largest share of its bound used by a kind of op in one precision.
 struct Used {
   double most = -1.0;
   std::string case_id, op, phase;
@@ -20,8 +19,8 @@ struct Used {
 };
 
 struct Budget {
-  std::vector<std::string> kinds;    // in the order in which they appear
-  std::vector<std::string> recipes;  // likewise
+  std::vector<std::string> kinds;
+  std::vector<std::string> recipes;
   std::map<std::pair<std::string, std::string>, Used> used;
 };
 
@@ -39,7 +38,7 @@ Budget budget_of(const Report& report) {
       Used& used = budget.used[{checked.kind, record.c.recipe}];
       add_count(used.judged, checked.judged);
       add_count<std::int64_t>(used.checks, checks);
-      if (checked.error_over_bound <= used.most) return;  // so that NaN counts
+      if (checked.error_over_bound <= used.most) return;  // false for NaN, which counts
       used.most = checked.error_over_bound;
       used.case_id = record.key();
       used.op = op;

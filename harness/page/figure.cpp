@@ -16,7 +16,7 @@ bool any(std::span<const Entry> entries, bool (*holds)(const CaseRecord&)) {
 
 bool knows_peak(const CaseRecord& record) { return record.derived.peak && record.derived.peak->of_peak; }
 
-// An unreliable rate has no share.
+// Unreliable rates have no share.
 std::string of_peak(const CaseRecord& record) {
   return percent_text(knows_peak(record) && reliable(record) ? record.derived.peak->of_peak : std::nullopt);
 }
@@ -114,7 +114,7 @@ chart::Axis rate_axis(const std::string& unit, chart::Scale scale, const std::st
 chart::Point rate_point(const CaseRecord& record, double x, std::string note) {
   const Summary& s = record.summary;
   chart::Point point{x, record.derived.headline, {}, {}, std::move(note), timing_unreliable(s)};
-  // The longer time is the lower rate.
+  // The upper end of the time gives the lower end of the rate.
   if (s.ci95_low_ns > 0.0 && s.ci95_high_ns > s.ci95_low_ns) {
     point.low = record.derived.headline * (s.median_ns / s.ci95_high_ns);
     point.high = record.derived.headline * (s.median_ns / s.ci95_low_ns);

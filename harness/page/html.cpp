@@ -5,10 +5,10 @@
 namespace gpubench::page {
 namespace {
 
-// Of a cell, in characters; longer ones are broken into lines.
+// Characters of a cell; longer lines are broken.
 constexpr std::size_t longest_line = 120;
 
-// The style sheet sets columns n1, n2, ... to the right: a class per table is shorter than one per cell.
+// The style sheet aligns columns n1, n2, ... right: one class per table is shorter than one per cell.
 std::string number_columns(const DataTable& table) {
   std::string classes;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {

@@ -1,4 +1,4 @@
-// Builds HTML: our own markup unchanged, all other text escaped. There is no third way in.
+// Builds HTML from trusted markup and escaped text.
 #pragma once
 
 #include <string>
@@ -10,46 +10,44 @@
 
 namespace gpubench::page {
 
-/// A column of a data table.
 struct TableColumn {
   std::string title;
-  bool number = false;  ///< right-aligned, in figures of equal width, and sorted by value
-  std::string unit{};   ///< what follows the prefix in its cells ("FLOP/s"), so that 2 G sorts after 10 M
+  bool number = false;  ///< right-aligned with tabular figures, sorted by value
+  std::string unit{};   ///< unit after the prefix in its cells ("FLOP/s"), so that 2 G sorts after 10 M
 };
 
-/// Rows of cells, one per column.
 struct DataTable {
-  std::string title;  ///< what the reader opens: "12 cases"
+  std::string title;
   std::vector<TableColumn> columns;
   std::vector<std::vector<std::string>> rows;
-  std::string note{};  ///< what all rows have in common: "all: dilation=1, groups=1"
+  std::string note{};  ///< facts common to all rows: "all: dilation=1, groups=1"
 };
 
 class Html {
  public:
-  /// Markup of our own: a literal, or what another Html or the drawing of a chart made.
+  /// Trusted markup: a literal, or the output of Html or of a chart.
   Html& raw(std::string_view markup) {
     text_ += markup;
     return *this;
   }
   Html& raw(Html made) { return raw(made.text_); }
-  /// Text that may be hostile, as content of an element or as an attribute's value in double quotes.
+  /// Untrusted text as content, or as an attribute's value in double quotes.
   Html& text(std::string_view untrusted) {
     text_ += xml_text(untrusted);
     return *this;
   }
-  /// The same of a case id or a path, which may be broken into lines after its separators.
+  /// As text(), for case ids and paths: allows line breaks after separators.
   Html& id(std::string_view untrusted) {
     const std::string text = xml_text(untrusted);
     for (std::size_t i = 0; i < text.size(); ++i) {
       text_ += text[i];
       const bool separator = text[i] == '/' || text[i] == ',';
-      // A name follows: not in "1,024", nor at the end of a sentence's part.
+      // Before a name; not in "1,024", nor at the end of a clause.
       if (separator && i + 1 < text.size() && text[i + 1] >= 'a' && text[i + 1] <= 'z') text_ += "<wbr>";
     }
     return *this;
   }
-  /// <name>untrusted</name>; `attributes` are markup of our own.
+  /// <name>untrusted</name>; `attributes` are trusted markup.
   Html& element(std::string_view name, std::string_view untrusted, std::string_view attributes = "") {
     raw("<").raw(name).raw(attributes.empty() ? "" : " ").raw(attributes).raw(">");
     return text(untrusted).raw("</").raw(name).raw(">");
@@ -62,17 +60,17 @@ class Html {
   std::string text_;
 };
 
-/// The table, in a box that scrolls sideways on a narrow screen and can be focused with the keyboard.
-/// `label` names the box for screen readers; untrusted, as the cells are.
+/// In a box that scrolls sideways on narrow screens and takes the keyboard focus. `label`: of the box, for screen
+/// readers; untrusted, as cells are.
 void add_table(Html& html, const DataTable& table, std::string_view label);
 
-/// The same, collapsed to a line that says how much there is and opens it.
+/// As add_table(), collapsed to a line with the number of rows.
 void add_folded_table(Html& html, const DataTable& table, std::string_view label);
 
 [[nodiscard]] std::string_view style_sheet();
-/// Holds no "</script".
+/// Without "</script".
 [[nodiscard]] std::string_view script();
-/// "sha256-...", over exactly the bytes of script(): what the content security policy allows.
+/// "sha256-..." of the bytes of script(), for the content security policy.
 [[nodiscard]] std::string_view script_hash();
 
 }  // namespace gpubench::page

@@ -1,5 +1,5 @@
 'use strict';
-// Comfort only: whatever is told here is on the page without it. Everything works with a keyboard.
+// Optional: the page shows all of this without scripts. Everything works with a keyboard.
 (() => {
   const all = (selector, inside = document) => Array.from(inside.querySelectorAll(selector));
   const make = (name, properties, ...children) => {
@@ -8,7 +8,7 @@
     return element;
   };
 
-  // Notes of points: shown at once, and read out, instead of after a while.
+  // Notes of points: shown without delay, and read out.
   const tip = make('div', { className: 'tip', role: 'status' });
   const notes = new Map();
   document.body.append(tip);
@@ -115,7 +115,7 @@
     if (rows.length < 9 || table.closest('.told')) continue;
     const label = 'Filter these rows by words';
     const filter = make('input', { type: 'search', className: 'filter', placeholder: 'filter', ariaLabel: label });
-    // Of all cases also by what an id says (suite/workload/dimensions/precision/...), and by verdict.
+    // The table of all cases also by parts of the id (suite/workload/dimensions/precision/...), and by verdict.
     const part = (row, at) => row.cells[1].textContent.split('/')[at] || '';
     const kinds = table.closest('.cases')
       ? [['suite', (row) => part(row, 0)], ['precision', (row) => part(row, 3)], ['verdict', (row) => row.cells[0].textContent]]

@@ -1,4 +1,3 @@
-// Several ranks: how workloads scale, and what collectives reach.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 namespace gpubench::page {
 namespace {
 
-// One case at several rank counts, fewest first.
 using Curve = Entries;
 
 int units_of(const Entry& e) {
@@ -22,7 +20,7 @@ int units_of(const Entry& e) {
 }
 
 std::vector<Curve> curves_of(std::span<const Entry> entries) {
-  // The ranks are an id's last part.
+  // The ranks are the last part of an id.
   std::vector<Curve> curves = split(entries, [](const Entry& e) {
     return e.side->letter + " " + e.record->key().substr(0, e.record->key().rfind("/x"));
   });
@@ -42,14 +40,14 @@ double speed_up(const Curve& curve, const Entry& e) {
   return e.record->derived.headline / curve.front().record->derived.headline;
 }
 
-// Nothing where one of the two timings is unreliable.
+// Not set if a timing is unreliable.
 std::optional<double> known_speed_up(const Curve& curve, const Entry& e) {
   const bool known = reliable(*curve.front().record) && reliable(*e.record);
   return known ? std::optional(speed_up(curve, e)) : std::nullopt;
 }
 
-// Ranks cannot do more than their share, nor hide more than all of their communication: what is beyond that by more
-// than the intervals of its timings was disturbed, and is shown as unknown.
+// Not set for impossible values: efficiency above 1, or more communication hidden than there is, by more than the
+// timings' intervals. Such a timing was disturbed.
 std::optional<double> known_efficiency(const Curve& curve, const Entry& e) {
   const CaseRecord& record = *e.record;
   const CaseRecord& alone = *curve.front().record;
@@ -59,7 +57,7 @@ std::optional<double> known_efficiency(const Curve& curve, const Entry& e) {
   return efficiency * least <= 1.0 ? std::optional(efficiency) : std::nullopt;
 }
 
-// "unknown" for a number that was measured and is not reliable; "-" where there is none.
+// "unknown" for a measured but unreliable number; "-" for none.
 std::string known_text(const std::optional<double>& known, bool measured) {
   return measured && !known ? "unknown" : percent_text(known);
 }
@@ -133,7 +131,7 @@ Figure efficiency_figure(const std::vector<Curve>& curves, const DimsText& dims)
     const std::string name = series_name(curve.front()) + " " + short_name(*curve.front().record, dims);
     for (const Entry& e : curve) {
       const int ranks = e.record->c.ranks;
-      // One rank is what the others are compared with.
+      // One rank is the base of the comparison.
       const std::optional<double> efficiency =
           ranks == 1 && reliable(*e.record) ? std::optional(1.0) : known_efficiency(curve, e);
       if (!efficiency) continue;
@@ -166,7 +164,7 @@ std::string message_text(const Entry& e) {
   return fmt::format("{:.4g} {}B", bytes, prefixes[prefix]);
 }
 
-// Without the modes, which are in the title.
+// Without modes, which are in the title.
 std::string recipe_on_ranks(const Entry& e) {
   return fmt::format("{}, {}", recipe_name(e), counted(static_cast<std::size_t>(e.record->c.ranks), "rank"));
 }
@@ -205,7 +203,7 @@ DataTable collectives_table(std::span<const Entry> entries, std::vector<Column> 
 
 chart::Point bus_point(const Entry& e, std::string note) {
   chart::Point point = rate_point(*e.record, message_of(e), std::move(note));
-  // The interval is that of the time: the same share of every rate.
+  // The interval of the time, as a share of the rate.
   const double share = e.record->derived.collective->bus_bytes_per_s / point.y;
   point.y *= share;
   if (point.low) point.low = *point.low * share;
@@ -213,7 +211,7 @@ chart::Point bus_point(const Entry& e, std::string note) {
   return point;
 }
 
-// Modes (in place, one by one) have separate charts: a chart compares precisions and numbers of ranks.
+// A chart per mode (in place, one by one); it compares precisions and numbers of ranks.
 std::vector<Entries> collectives_of(std::span<const Side> sides) {
   std::vector<Entries> all;
   const Entries entries = entries_of(sides, [](const CaseRecord& r) { return r.derived.collective.has_value(); });
@@ -273,7 +271,7 @@ void draw_scaling(std::span<const Entry> workload, std::vector<Figure>& figures)
   figures.push_back(speed_up_figure(curves, dims));
   const bool more_units =
       std::any_of(curves.begin(), curves.end(), [](const Curve& curve) { return ideal(curve, curve.back()) > 1.0; });
-  if (!more_units) return;  // then efficiency is the speed-up once more
+  if (!more_units) return;  // efficiency would repeat the speed-up
   Figure efficiency = efficiency_figure(curves, dims);
   if (!std::get<chart::PlotChart>(efficiency.chart).series.empty()) figures.push_back(std::move(efficiency));
 }

@@ -1,4 +1,3 @@
-// The sections of a report's page, and what each is made of.
 #include "harness/page/report_page.h"
 
 #include <fmt/format.h>
@@ -10,16 +9,14 @@
 namespace gpubench::page {
 namespace {
 
-/// A part of a section: tables of all reports, figures of cases, or figures of one report each.
 struct PartSpec {
   const char* title = "";
   const char* lead = "";
   void (*tables)(Html& html, const Material& material) = nullptr;
-  std::vector<Entries> (*charts)(std::span<const Side> sides) = nullptr;               ///< the cases of each chart
-  void (*draw)(std::span<const Entry> cases, std::vector<Figure>& figures) = nullptr;  ///< appends one chart's figures
-  /// The figures of one report, a part of the page each.
+  std::vector<Entries> (*charts)(std::span<const Side> sides) = nullptr;
+  void (*draw)(std::span<const Entry> cases, std::vector<Figure>& figures) = nullptr;
   std::vector<Figure> (*of_report)(const Side& side) = nullptr;
-  /// Any parts, with titles and leads of their own.
+  /// Any parts, with their titles and leads.
   void (*parts)(std::vector<SectionPart>& parts, const Material& material) = nullptr;
 };
 
@@ -29,7 +26,6 @@ struct SectionSpec {
   std::vector<PartSpec> parts;
 };
 
-// The sections in the order of the page.
 const SectionSpec specs[] = {
     {"checks", "Checks", {{.tables = add_coverage}, {.title = "Failures", .tables = add_failures}}},
     {"comparison", "How much faster", {{.parts = add_comparison}}},
@@ -141,7 +137,6 @@ std::string counted_sides(std::span<const Side> sides) {
   return counted(sides.size(), parts ? "implementation" : "report");
 }
 
-// The first screen.
 void add_summary(Html& html, std::span<const Side> sides) {
   html.raw("<section id=\"summary\" aria-label=\"Summary\">\n<div id=\"verdict\">\n");
   add_verdict(html, sides);

@@ -1,4 +1,3 @@
-// The roofline: rates under the limits of memory and of arithmetic.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +15,8 @@ bool has_intensity(const CaseRecord& record) {
   return record.c.ranks == 1 && record.derived.flop > 0.0 && record.derived.bytes > 0.0;
 }
 
-/// The limits of memory and of arithmetic together.
 struct Roof {
-  std::string kind;  // "published", "measured"
+  std::string kind;
   double memory = 0.0;
   double arithmetic = 0.0;
 
@@ -26,7 +24,6 @@ struct Roof {
   [[nodiscard]] double at(double intensity) const { return std::min(intensity * memory, arithmetic); }
 };
 
-// Published first.
 std::vector<Roof> roofs_of(const Entry& e) {
   const KnownCeilings& known = e.side->ceilings;
   const std::string& recipe = e.record->c.recipe;
@@ -40,7 +37,7 @@ std::vector<Roof> roofs_of(const Entry& e) {
   return roofs;
 }
 
-// The roof over the points, from the memory's slope over the ridge to the flat.
+// From the memory slope over the ridge to the flat part.
 chart::Guide guide_of(const Roof& roof, std::span<const Entry> entries) {
   double least = roof.ridge();
   double most = roof.ridge();
@@ -48,7 +45,6 @@ chart::Guide guide_of(const Roof& roof, std::span<const Entry> entries) {
     least = std::min(least, intensity_of(*e.record));
     most = std::max(most, intensity_of(*e.record));
   }
-  // Somewhat beyond the data, so that both parts are seen.
   least /= 2.0;
   most *= 2.0;
   return {
@@ -57,7 +53,7 @@ chart::Guide guide_of(const Roof& roof, std::span<const Entry> entries) {
       {bare_point(least, roof.at(least)), bare_point(roof.ridge(), roof.arithmetic), bare_point(most, roof.at(most))}};
 }
 
-// Why a case can be above the roof; empty where it is not, or where its interval reaches down to it.
+// Why a case can be above the roof; empty if its interval reaches the roof.
 std::string why_above(const CaseRecord& record, const Roof& roof) {
   const double low = 1.0 - half_width(record.summary).value_or(1.0);
   if (!(record.derived.flop_per_s * low > roof.at(intensity_of(record)))) return "";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view memory_limit = "memory";
 constexpr std::string_view link_limit = "link";
-constexpr std::size_t longest_slug = 120;  // so that it can be a part of a file's name
+constexpr std::size_t longest_slug = 120;  // limited, as part of a file name
 
 void keep_higher(KnownCeiling& kept, double value, const std::string& source) {
   if (value > kept.value) kept = {value, source};
@@ -85,7 +85,7 @@ bool is_arithmetic(const CaseRecord& record) { return record.derived.flop_per_s 
 std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings) {
   const Derived& d = record.derived;
   if (d.peak && d.peak->of_peak) return CeilingShare{*d.peak->of_peak, d.peak->limit == link_limit ? "link" : "peak"};
-  if (record.c.ranks != 1) return std::nullopt;  // what was measured is one rank's
+  if (record.c.ranks != 1) return std::nullopt;  // ceilings are measured on one rank
   const bool memory = d.peak ? d.peak->limit == memory_limit : d.headline_unit == "B/s";
   if (memory && ceilings.measured_memory)
     return CeilingShare{d.bytes_per_s / ceilings.measured_memory->value, "copy or triad"};

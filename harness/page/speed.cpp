@@ -14,20 +14,19 @@
 namespace gpubench::page {
 namespace {
 
-/// The cases of one row.
 struct Group {
   const Side* side = nullptr;
-  std::string name;       // "gemm", "transformer/gpt2_train_step"
+  std::string name;
   std::string precision;  // "bf16", "A bf16", "f32 x2"
   std::string unit;
-  int place = 0;  // whole steps, then other programs, then single ops, then what only starts work
+  int place = 0;  // order: whole steps, other programs, single ops, launch-bound cases
   std::vector<const CaseRecord*> counted;
-  std::map<std::string, int> left_out;  // by reason
+  std::map<std::string, int> left_out;
 };
 
 bool is_rate_of_items(const std::string& unit) { return unit != "FLOP/s" && unit != "B/s"; }
 
-// The unit of a case that was not timed: that of its workload, else of its suite.
+// The unit of a case without a timing: that of its workload, else of its suite.
 class Units {
  public:
   explicit Units(const Report& report) {
@@ -49,7 +48,7 @@ class Units {
   std::map<std::pair<std::string, std::string>, std::string> units_;
 };
 
-// Empty: the case counts.
+// Empty: counted.
 std::string why_left_out(const CaseRecord& record) {
   if (record.verdict != Verdict::pass) return spaced(name(record.verdict));
   if (record.c.has_mode("virtual")) return "of virtual ranks";
@@ -90,7 +89,7 @@ void add_groups(std::vector<Group>& groups, const Side& side) {
   }
 }
 
-// Where nothing ran, the table of all cases says why.
+// The table of all cases gives the reason.
 bool nothing_ran(const Group& group) {
   return group.counted.empty() && std::all_of(group.left_out.begin(), group.left_out.end(), [](const auto& one) {
            return one.first == name(Verdict::unsupported) || one.first == name(Verdict::skipped);
@@ -114,7 +113,7 @@ std::string mean_interval(const Group& group) {
 std::string share_text(const Group& group, const CaseRecord& best) {
   const std::optional<CeilingShare> share = share_of_ceiling(best, group.side->ceilings);
   if (!share) return "-";
-  // Of what the run itself reached: the best case may be that very ceiling, or pass it by staying in a cache.
+  // Ceilings measured by the run: the best case may be that ceiling, or exceed it from a cache.
   if (share->of != "peak" && share->of != "link") {
     if (share->fraction == 1.0) return "the ceiling itself";
     if (share->fraction > 1.0) return "above the " + std::string(share->of);
@@ -147,7 +146,7 @@ DataTable speed_table(std::span<const Side> sides) {
   std::vector<Group> groups;
   for (const Side& side : sides) add_groups(groups, side);
   std::erase_if(groups, nothing_ran);
-  // Within a suite precisions are together, in the order of the plan, and so are several reports of one precision.
+  // Within a suite, precisions are together in plan order, and so are the reports of one precision.
   std::vector<std::string> names;
   for (const Group& group : groups) {
     if (std::find(names.begin(), names.end(), group.name) == names.end()) names.push_back(group.name);

@@ -1,4 +1,3 @@
-// Best rates, and rates against size and against batch size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@ namespace gpubench::page {
 namespace {
 
 constexpr std::size_t sizes_for_a_curve = 3;
-// Above this, the smaller half of a linear axis would hold the whole of a series.
+// Above this ratio, a series may lie in the smaller half of a linear axis.
 constexpr double batches_logarithmic_from = 20.0;
 
 const std::string& unit_of(std::span<const Entry> entries) { return entries.front().record->derived.headline_unit; }
@@ -20,7 +19,7 @@ std::vector<Entries> workloads_of_one_rank(std::span<const Side> sides) {
   return by_workload(entries_of(sides, [](const CaseRecord& r) { return r.c.ranks == 1; }));
 }
 
-// By the series that has the most: precisions differ in their bytes.
+// By the longest series: precisions differ in bytes.
 bool has_curve(std::span<const Entry> workload) {
   const WorkAxis work = work_axis(workload);
   const std::vector<Entries> series = split(workload, series_name);
@@ -31,7 +30,7 @@ bool has_curve(std::span<const Entry> workload) {
   });
 }
 
-// A line implies that sizes in between would be on it: true only where one dimension grows and all others are the same.
+// A line implies values between its points, so only one dimension may vary.
 bool one_curve(const std::vector<chart::Series>& series, const DimsText& dims) {
   return dims.varying().size() == 1 && std::all_of(series.begin(), series.end(), [](const chart::Series& s) {
            std::set<double> sizes;
@@ -40,7 +39,7 @@ bool one_curve(const std::vector<chart::Series>& series, const DimsText& dims) {
          });
 }
 
-// The published peak of what the case's headline counts, even where another limit binds the case.
+// The published peak of the headline's unit, even if another limit binds the case.
 const KnownCeiling* peak_of(const Entry& e) {
   const KnownCeilings& ceilings = e.side->ceilings;
   const std::string& unit = e.record->derived.headline_unit;
@@ -49,7 +48,6 @@ const KnownCeiling* peak_of(const Entry& e) {
   return unit != "FLOP/s" || found == ceilings.published.end() ? nullptr : &found->second;
 }
 
-// The published peaks of the precisions that are drawn, each once.
 std::vector<chart::Guide> peaks_of(std::span<const Entry> workload) {
   std::vector<chart::Guide> guides;
   std::set<std::string> labels;
@@ -62,8 +60,8 @@ std::vector<chart::Guide> peaks_of(std::span<const Entry> workload) {
   return guides;
 }
 
-// A report does not say which dimension --batch sets. By the suites' names: b; n of images (n, h, w); the rows m of a
-// matrix product, which are tokens. Empty where a case has none of them.
+// A report does not record which dimension --batch sets. By the names in suites: b; n of images (n, h, w); the rows m
+// of a matrix product, which are tokens. Empty if a case has none.
 std::string batch_dimension(const CaseRecord& record) {
   const auto has = [&](std::string_view name) {
     return std::any_of(record.c.dims.begin(), record.c.dims.end(), [&](const auto& dim) { return dim.first == name; });

@@ -18,10 +18,9 @@ namespace {
 constexpr Verdict shown[] = {Verdict::pass,       Verdict::fail,       Verdict::error,       Verdict::downgraded,
                              Verdict::not_proven, Verdict::unverified, Verdict::unsupported, Verdict::skipped};
 
-/// What the checks of a report looked at.
 struct Coverage {
   std::int64_t checks = 0, judged = 0, elements = 0, mutations = 0, rejected = 0;
-  const CaseRecord* worst = nullptr;  // of those that passed
+  const CaseRecord* worst = nullptr;  // of passing cases
 };
 
 Coverage coverage_of(const Report& report) {
@@ -44,13 +43,11 @@ Coverage coverage_of(const Report& report) {
   return all;
 }
 
-// The colour of the word's box; the word says the same.
 std::string_view tone_of(const std::string& word) {
   if (word == "PASS") return "good";
   return word == "FAIL" || word == "ERROR" || word == "DOWNGRADED" || word == "NOT_PROVEN" ? "bad" : "doubtful";
 }
 
-// The headline counts what passed.
 void add_counts(Html& html, const Totals& totals) {
   const bool all_passed = totals.count(Verdict::pass) == totals.cases;
   if (!all_passed) html.raw("<ul class=\"counts\">");
@@ -97,7 +94,7 @@ void add_facts(Html& html, const Report& report, const Totals& totals) {
   html.raw("</dl>\n");
 }
 
-// What a list of shapes takes here, all its calls together.
+// Total time of all calls in a list of shapes.
 void add_calls(Html& html, const Report& report) {
   const std::vector<CallsTotal> totals = calls_totals(report.cases);
   if (totals.empty()) return;
@@ -196,10 +193,10 @@ void add_first_failures(Html& html, std::span<const Side> sides) {
 
 namespace {
 
-// Bands of rows by bands of columns; the darker, the more wrong elements.
+// Bands of rows by bands of columns; darker for more wrong elements.
 void add_picture(Html& html, const WrongPlaces& places) {
   constexpr int cell = 8;
-  constexpr std::int64_t most_bands = 32;  // a report may be anybody's
+  constexpr std::int64_t most_bands = 32;  // reports are untrusted
   if (places.column_bands > most_bands || places.counts.size() > most_bands * most_bands) return;
   const auto columns = static_cast<std::size_t>(places.column_bands);
   const std::size_t rows = places.counts.size() / columns;

@@ -17,7 +17,7 @@ constexpr double linear_steps = 5.0;
 
 double next_one_two_five(double value, bool upward) {
   const double decade = std::pow(10.0, std::floor(std::log10(value)));
-  // Sums and quotients of what was written in decimal miss a round number by a rounding error.
+  // Sums and quotients of decimals miss a round number by a rounding error.
   constexpr double slack = 1e-9;
   if (upward) {
     for (const double factor : {1.0, 2.0, 5.0})
@@ -60,7 +60,7 @@ AxisScale::AxisScale(const Axis& axis, const Extent& data, Ends ends) : axis_(ax
   const bool logarithmic = axis.scale != Scale::linear;
   low_ = first ? *first : data.low.value_or(logarithmic ? 1.0 : 0.0);
   high_ = last ? *last : data.high.value_or(low_);
-  if (!(low_ < high_)) {  // one value, or an end given beyond the data
+  if (!(low_ < high_)) {  // a single value, or an end given beyond the data
     const double room = logarithmic ? 0.0 : low_ == 0.0 ? 1.0 : 0.5 * std::fabs(low_);
     const double middle = last ? high_ : low_;
     if (!last) high_ = logarithmic ? middle * 2.0 : middle + room;
@@ -145,16 +145,16 @@ std::string written(double value, double step) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-// People say GFLOP/s and TB/s, but not "ktokens/s".
+// "GFLOP/s" and "TB/s", but not "ktokens/s".
 bool takes_prefix(std::string_view unit) {
   const std::string_view base = unit.substr(0, unit.find('/'));
   return base == "FLOP" || base == "B" || base == "Hz" || base == "J" || base == "W";
 }
 
-// Over more decades than this one prefix would make the labels at one end long.
+// Over more decades one prefix makes the labels at one end long.
 constexpr double most_decades = 8.0;
 
-// The prefix that all labels of the axis leave out; null: each has its own.
+// The prefix shown in the title instead of the labels; null: a prefix per label.
 const Prefix* shared_prefix(const AxisScale& scale) {
   const Axis& axis = scale.axis();
   if (axis.labels != TickLabels::si || !takes_prefix(axis.unit)) return nullptr;
@@ -182,7 +182,7 @@ std::vector<std::string> tick_labels(const AxisScale& scale, std::span<const dou
   for (const double value : values) largest = std::max(largest, std::fabs(value));
   std::vector<std::string> labels;
   for (const double value : values) {
-    // Bytes read better each with its own: 512 KiB, 1 MiB; so do values that are powers apart.
+    // Bytes and values that are powers apart get a prefix each: 512 KiB, 1 MiB.
     const bool own = axis.scale != Scale::linear || axis.labels == TickLabels::bytes;
     const Prefix& prefix = shared != nullptr ? *shared : prefix_of(own ? value : largest, all);
     if (value == 0.0) {
@@ -198,7 +198,7 @@ std::vector<std::string> tick_labels(const AxisScale& scale, std::span<const dou
 
 namespace {
 
-// A value at the end of the axis by construction must not be lost to the rounding of a logarithm or a product.
+// Keeps a value at the end of the axis despite the rounding of a logarithm or a product.
 constexpr double slack = 1e-9;
 
 struct TickSet {
@@ -210,7 +210,7 @@ TickSet multiples(const AxisScale& scale, double step) {
   TickSet set{{}, step};
   const double first = std::ceil(scale.low() / step - slack);
   const double last = std::floor(scale.high() / step + slack);
-  // Computed from the first tick, so that each is rounded once and none carries the error of those before it.
+  // Each is computed from the first tick, so that rounding errors don't accumulate.
   for (double i = first; i <= last; i += 1.0) set.values.push_back(i * step + 0.0);
   return set;
 }
@@ -235,7 +235,7 @@ TickSet one_two_five(const AxisScale& scale) {
   return set;
 }
 
-// On a logarithmic axis too: within less than an octave no power of two or ten need be there.
+// For logarithmic axes, too: within less than an octave there may be no power of two or ten.
 void add_linear(const AxisScale& scale, int most, std::vector<TickSet>& sets) {
   double step = round_step((scale.high() - scale.low()) / most, scale.axis().labels);
   for (int i = 0; i < 8; ++i) {
@@ -247,7 +247,7 @@ void add_linear(const AxisScale& scale, int most, std::vector<TickSet>& sets) {
 std::vector<TickSet> candidates(const AxisScale& scale, int most) {
   std::vector<TickSet> sets;
   if (scale.axis().scale == Scale::log2) {
-    // Strides that meet at 1 KiB, 1 MiB, 1 GiB where labels are bytes.
+    // For bytes: strides that hit 1 KiB, 1 MiB and 1 GiB.
     for (const int stride : {1, 2, 5, 10, 20}) sets.push_back(powers(scale, 2.0, stride));
   } else if (scale.axis().scale == Scale::log10) {
     sets.push_back(one_two_five(scale));
@@ -274,7 +274,6 @@ std::vector<Tick> ticks(const AxisScale& scale, int most, const std::function<bo
   std::vector<Tick> last;
   for (const TickSet& set : candidates(scale, most)) {
     if (set.values.empty()) continue;
-    // Labels of thousands of ticks are not worth making.
     if (set.values.size() > static_cast<std::size_t>(most)) {
       last = labelled(scale, {{set.values.front(), set.values.back()}, set.step});
       continue;

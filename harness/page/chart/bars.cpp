@@ -16,7 +16,7 @@ namespace {
 
 constexpr double bar_height = 13.0;
 constexpr double bar_gap = 9.0;
-constexpr double whisker_room = 1.25;  // times the longest bar: how far an interval widens the axis
+constexpr double whisker_room = 1.25;  // limit of an interval on the axis, as a multiple of the longest bar
 
 bool has_interval(const Axis& axis, const Bar& bar) {
   return bar.low && bar.high && *bar.low <= *bar.high && drawable(axis, *bar.low) && drawable(axis, *bar.high);
@@ -24,7 +24,7 @@ bool has_interval(const Axis& axis, const Bar& bar) {
 
 bool shows(const Axis& axis, const Bar& bar) { return drawable(axis, bar.value) && bar.value >= 0.0; }
 
-// A logarithmic axis has no zero: its low end is given.
+// A logarithmic axis has no zero and keeps its low end.
 Axis from_zero(Axis axis) {
   if (axis.scale == Scale::log10 && axis.low && drawable(axis, *axis.low)) return axis;
   axis.scale = Scale::linear;
@@ -110,8 +110,8 @@ namespace {
 
 constexpr double stack_height = 26.0;
 constexpr double smallest_share = 0.01;
-// Okabe and Ito's, yellow too: here each is next to its number, and none is a thin line. Their black would vanish on a
-// dark background: Tol's indigo instead. As many as there may be names, so that no two share a colour.
+// Okabe and Ito's, with yellow, since each is next to its number and none is a thin line. Tol's indigo replaces black,
+// which is invisible on dark paper. One colour per name, so that no two share one.
 constexpr std::string_view colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
                                         "#56b4e9", "#f0e442", "#cc79a7", "#332288"};
 constexpr std::string_view other = "other";
@@ -125,7 +125,6 @@ std::string percent_text(double share) { return fmt::format("{:.{}f}%", 100.0 * 
 
 bool counts(const Part& part) { return std::isfinite(part.value) && part.value > 0.0; }
 
-// The names that get their own colour: those with the largest totals.
 std::set<std::string> largest_names(const std::vector<StackedBar>& bars) {
   std::map<std::string, double> values;
   for (const StackedBar& bar : bars) {
@@ -140,7 +139,7 @@ std::set<std::string> largest_names(const std::vector<StackedBar>& bars) {
   return largest;
 }
 
-// Parts that are too small to see or have no colour are added up and come last.
+// Adds up parts that are too small or have no colour; they come last.
 std::vector<Part> merged(const StackedBar& bar, const std::set<std::string>& named) {
   std::vector<Part> parts;
   std::vector<Part> rest;
@@ -163,7 +162,7 @@ std::vector<Part> merged(const StackedBar& bar, const std::set<std::string>& nam
   return parts;
 }
 
-// Names in the order in which they first come; the same one has one number and colour in every bar.
+// Names in order of appearance; number and colour are the same in every bar.
 class Names {
  public:
   std::size_t place_of(const std::string& name) {
@@ -172,7 +171,6 @@ class Names {
     names_.push_back(name);
     return names_.size() - 1;
   }
-  // The greys have neither number nor place.
   std::string number_of(const Part& part) { return is_plain(part.name) ? std::to_string(place_of(part.name) + 1) : ""; }
   std::string_view colour_of(const Part& part) {
     if (part.name == left_over) return left_over_colour;

@@ -19,7 +19,7 @@ std::string number(double value) {
 
 AttributeValue::AttributeValue(std::string_view value) : text_(xml_text(value)) {}
 
-// SVG 1.1, section 8.3: a minus sign separates numbers as a space does.
+// SVG 1.1, section 8.3: a minus sign separates numbers, too.
 PathData& PathData::move(double x, double y) {
   const std::string second = number(y);
   text_ += "M" + number(x) + (second.front() == '-' ? "" : " ") + second;
@@ -88,10 +88,10 @@ void Canvas::words(std::string_view element, std::string_view text, std::initial
 
 namespace {
 
-// Characters of a text that is read out: more than any name of ours has.
+// In characters, for screen readers.
 constexpr std::size_t longest_title = 200;
 constexpr std::size_t longest_description = 1000;
-// The width in pixels of a drawing in a separate file, whose viewer has no column to fit it to.
+// Pixels per user unit in a separate file, where no column sets the width.
 constexpr double file_scale = 1.5;
 
 bool is_id(const std::string& id) {
@@ -106,7 +106,7 @@ Drawing::Drawing(const std::string& title, const std::string& description, const
     : title_(cut(title, longest_title)), description_(description), id_(id), placement_(placement) {
   if (!is_id(id)) throw std::invalid_argument("chart id '" + id + "': expected letters, digits and dashes");
   double y = 4.0;
-  for (const std::string& line : wrapped(title, chart_width - 8.0, title_size * 1.06, 2)) {  // bold is wider
+  for (const std::string& line : wrapped(title, chart_width - 8.0, title_size * 1.06, 2)) {
     y += 18.0;
     canvas_.text(4.0, y, line, "c-title");
   }
@@ -133,7 +133,7 @@ std::string Drawing::finished(double height) const {
   const std::string head = whole.markup();
   whole.shape("rect", {{"class", "c-paper"}, {"width", chart_width}, {"height", height}});
   const std::string paper = whole.markup().substr(head.size());
-  // The style sheet is ours and has neither "<" nor "&".
+  // The style sheet contains neither "<" nor "&".
   const std::string style = file ? "<style>\n" + chart_style() + "</style>\n" : "";
   return head + style + paper + canvas_.markup() + "</svg>\n";
 }

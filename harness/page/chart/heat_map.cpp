@@ -10,12 +10,12 @@ namespace {
 constexpr double map_margin = 6.0;
 constexpr double cell_height = 26.0;
 constexpr double two_line_height = 40.0;    // of a label, or of a number and a word
-constexpr double widest_row_label = 132.0;  // where columns need the rest
+constexpr double widest_row_label = 132.0;  // if the columns need the rest
 constexpr double narrowest_cell = 44.0;
-constexpr double marked_cell = 60.0;  // the cross and the word
+constexpr double marked_cell = 60.0;  // with cross and word
 constexpr double widest_cell = 72.0;
 
-// Of a panel: some of the columns, and the rows that have a cell in one of them.
+// Some of the columns, and the rows with a cell in them.
 struct Panel {
   std::size_t first = 0;
   std::size_t end = 0;
@@ -28,7 +28,7 @@ const HeatCell* cell_at(const HeatMap& chart, std::size_t row, std::size_t colum
   return cell.text.empty() ? nullptr : &cell;
 }
 
-// Columns that don't fit beside each other go below: a page of 320 pixels has no room to widen the drawing.
+// Columns that do not fit continue below: a page of 320 pixels cannot widen the drawing.
 std::vector<Panel> panels_of(const HeatMap& chart, std::size_t columns_per_panel) {
   std::vector<Panel> panels;
   for (std::size_t first = 0; first < chart.columns.size(); first += columns_per_panel) {
@@ -46,8 +46,8 @@ std::vector<Panel> panels_of(const HeatMap& chart, std::size_t columns_per_panel
 }
 
 struct Grid {
-  double label = 0.0;  // width of the rows' labels
-  double left = 0.0;   // of the first column
+  double label = 0.0;
+  double left = 0.0;
   double cell_width = 0.0;
   std::size_t columns_per_panel = 1;
 };
@@ -67,14 +67,14 @@ Grid grid_of(const HeatMap& chart) {
   grid.left = map_margin + grid.label + 8.0;
   const double room = chart_width - map_margin - grid.left;
   const auto fitting = static_cast<std::size_t>(room / cell);
-  // As even as can be: 7 columns where 6 fit are 4 and 3.
+  // Balanced: 7 columns with room for 6 become 4 and 3.
   const std::size_t panels = (chart.columns.size() + fitting - 1) / fitting;
   grid.columns_per_panel = (chart.columns.size() + panels - 1) / panels;
   grid.cell_width = std::min(room / static_cast<double>(grid.columns_per_panel), widest_cell);
   return grid;
 }
 
-// A shape and no letter: not every font has the letter.
+// A shape, since fonts may lack the letter.
 void draw_cross(Canvas& canvas, double x, double y, std::string_view colour) {
   PathData cross;
   cross.move(x, y - 4.0).line(x + 8.0, y + 4.0).move(x, y + 4.0).line(x + 8.0, y - 4.0);

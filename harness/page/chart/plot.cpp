@@ -22,7 +22,7 @@ std::vector<std::size_t> kept(const std::vector<double>& values, std::size_t mos
   const std::size_t stretches = (most - 2) / 2;
   const auto value = [&](std::size_t i) { return values[i]; };
   places.push_back(0);
-  for (std::size_t s = 0; s < stretches; ++s) {  // of what is between the first and the last
+  for (std::size_t s = 0; s < stretches; ++s) {
     const std::size_t first = 1 + s * (count - 2) / stretches;
     const std::size_t end = 1 + (s + 1) * (count - 2) / stretches;
     std::size_t lowest = first;
@@ -63,7 +63,7 @@ namespace {
 
 constexpr double plot_height = 230.0;
 
-// In the order of x, for lines; without what can't be drawn, nor what is beyond a given end of the x axis.
+// Sorted by x for lines; without points that cannot be drawn or lie beyond a given end of the x axis.
 std::vector<Series> drawable_series(const PlotChart& chart) {
   std::vector<Series> found = chart.series;
   for (Series& series : found) {
@@ -85,7 +85,7 @@ AxisScale x_scale(const PlotChart& chart, const std::vector<Series>& series) {
   return {chart.x, extent, Ends::data};
 }
 
-// How far intervals may widen an axis on which the data alone span `data`.
+// The extent to which intervals may widen an axis whose data span `data`.
 Extent interval_room(const Axis& axis, const Extent& data) {
   if (!data.low) return data;
   if (axis.scale != Scale::linear) return {*data.low / 2.0, *data.high * 2.0};
@@ -103,7 +103,7 @@ AxisScale y_scale(const PlotChart& chart, const std::vector<Series>& series, con
   }
   for (const Guide& guide : chart.guides)
     for (const Point& point : clipped(guide, x, chart.y)) include(point.y);
-  // Intervals widen the axis somewhat; an end beyond is an arrow, because one bad case would flatten all others.
+  // Intervals widen the axis to a limit and end in an arrow beyond it: one bad case would flatten all others.
   const Extent room = interval_room(chart.y, extent);
   for (const Series& s : series) {
     for (const Point& point : s.points) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t longest_note = 300;
 
-// More markers on a line than this hide the line.
+// More markers hide the line.
 constexpr std::size_t markers_on_line = 40;
 
 bool has_interval(const PlotArea& area, const Point& point) {
@@ -32,7 +32,7 @@ void draw_path(Canvas& canvas, const PlotArea& area, const std::vector<Point>& p
   canvas.shape("path", {{"class", "c-line"}, {"stroke-dasharray", series_dash(index)}, {"d", path.text()}});
 }
 
-// Where the interval leaves the drawing, at the frame: an arrow that points there.
+// At the frame, for an interval that leaves the drawing.
 void add_arrow(PathData& path, const PlotArea& area, double x, bool upward) {
   const double tip = upward ? area.top + 1.5 : area.bottom - 1.5;
   const double back = upward ? tip + 5.0 : tip - 5.0;
@@ -42,7 +42,6 @@ void add_arrow(PathData& path, const PlotArea& area, double x, bool upward) {
 bool below(const PlotArea& area, const Point& point) { return *point.low < area.y.low(); }
 bool above(const PlotArea& area, const Point& point) { return *point.high > area.y.high(); }
 
-// One area for each run of points that have an interval.
 void draw_ranges(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points) {
   PathData path;
   for (std::size_t first = 0; first < points.size(); ++first) {
@@ -88,7 +87,7 @@ void draw_whiskers(Canvas& canvas, const PlotArea& area, const std::vector<Point
   if (!path.empty()) canvas.shape("path", {{"class", "c-whisker"}, {"d", path.text()}});
 }
 
-// The first and the last have one; the others are spread evenly between them.
+// Markers at both ends, and others spread evenly.
 void draw_markers(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points, std::size_t index,
                   std::size_t most) {
   const std::size_t stride = points.size() <= most ? 1 : (points.size() + most - 2) / (most - 1);
@@ -120,7 +119,7 @@ void draw_series(Canvas& canvas, const PlotArea& area, const Series& series, std
 
 namespace {
 
-// Straight in the drawing: on a logarithmic axis, in the logarithm.
+// Interpolates as drawn: in the logarithm on a logarithmic axis.
 double mixed(Scale scale, double from, double to, double part) {
   if (scale == Scale::linear) return from + part * (to - from);
   return from * std::pow(to / from, part);
@@ -132,10 +131,10 @@ double part_at(const AxisScale& x, double from, double to, double at) {
 
 struct EndLabel {
   std::string text;
-  double y = 0.0;  // baseline
+  double y = 0.0;
 };
 
-// Over a line that ends rising or falling, from two thirds of its way up. False where the label has no room there.
+// From two thirds of the way up a line that ends sloped. False without room.
 bool draw_beside(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points, const std::string& text) {
   const Point& first = points.front();
   const Point& last = points.back();
@@ -218,7 +217,7 @@ void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<G
     labels.push_back({text, std::clamp(last, area.top, area.bottom) - 5.0});
   }
   std::stable_sort(labels.begin(), labels.end(), [](const EndLabel& a, const EndLabel& b) { return a.y < b.y; });
-  // Downwards until none touches the one above, then upwards from the bottom for what that pushed out.
+  // Moves labels down until none touch, then up from the bottom edge.
   double least = area.top + text_size;
   for (EndLabel& label : labels) {
     label.y = std::max(label.y, least);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double half_a_unit = 0.5;  // an end less than this outside is drawn at the edge
 
-constexpr double bold_width = 1.12;  // of bold letters, as a multiple of others
+constexpr double bold_width = 1.12;  // width of bold letters relative to others
 
 }  // namespace
 
@@ -29,7 +29,7 @@ double draw_row_words(Canvas& canvas, double y, const std::string& label, const 
   const std::string right = shortened(text, 0.6 * width, size);
   const double left_width = width - (right.empty() ? 0.0 : text_width(right, size) + 12.0);
   std::vector<std::string> lines{shortened(label, left_width, size)};
-  // Two lines where one would cut too much: then the first has the whole width.
+  // Two lines if one would cut too much; then the first has the whole width.
   if (text_width(label, size) > left_width) {
     lines = wrapped(label, width, size, 2);
     if (lines.size() == 1) lines.emplace_back();
@@ -48,7 +48,7 @@ void draw_row_whisker(Canvas& canvas, double left, double right, double y) {
   const double last = std::clamp(right, rows_left, rows_right);
   PathData whisker;
   whisker.move(first, y).line(last, y);
-  // An end within the drawing is a bar across, one beyond it an arrow that points there.
+  // A bar for an end within the drawing, an arrow beyond.
   const auto end = [&](double x, double beyond) {
     if (beyond == 0.0) {
       whisker.move(x, y - 4.0).line(x, y + 4.0);
@@ -85,7 +85,7 @@ bool shows(const Axis& axis, const ForestRow& row) {
   return drawable(axis, row.ratio) && drawable(axis, row.low) && drawable(axis, row.high) && row.low <= row.high;
 }
 
-// As many decimals as show the interval's width, at least two: 1.02x [0.97, 1.06]; 1.0012x [1.0008, 1.0016].
+// Enough decimals for the interval's width, at least two: 1.02x [0.97, 1.06]; 1.0012x [1.0008, 1.0016].
 std::string words_of(const ForestRow& row) {
   int decimals = 2;
   for (double width = row.high - row.low; width > 0.0 && width < 0.02 && decimals < 4; width *= 10.0) ++decimals;
@@ -94,11 +94,11 @@ std::string words_of(const ForestRow& row) {
   return row.word.empty() ? numbers : numbers + " " + row.word;
 }
 
-// Faster, slower and neither differ in shape too.
+// Shapes differ, too.
 std::size_t series_of(const ForestRow& row) {
-  if (row.word == "FASTER") return 2;                           // a triangle upwards, green
-  if (row.word == "SLOWER") return 4;                           // downwards, orange
-  return row.word == "SAME" ? std::size_t{0} : std::size_t{1};  // a circle; what is not sure: a square
+  if (row.word == "FASTER") return 2;                           // triangle up, green
+  if (row.word == "SLOWER") return 4;                           // triangle down, orange
+  return row.word == "SAME" ? std::size_t{0} : std::size_t{1};  // circle; uncertain: square
 }
 
 void draw_row(Canvas& canvas, const AxisScale& scale, const ForestRow& row, double y) {
@@ -124,10 +124,10 @@ std::string svg(const ForestChart& chart, const std::string& id, Placement place
   std::vector<ForestRow> shown = chart.rows;
   std::erase_if(shown, [&](const ForestRow& row) { return !shows(axis, row); });
   if (shown.empty()) return "";
-  // As far to the left as to the right of 1: twice as fast looks as far away as half as fast.
+  // Symmetric about 1: twice as fast is as far as half as fast.
   double farthest = 1.01;
   for (const ForestRow& row : shown) farthest = std::max({farthest, row.ratio, 1.0 / row.ratio});
-  // Intervals up to twice as far as the ratios, or to a factor of two, are drawn whole; others end in an arrow.
+  // Draws intervals whole up to twice the distance of the ratios, at least a factor of two; others end in an arrow.
   const double most = std::max(farthest * farthest, 2.0);
   for (const ForestRow& row : shown) farthest = std::max(farthest, std::min(most, std::max(row.high, 1.0 / row.low)));
   farthest = std::pow(farthest, 1.05);

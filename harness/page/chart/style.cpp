@@ -25,7 +25,7 @@ constexpr Role roles[] = {
     {"grid", "#dde1e6", "#333b44"},  {"limit", "#f1f3f6", "#1d232a"},
 };
 
-// A value for programs that know no custom properties (librsvg), then the one that follows the colour scheme.
+// A plain value for programs without custom properties (librsvg), then the one that follows the color scheme.
 std::string coloured(std::string_view property, std::string_view role) {
   const auto* found = std::find_if(std::begin(roles), std::end(roles), [&](const Role& r) { return r.name == role; });
   return fmt::format("{0}:{1};{0}:var(--c-{2});", property, found->light, role);
@@ -56,7 +56,8 @@ std::string_view series_colour(std::size_t series) { return series_colours[serie
 
 std::string_view series_dash(std::size_t series) { return series_dashes[series % std::size(series_dashes)]; }
 
-// Black has (L + 0.05) / 0.05, white 1.05 / (L + 0.05): equal where L + 0.05 is the root of 0.0525, and then 4.58.
+// Contrast is (L + 0.05) / 0.05 with black and 1.05 / (L + 0.05) with white; equal, at 4.58, for L + 0.05 =
+// sqrt(0.0525).
 std::string_view text_on(std::string_view colour) {
   const double l = luminance(colour) + 0.05;
   return l * l >= 0.0525 ? "#000000" : "#ffffff";
@@ -85,7 +86,7 @@ std::string chart_style() {
   css += ".c-text{" + coloured("fill", "ink") + "}\n";
   css += ".c-bold{font-weight:bold;" + coloured("fill", "ink") + "}\n";
   css += ".c-muted{" + coloured("fill", "muted") + "}\n";
-  // Words over lines: a rim of paper keeps them readable.
+  // A paper-coloured rim keeps words over lines readable.
   css += ".c-over{" + coloured("fill", "ink") + coloured("stroke", "paper") +
          "stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\n";
   css += ".c-grid{fill:none;" + coloured("stroke", "grid") + "}\n";
@@ -116,7 +117,7 @@ std::size_t bytes_of_first(std::string_view text) {
   return std::min(bytes, text.size());
 }
 
-// In parts of the font size. From Arial's metrics, rounded up; scripts of East Asia take a full square.
+// In font sizes, from Arial's metrics rounded up; East Asian characters take a full square.
 double width_of(std::string_view character) {
   if (character.size() >= 3) return character == ellipsis ? 1.0 : 1.05;
   if (character.size() == 2) return 0.75;
@@ -128,7 +129,7 @@ double width_of(std::string_view character) {
   return 0.585;
 }
 
-// Bytes of the longest prefix of `text` that is at most this wide.
+// Bytes of the longest prefix of `text` up to this width.
 std::size_t fitting_bytes(std::string_view text, double width) {
   std::size_t bytes = 0;
   while (bytes < text.size()) {
@@ -195,12 +196,12 @@ std::vector<std::string> wrapped(std::string_view text, double width, double fon
 namespace {
 
 struct Shape {
-  double dx;  // where the outline begins, from the middle
+  double dx;
   double dy;
-  std::string_view outline;  // relative path data
+  std::string_view outline;
 };
 
-// All of about the same area, so that none looks more important.
+// Equal areas, so that no marker stands out.
 constexpr Shape shapes[marker_shapes] = {
     {-4.2, 0, "a4.2 4.2 0 1 0 8.4 0a4.2 4.2 0 1 0-8.4 0z"},
     {-3.8, -3.8, "h7.6v7.6h-7.6z"},
@@ -222,7 +223,7 @@ void draw_marker(Canvas& canvas, std::size_t series, double x, double y, std::st
 }
 
 void draw_diamond(Canvas& canvas, double left, double middle, double right, double y, std::string_view note) {
-  const double least = 5.4;  // wide enough to be seen where the interval is narrow
+  const double least = 5.4;  // visible for narrow intervals, too
   const double first = left < middle - least ? left : middle - least;
   const double last = right > middle + least ? right : middle + least;
   PathData path;
@@ -258,7 +259,7 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, doub
                             {"d", PathData().move(x, y - 5.0).line(x + swatch, y - 5.0).text()}});
     }
     draw_marker(canvas, entry.series, x + swatch / 2.0, y - 5.0);
-    // Only the sample has the group's colour, not the text.
+    // Only the sample has the colour of the group.
     canvas.words("text", name, {{"class", "c-text"}, {"stroke", "none"}, {"x", x + swatch + 6.0}, {"y", y}});
     canvas.close();
     x += width + gap;
