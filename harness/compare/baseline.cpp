@@ -35,7 +35,7 @@ void require_schema(const Node& node, std::string_view schema) {
 SideFile read_file(const std::string& path) {
   const auto [name, contender] = source_of(path);
   const std::string text = read_text(name);
-  // A baseline says what it is in its first member, so that a report need not be parsed twice.
+  // A baseline has its schema in its first member, so that a report is not parsed twice.
   constexpr std::size_t head = 200;
   SideFile file;
   if (std::string_view(text).substr(0, head).find("\"gpubench-baseline\"") == std::string_view::npos) {
@@ -117,7 +117,7 @@ Baseline parse_baseline(std::string_view text, const std::string& source) {
 }
 
 std::vector<SideFile> read_sides(std::span<const SidePaths> sides) {
-  std::vector<std::pair<std::size_t, const std::string*>> files;  // side and path
+  std::vector<std::pair<std::size_t, const std::string*>> files;
   for (std::size_t side = 0; side < sides.size(); ++side) {
     for (const std::string& path : sides[side].paths) files.emplace_back(side, &path);
   }
@@ -141,10 +141,10 @@ std::vector<SideFile> read_sides(std::span<const SidePaths> sides) {
 namespace {
 
 constexpr int most_runs = 10000;
-constexpr double least_noise = 0.5e-4;   // below, tables say 0.00%; no clock of a machine repeats itself so
-constexpr double largest_spread = 10.0;  // a factor of 22,000
+constexpr double least_noise = 0.5e-4;  // smaller ones print as 0.00%; no real machine repeats that closely
+constexpr double largest_spread = 10.0;
 constexpr std::size_t most_bytes = 64U << 20U;
-constexpr std::size_t most_cases = 100000;  // members of one object
+constexpr std::size_t most_cases = 100000;
 
 CaseNoise noise_of_case(const std::vector<double>& log_medians) {
   const auto [least, most] = std::minmax_element(log_medians.begin(), log_medians.end());

@@ -14,13 +14,13 @@
 namespace gpubench {
 namespace {
 
-// `delta` is B's time over A's, as a log; speed is its inverse.
+// `delta`: log of B's time over A's; speed is the inverse.
 Speed speed_of(double delta, double error, double degrees) {
   const double half = student_t_quantile(0.975, degrees) * error;
   return {std::exp(-delta), std::exp(-delta - half), std::exp(-delta + half)};
 }
 
-/// `batches`: those of the sides differ.
+/// `batches`: the batches of the sides differ.
 Relation relation_of(const Speed& speed, double tau, bool batches) {
   if (batches && speed.low <= factor_of_batches && speed.high >= 1.0 / factor_of_batches) return Relation::unsure;
   const double edge = std::log1p(tau);
@@ -138,11 +138,11 @@ Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b,
 
 namespace {
 
-// Files round FLOP counts to fp64; beyond that two counts of one definition are equal.
+// Files round FLOP counts to fp64.
 bool same_count(double a, double b) { return a == b || std::fabs(a - b) <= 1e-12 * std::fabs(a); }
 
 std::string conflict_of(const MeasuredCase& a, const MeasuredCase& b) {
-  // Equal hashes are one definition, whatever was moved: a backend that fuses ops moves fewer bytes for the same work.
+  // Equal hashes mean one definition, whatever was moved: a backend that fuses ops moves fewer bytes.
   const bool both_told = !a.def_hash.empty() && !b.def_hash.empty();
   if (both_told && a.def_hash == b.def_hash) return "";
   if (!same_count(a.flop, b.flop))
@@ -203,7 +203,7 @@ std::string definition_conflict(const MatchedCase& one) {
   const MeasuredCase* first = nullptr;
   for (const CaseOfSide* side : {&one.baseline, &one.candidate}) {
     for (const MeasuredCase* other : side->cases) {
-      if (!other->run) continue;  // a case that did not run has no counts
+      if (!other->run) continue;  // only cases that ran have counts
       if (first == nullptr) first = other;
       if (std::string conflict = conflict_of(*first, *other); !conflict.empty()) return conflict;
     }

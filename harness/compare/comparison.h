@@ -1,5 +1,5 @@
-// compare: how much faster one side is than the other, case by case and suite by suite; it never judges. Cases are
-// paired by id: the id is the work, on every machine.
+// compare: the ratio of speeds of two sides by case and suite, without a judgement. Cases are paired by id, which
+// defines the work on every machine.
 #pragma once
 
 #include <optional>
@@ -17,44 +17,44 @@
 
 namespace gpubench {
 
-/// What one side says about a case, over its invocations.
+/// A case in the invocations of one side.
 struct CaseOfSide {
-  std::vector<const MeasuredCase*> cases;  ///< one per invocation that has the case; they outlive this
-  std::vector<CaseRun> runs;               ///< of those that passed
+  std::vector<const MeasuredCase*> cases;  ///< one per invocation with the case; they outlive this
+  std::vector<CaseRun> runs;
 
   [[nodiscard]] bool planned() const { return !cases.empty(); }
   [[nodiscard]] bool passed() const { return !runs.empty(); }
-  /// The first one that did not pass; nullptr where all did.
+  /// Null if all passed.
   [[nodiscard]] const MeasuredCase* unpassed() const;
-  /// Geometric mean of the medians. Passed only.
+  /// Geometric mean of the medians. Requires a pass.
   [[nodiscard]] double median_ns() const;
-  /// The headline rate that goes with it. Passed only.
+  /// The corresponding headline rate. Requires a pass.
   [[nodiscard]] double work_per_s() const;
 };
 
 struct MatchedCase {
   std::string id;
   std::string suite;
-  std::string unit;  ///< of the headline rate
+  std::string unit;
   CaseOfSide baseline;
   CaseOfSide candidate;
 
   [[nodiscard]] bool both_passed() const { return baseline.passed() && candidate.passed(); }
 };
 
-/// Every case of either side, in the order of the baseline, then those that only the candidate has.
+/// The cases of the baseline in order, then those only in the candidate.
 [[nodiscard]] std::vector<MatchedCase> match(std::span<const Invocation> baseline,
                                              std::span<const Invocation> candidate);
 
-/// Why one id stands for different work on the two sides; empty where it does not.
+/// Why the id means different work on the two sides; empty if it does not.
 [[nodiscard]] std::string definition_conflict(const MatchedCase& one);
 
-/// What the interval of a ratio says. `same`: it is within +-tau; `faster`, `slower`: it excludes 1; else `unsure`.
+/// By the interval of a ratio. `same`: within +-tau; `faster`, `slower`: excludes 1; else `unsure`.
 enum class Relation { faster, slower, same, unsure };
 template <>
 inline constexpr auto enum_names<Relation> = std::to_array<std::string_view>({"FASTER", "SLOWER", "SAME", "UNSURE"});
 
-/// How fast B is as a multiple of A (2: twice as fast), with its 95% interval.
+/// B's speed as a multiple of A's (2: twice as fast), with its 95% interval.
 struct Speed {
   double ratio = 1.0;
   double low = 1.0;
@@ -64,86 +64,77 @@ struct Speed {
 struct ComparedCase {
   std::string id;
   std::string suite;
-  std::string unit;     ///< of the rates
-  double rate_a = 0.0;  ///< headline rate
+  std::string unit;
+  double rate_a = 0.0;
   double rate_b = 0.0;
   double median_a_ns = 0.0;
   double median_b_ns = 0.0;
   Speed speed;
   Relation relation = Relation::unsure;
-  std::string note{};  ///< why it is unsure whatever the interval says
+  std::string note{};  ///< why it is `unsure` whatever the interval
 };
 
-/// The geometric mean of a suite's ratios.
 struct SuiteSpeed {
   std::string suite;
   int cases = 0;
   Speed speed;
 };
 
-/// A case without a ratio, and why.
 struct LoneCase {
   std::string id;
   std::string why;  ///< "only in B", "A: fail (3 of 64 elements ...)"
 };
 
 struct Comparison {
-  std::vector<Difference> decisive;  ///< of the set-ups
+  std::vector<Difference> decisive;
   std::vector<Difference> telling;
-  int runs_a = 0;  ///< invocations
+  int runs_a = 0;
   int runs_b = 0;
-  NoiseSource source = NoiseSource::assumed;  ///< the weakest that a case rests on
+  NoiseSource source = NoiseSource::assumed;  ///< the weakest of the cases
   double assumed_spread = 0.0;
-  std::vector<ComparedCase> cases;  ///< that passed on both sides and are the same work
+  std::vector<ComparedCase> cases;  ///< passed on both sides, same work
   std::vector<SuiteSpeed> suites;
   std::vector<LoneCase> lone;
 };
 
 struct CompareRule {
   Tau tau{};
-  const Noise* noise = nullptr;  ///< of the set-up of both sides
+  const Noise* noise = nullptr;  ///< null, or of the set-up of both sides
 };
 
-/// Neither side is empty. The interval is Student's on the log scale (effect.h), each case for itself. That of a
-/// suite's mean treats the mean as one more case: half of the variance between runs is common to all cases of a run,
-/// the other half averages out over them (an assumption).
+/// Both sides must not be empty. Case intervals are Student's on the log scale (effect.h). For a suite's mean it is
+/// assumed that half of the variance between runs is common to all cases of a run; the other half averages out.
 [[nodiscard]] Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b, const CompareRule& rule);
 
-/// The ratio of an effect with its interval.
 [[nodiscard]] Speed speed_of(const Effect& effect);
-/// The geometric means of `cases`, whose effects these are.
+/// Geometric means. `effects`: of `cases`, in order.
 [[nodiscard]] std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases,
                                                    const std::vector<Effect>& effects);
 [[nodiscard]] Tone tone_of(Relation relation);
 
-/// The evidence of a case that passed on both sides. `noise` may be null. `one_setup`: both sides have the same, so
-/// that five runs of the baseline tell the noise of the candidate too.
+/// For a case that passed on both sides. `noise` may be null. `one_setup`: the sides have one set-up, so that five runs
+/// of the baseline give the noise of the candidate, too.
 [[nodiscard]] Evidence evidence_of(const MatchedCase& one, const Noise* noise, bool one_setup);
 
-// Comparisons for people and for programs.
-
-/// One side in the head of a comparison.
 struct SideLabel {
-  std::string letter;              ///< "A", "B", "C"
-  std::vector<std::string> files;  ///< one per invocation
-  std::string device;              ///< its name
+  std::string letter;
+  std::vector<std::string> files;
+  std::string device;
 };
 
-/// A pair of sides, and what came out; several share side A.
+/// A pair of sides and its result; pairs share side A.
 struct LabelledComparison {
   SideLabel a;
   SideLabel b;
   Comparison comparison;
 };
 
-/// Head with the set-ups and what differs, one line per case (the most different first), a line per suite, and how many
-/// cases have no ratio; which ones, with `style.verbosity` of 1.
+/// Set-ups and their differences, a line per case (largest difference first), a line per suite, and the number of cases
+/// without a ratio, with `style.verbosity` of 1 their names.
 [[nodiscard]] std::string comparison_table(const LabelledComparison& one, const ConsoleStyle& style);
-/// The same as GitHub's Markdown.
 [[nodiscard]] std::string comparison_markdown(const LabelledComparison& one);
-/// One document for all of them: schema "gpubench-comparison".
+/// Schema "gpubench-comparison".
 [[nodiscard]] Json comparison_json(std::span<const LabelledComparison> all);
-/// One row per pair and case.
 [[nodiscard]] std::string comparison_csv(std::span<const LabelledComparison> all);
 
 /// What the side at this place is called: "A" to "Z", then "S27".

@@ -17,7 +17,7 @@ namespace {
 constexpr double false_findings = 0.05;
 constexpr double equivalence_tail = 0.05;
 
-// log(time of b / time of a) of each pair of rounds that both are valid.
+// log(time of b / time of a) for pairs of valid rounds.
 std::vector<double> paired_differences(const CaseRecord& a, const CaseRecord& b) {
   std::vector<double> differences;
   const auto log_median = [](const CaseRecord& record, std::size_t round) {

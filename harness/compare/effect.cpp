@@ -10,15 +10,14 @@
 namespace gpubench {
 namespace {
 
-constexpr double borrowed_degrees = 4.0;  // the weight of what is not the case's own: the suite's median, a default
+constexpr double borrowed_degrees = 4.0;  // weight of the suite's median or of a default
 
-// The values of one side.
 struct Side {
   double runs = 0.0;
   double mean = 0.0;
   double squares = 0.0;  // sum of squared deviations: (K - 1) v
   double round_error_squared = 0.0;
-  double round_variance = 0.0;  // mean over the runs
+  double round_variance = 0.0;
 };
 
 Side side_of(std::span<const CaseRun> runs) {
@@ -45,7 +44,7 @@ bool calibrated(const Evidence& one) {
 
 double pooled_variance(const Side& b, const Side& c) { return (b.squares + c.squares) / (b.runs + c.runs - 2.0); }
 
-// The spread that a case of this suite usually has; empty where no case was repeated often enough.
+// The suite's usual spread; not set if no case was repeated enough.
 std::optional<double> median_variance(std::span<const Evidence> cases) {
   std::vector<double> variances;
   for (const Evidence& one : cases) {

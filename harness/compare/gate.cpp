@@ -19,8 +19,7 @@ bool failed_check(Verdict verdict) {
   return verdict == Verdict::fail || verdict == Verdict::downgraded || verdict == Verdict::not_proven;
 }
 
-// The candidate's worst verdict where it fails the case: a check that failed, whatever the baseline says, or anything
-// but a pass where the baseline passed.
+// The candidate's worst failure: any failed check, and any verdict but pass if the baseline passed.
 const MeasuredCase* failure_of(const MatchedCase& one) {
   const MeasuredCase* found = nullptr;
   for (const MeasuredCase* candidate : one.candidate.cases) {
@@ -31,7 +30,6 @@ const MeasuredCase* failure_of(const MatchedCase& one) {
   return found;
 }
 
-// What the ids and verdicts alone decide; the rest is for the rule.
 enum class Standing { measured, decided, nothing };
 
 Standing stand(const MatchedCase& one, GateCase& result) {
@@ -107,7 +105,7 @@ void judge_all(std::span<const MatchedCase> matched, const GateRule& rule, const
   }
 }
 
-// Worst first: what fails the gate, then what is inconclusive, then the rest; within a verdict the slowest first.
+// Order: gate failures, inconclusive cases, the rest; slowest first within a verdict.
 int rank(GateVerdict verdict) {
   switch (verdict) {
     case GateVerdict::parity_failed: return 0;
@@ -181,7 +179,7 @@ void add_all(std::vector<Difference>& to, const std::vector<Difference>& from) {
 
 using Words = std::set<std::string>;
 
-// A word that no report has would silently mean nothing.
+// An unknown word would silently have no effect.
 void require_known(std::string_view flag, const std::string& word, const Words& known) {
   if (known.contains(word)) return;
   const std::vector<std::string> names(known.begin(), known.end());
@@ -217,7 +215,7 @@ void require_sound_inputs(std::span<const Invocation> baseline, std::span<const 
   require_known_words(baseline, candidate, options);
 }
 
-// Fills in what differs between the set-up of the first baseline report and all others, the noise file's included.
+// Sets the differences of all set-ups, the noise file's included, from that of the first baseline report.
 void compare_setups(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
                     const GateOptions& options, GateResult& result) {
   const Setup& first = baseline.front().setup;

@@ -1,4 +1,4 @@
-// gate: whether a candidate may go in. From two sides of reports to a verdict per case and one outcome.
+// gate: a verdict per case and one outcome from the reports of two sides.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace gpubench {
 
 struct GateOptions {
   Tau tau{};
-  bool strict = false;                           ///< an inconclusive case is not let through
-  bool allow_missing = false;                    ///< a case that the candidate lacks is
-  std::vector<std::string> allowed_differences;  ///< keys of set-up facts that may differ
+  bool strict = false;         ///< inconclusive cases fail
+  bool allow_missing = false;  ///< cases missing in the candidate pass
+  std::vector<std::string> allowed_differences;
   const Noise* noise = nullptr;
 };
 
@@ -29,21 +29,21 @@ struct GateCase {
   std::string id;
   std::string suite;
   GateVerdict verdict = GateVerdict::inconclusive;
-  Verdict candidate_verdict = Verdict::pass;  ///< the worst of its invocations; of `parity_failed`
-  std::string reason;                         ///< where the numbers alone do not give it
+  Verdict candidate_verdict = Verdict::pass;  ///< the worst of its invocations; for `parity_failed`
+  std::string reason;
   std::string unit;
-  double baseline_rate = 0.0;  ///< headline; 0 where it did not pass
+  double baseline_rate = 0.0;  ///< headline; 0 without a pass
   double candidate_rate = 0.0;
   double baseline_ns = 0.0;
   double candidate_ns = 0.0;
-  std::optional<Judgement> judgement{};  ///< of cases measured on both sides
+  std::optional<Judgement> judgement{};  ///< for cases measured on both sides
 };
 
 enum class GateOutcome {
   passed,
-  failed,          ///< a regressed, failing or missing case
-  not_comparable,  ///< the set-ups differ, or a case is other work
-  inconclusive     ///< nothing could be concluded, or --strict and something could not
+  failed,
+  not_comparable,  ///< set-ups differ, or an id means other work
+  inconclusive     ///< nothing was concluded, or --strict and a case is inconclusive
 };
 template <>
 inline constexpr auto enum_names<GateOutcome> = std::to_array<std::string_view>({"PASS", "FAIL", "NOT COMPARABLE",
@@ -51,49 +51,48 @@ inline constexpr auto enum_names<GateOutcome> = std::to_array<std::string_view>(
 
 struct GateResult {
   GateOutcome outcome = GateOutcome::inconclusive;
-  std::string why;                    ///< one sentence
-  std::vector<Difference> refused;    ///< decisive facts that differ; then there are no cases
-  std::vector<Difference> allowed;    ///< decisive facts that differ and may
-  std::vector<Difference> noted;      ///< of facts that should change nothing
-  std::vector<std::string> warnings;  ///< partial reports, a shift of everything
+  std::string why;
+  std::vector<Difference> refused;  ///< decisive facts that differ; then `cases` is empty
+  std::vector<Difference> allowed;
+  std::vector<Difference> noted;  ///< facts without an expected effect
+  std::vector<std::string> warnings;
   Tau tau{};
   int baseline_runs = 0;
   int candidate_runs = 0;
-  std::string noise;            ///< where the run-to-run noise comes from, in words
+  std::string noise;  ///< source of the noise, as text
   std::optional<Power> power{};
-  std::vector<GateCase> cases;  ///< worst first
-  int not_run = 0;              ///< cases that passed on neither side and failed no check: nothing to say
+  std::vector<GateCase> cases;
+  int not_run = 0;  ///< passed on neither side and failed no check
 
   [[nodiscard]] int count(GateVerdict verdict) const;
 };
 
-/// Judges. Neither side is empty. Every report, and the noise file, must have the set-up of the first baseline report
-/// except for the allowed keys. Throws UsageError where a baseline report has an injected fault, where an allowed key
-/// or suite occurs in no report, and where one report is on a side twice: it would count as two runs.
+/// Both sides must not be empty. All reports and the noise file must have the set-up of the first baseline report
+/// except for the allowed keys. Throws UsageError for a baseline report with an injected fault, an allowed key or suite
+/// that occurs in no report, and a report given twice on one side, which would count as two runs.
 [[nodiscard]] GateResult run_gate(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
                                   const GateOptions& options);
 
-/// One sentence on what an inconclusive case needs: "noise 4.9%; about 6 more runs a side would settle it".
+/// What would settle an inconclusive case: "noise 4.9%; about 6 more runs a side would settle it".
 [[nodiscard]] std::string doubt_text(const Judgement& judgement);
 
-// The result for a terminal, a program, a CI server and a pull request.
-
-/// Head, every case that fails the gate, up to 20 of each other verdict but unchanged (with `style.verbosity` of 1 all
-/// of all), counts, outcome and exit code.
+/// Set-ups, cases that fail the gate, up to 20 of each other verdict except unchanged (with `style.verbosity` of 1 all
+/// cases), counts, outcome and exit code.
 [[nodiscard]] std::string gate_table(const GateResult& result, int exit_code, const ConsoleStyle& style);
 
-/// Everything, schema "gpubench-gate".
+/// Schema "gpubench-gate".
 [[nodiscard]] Json gate_json(const GateResult& result, int exit_code);
 
-/// JUnit XML: a testsuite per suite. Regressed, failing and missing cases are failures;
-/// crashes and cases that are not comparable errors; inconclusive and new cases, and missing ones that may be, skipped.
+/// A testsuite per suite. Failures: regressed, failing and missing cases. Errors: crashes and cases that are not
+/// comparable. Skipped: inconclusive and new cases, and missing ones if allowed.
 [[nodiscard]] std::string gate_junit(const GateResult& result, const std::string& fingerprint, bool allow_missing);
 
-/// Markdown of at most `most_bytes`, worst cases first, with a count of the rows left out.
+/// At most `most_bytes`, worst cases first, with the number of rows left out.
 [[nodiscard]] std::string gate_markdown(const GateResult& result, std::size_t most_bytes);
 
-/// GitHub workflow commands: one ::error per case that fails the gate, nine at most and one that counts the others
-/// (GitHub shows ten of a kind per step); one where nothing could be compared; a ::warning where nothing was concluded.
+/// GitHub workflow commands: an ::error per case that fails the gate, at most nine and one with the number of others,
+/// since GitHub shows ten of a kind per step; one if the reports are not comparable; a ::warning if the gate is
+/// inconclusive.
 [[nodiscard]] std::string gate_annotations(const GateResult& result, bool allow_missing);
 
 }  // namespace gpubench

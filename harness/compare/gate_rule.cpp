@@ -14,11 +14,11 @@ namespace {
 
 constexpr int least_rounds = 5;
 constexpr int least_samples = 5;
-constexpr double bimodal_spreads = 6.0;  // that far apart two runs of one mode are never: below 1e-4 of normal data
+constexpr double bimodal_spreads = 6.0;  // exceeded by runs of one mode with probability < 1e-4 (normal data)
 constexpr double clock_difference = 0.01;
-constexpr double assumed_factor = 5.0;  // 3 alarms in every fifth suite of unchanged code; 5 in none of 40
+constexpr double assumed_factor = 5.0;  // per 5 suites of unchanged code: 3 gives an alarm; 5 gives none in 40
 constexpr int most_runs = 200;
-constexpr double equivalence_tail = 0.05;  // each side of a 90% interval
+constexpr double equivalence_tail = 0.05;  // on each side of a 90% interval
 constexpr double power = 0.9;
 
 template <class Member>
@@ -41,13 +41,13 @@ double range_of(std::span<const CaseRun> runs) {
   return *most - *least;
 }
 
-// A case with several speeds explains any difference of the sides up to the distance of its speeds, and none beyond.
+// A case with several speeds explains differences up to the distance of its speeds.
 bool bimodal(const Evidence& one, const Effect& effect) {
   const double range = std::max(range_of(one.baseline), range_of(one.candidate));
   return range > bimodal_spreads * effect.usual_spread && std::fabs(effect.delta) <= range;
 }
 
-// Whether the clock of the sides differs, and the case took the same number of cycles all the same.
+// Whether the clocks of the sides differ, but not the number of cycles.
 bool clock_explains(const Evidence& one, double delta, double tau) {
   if (any(one, [](const CaseRun& run) { return !run.sm_mhz; })) return false;
   const auto clock = [](const CaseRun& run) { return std::log(*run.sm_mhz); };
@@ -55,8 +55,8 @@ bool clock_explains(const Evidence& one, double delta, double tau) {
   return std::fabs(shift) > clock_difference && std::fabs(delta + shift) < std::log1p(0.5 * tau);
 }
 
-// Whether some task waited for a processor more often than not while a side was measured: then its times are made by
-// the scheduler and other processes, in steps of its time slices, and no number of runs is a sample of the case.
+// Whether a task waited for a processor more than half of the time on a side. Such times depend on the scheduler's time
+// slices; no number of runs samples the case.
 bool busy(std::span<const CaseRun> side) {
   constexpr double half_of_the_time = 0.5;
   if (std::any_of(side.begin(), side.end(), [](const CaseRun& run) { return !run.cpu_pressure; })) return false;
@@ -65,8 +65,7 @@ bool busy(std::span<const CaseRun> side) {
 
 std::size_t fewer_runs(const Evidence& one) { return std::min(one.baseline.size(), one.candidate.size()); }
 
-// What stands against any firm verdict on the case, whatever its numbers are; batches only against one within what they
-// explain.
+// Rules out any firm verdict. Batches count only for a difference that they can explain.
 InconclusiveReason doubt_of(const Evidence& one, const Effect& effect) {
   if (any(one, few_samples)) return InconclusiveReason::few_samples;
   if (effect.source != NoiseSource::assumed && bimodal(one, effect)) return InconclusiveReason::bimodal;
@@ -74,7 +73,7 @@ InconclusiveReason doubt_of(const Evidence& one, const Effect& effect) {
   return InconclusiveReason::none;
 }
 
-// What stands against calling a difference one: regressed or improved.
+// Rules out regressed and improved.
 InconclusiveReason doubt_of_change(const Evidence& one, const Effect& effect, double tau) {
   if (clock_explains(one, effect.delta, tau)) return InconclusiveReason::clock;
   if (busy(one.baseline) || busy(one.candidate)) return InconclusiveReason::busy;
@@ -86,8 +85,8 @@ InconclusiveReason doubt_of_change(const Evidence& one, const Effect& effect, do
   return InconclusiveReason::none;
 }
 
-// Whether `runs` runs a side would settle a case with this difference and spread. A difference that matters must be
-// found among `tests` others; a smaller one must leave no room for one that does.
+// Whether `runs` runs a side would settle a case with this difference and spread: detect a relevant difference among
+// `tests` cases, or exclude one.
 bool settles(const Effect& effect, int runs, double prior_degrees, double tests, const GateRule& rule) {
   const auto [error, degrees] = precision_of(effect.spread, prior_degrees, runs);
   const double size = std::fabs(effect.delta);
@@ -96,7 +95,7 @@ bool settles(const Effect& effect, int runs, double prior_degrees, double tests,
   return student_t_tail((matters - size) / error, degrees) < equivalence_tail;
 }
 
-// By bisection: is_enough() is false up to some number of runs, `too_few` at least, and true beyond.
+// By bisection: is_enough() is monotonic, false at `too_few`.
 template <class Enough>
 std::optional<int> least_runs(int too_few, Enough is_enough) {
   int enough = most_runs;
@@ -122,7 +121,7 @@ std::optional<int> runs_to_settle(const Evidence& one, const Effect& effect, dou
   return std::max(1, *enough - have);
 }
 
-// Cases whose difference can be tested, and the corrected p-values of both directions.
+// Tests the cases with known noise and corrects the p-values of both directions.
 void test_all(std::span<const Evidence> cases, std::vector<Judgement>& judgements) {
   std::vector<std::size_t> tested;
   std::vector<double> p_slower, p_faster;
@@ -141,7 +140,7 @@ void test_all(std::span<const Evidence> cases, std::vector<Judgement>& judgement
   }
 }
 
-// Regressed, improved or neither, by size and chance alone.
+// By size and significance only.
 GateVerdict change_of(const Judgement& judgement, const GateRule& rule) {
   const double matters = std::log1p(rule.tau);
   const double delta = judgement.effect.delta;
@@ -156,7 +155,7 @@ GateVerdict change_of(const Judgement& judgement, const GateRule& rule) {
   return GateVerdict::inconclusive;
 }
 
-// The same of sides with different batches, which is certain where the whole interval is beyond what they explain.
+// For sides with different batches: needs the whole interval beyond what batches explain.
 GateVerdict change_beyond_batches(const Judgement& judgement) {
   const double explained = std::log(factor_of_batches);
   if (judgement.low95 > explained) return GateVerdict::regressed;
@@ -169,7 +168,6 @@ bool unchanged(const Effect& effect, double tau) {
   return student_t_tail((std::log1p(tau) - std::fabs(effect.delta)) / effect.error, effect.degrees) < equivalence_tail;
 }
 
-// Quantiles at one probability; the cases of a suite have few different degrees of freedom.
 class Quantiles {
  public:
   explicit Quantiles(double p) : p_(p) {}
@@ -184,14 +182,13 @@ class Quantiles {
   std::map<double, double> known_;
 };
 
-// detectable_slowdown() with cached quantiles.
 class Sensitivity {
  public:
   Sensitivity(double tests, const GateRule& rule) : required_(1.0 - rule.false_findings / tests) {}
   double detectable(const Precision& precision, double tau) {
     const auto [error, degrees] = precision;
     const double least = std::max(std::log1p(tau), required_.at(degrees) * error);
-    constexpr double most = 20.0;  // keeps a report's numbers finite
+    constexpr double most = 20.0;  // keeps reported numbers finite
     return std::expm1(std::min(most, least + beyond_.at(degrees) * error));
   }
 

@@ -197,7 +197,7 @@ std::string gate_table(const GateResult& result, int exit_code, const ConsoleSty
   }
   if (shown > 0) text += "\n" + table.text(style);
   if (left_out > 0) text += fmt::format("and {} more (-v)\n", left_out);
-  const int indent = 8 + columns(name(result.outcome));  // of what follows "GATE  FAILED  "
+  const int indent = 8 + columns(name(result.outcome));  // of the text after "GATE  FAILED  "
   return text + fmt::format("\n{}\nGATE  {}  {}\nexit {}\n", fitted(counts_text(result), style.width, 0),
                             paint(name(result.outcome), tone_of(result.outcome), style),
                             fitted(visible(result.why), style.width, indent), exit_code);
@@ -265,11 +265,11 @@ std::string gate_annotations(const GateResult& result, bool allow_missing) {
 
 std::string gate_junit(const GateResult& result, const std::string& fingerprint, bool allow_missing) {
   JUnitDocument document{"gpubench gate"};
-  document.with_times = false;  // a suite's cases are times of two builds, not what judging them took
+  document.with_times = false;  // the times are of two builds, not of judging
   document.properties = {
       {"fingerprint", fingerprint}, {"outcome", std::string(name(result.outcome))}, {"noise", result.noise}};
   for (const GateCase& one : result.cases) document.cases.push_back(test_of(one, allow_missing));
-  // What belongs to no case, so that a reader who only counts sees it.
+  // A test for the outcome without cases, for readers that only count tests.
   if (result.cases.empty())
     document.cases.push_back(
         {"gate", "set-up", 0.0, JUnitElement::error, std::string(name(result.outcome)), result.why});

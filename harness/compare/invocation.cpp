@@ -24,13 +24,13 @@ constexpr std::string_view drift_flag = "drift";
 // The times of a case over its valid rounds.
 struct Times {
   std::vector<double> samples;      // ns per run of the program
-  std::vector<double> log_medians;  // of the rounds
-  std::vector<double> clocks;       // MHz, of rounds that tell it
-  std::vector<double> pressures;    // of the processors, of rounds that tell it
-  std::size_t fewest = 0;           // samples in a round
+  std::vector<double> log_medians;
+  std::vector<double> clocks;
+  std::vector<double> pressures;
+  std::size_t fewest = 0;
 };
 
-// One valid round: its samples are of `batch` runs each.
+// A valid round; each sample is of `batch` runs.
 void add_round(const std::vector<double>& values, double batch, Times& times) {
   if (values.empty()) return;
   times.fewest = times.log_medians.empty() ? values.size() : std::min(times.fewest, values.size());
@@ -51,7 +51,7 @@ CaseRun run_of(const Times& times, std::int64_t batch, bool drifting) {
   return run;
 }
 
-// `place` of the case, for messages.
+// `place`: of the case, for messages.
 CaseRun run_of(const CaseRecord& record, const std::string& place) {
   const auto refuse = [&](std::string_view member, std::string_view why) {
     throw ReadError(fmt::format("{}.{}: {}", place, member, why));
@@ -61,7 +61,7 @@ CaseRun run_of(const CaseRecord& record, const std::string& place) {
   for (std::size_t r = 0; r < record.rounds.size(); ++r) {
     const RoundRecord& round = record.rounds[r];
     if (!round.valid) continue;
-    // A step is as fast as the whole machine gets through it, waiting included.
+    // Steps count wall time, waiting included.
     const bool by_the_wall = record.c.cache == CacheMode::step;
     const std::vector<double>& values = by_the_wall ? round.times.wall_ns : round.times.device_ns;
     const auto wrong =
@@ -108,7 +108,7 @@ Json to_json(const CaseRun& run) {
 }
 
 CaseRun slim_run(const Node& node) {
-  constexpr double longest = 60.0;  // e^60 ns are three billion years
+  constexpr double longest = 60.0;  // e^60 ns is about 3.6 billion years
   constexpr int most = 1'000'000'000;
   CaseRun run;
   run.log_median = node.at("log_median").number(-longest, longest);
@@ -122,7 +122,6 @@ CaseRun slim_run(const Node& node) {
   return run;
 }
 
-// `place` of the cases, for messages.
 void require_different_ids(const std::vector<MeasuredCase>& cases, const std::string& place) {
   std::unordered_set<std::string_view> ids;
   for (const MeasuredCase& one : cases) {

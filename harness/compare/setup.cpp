@@ -20,14 +20,14 @@ constexpr const char* locked_clock_key = "locked_clock";
 
 std::string major_of(const std::string& version) { return version.substr(0, version.find('.')); }
 
-// A device in the report's list: its kind and name, what it has, what runs on it.
+// Kind, name, properties and libraries of a device.
 void add_device(const DeviceInfo& device, const std::string& prefix, Setup& setup) {
   const auto key = [&](std::string_view name) { return prefix + std::string(name); };
   setup.decisive.emplace_back(key("kind"), device.kind);
   setup.decisive.emplace_back(key("name"), device.name);
   setup.decisive.emplace_back(key("units"), fmt::format("{}", device.units));
-  // The slot that a card is in, the hosts of ranks, what a container may use of the memory, and why an instruction set
-  // is passed over, are no part of what computes. That it is passed over is.
+  // Do not affect results: the slot of a card, hosts of ranks, a container's memory limit, and why an instruction set
+  // is not used (that it is not used does).
   setup.telling.emplace_back(key("memory_bytes"), fmt::format("{}", device.memory_bytes));
   for (const auto& [name, value] : device.properties) {
     const bool tells = name == device_property::pci_bus_id || name == device_property::cpu_isa_reason ||
@@ -38,7 +38,7 @@ void add_device(const DeviceInfo& device, const std::string& prefix, Setup& setu
   for (const auto& [name, value] : device.libraries) setup.decisive.emplace_back(key(name), value);
 }
 
-// A preset was called as a tier before schema 1.5; the same rounds are no difference.
+// Maps names of presets before schema 1.5, which were those of tiers, to the current ones.
 std::string_view current_name(std::string_view key, std::string_view value) {
   if (key != "preset") return value;
   return value == "smoke" ? "minimal" : value == "quick" ? "brief" : value == "standard" ? "normal" : value;

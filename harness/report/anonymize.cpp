@@ -16,9 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What in a text identifies a machine or its user by its form.
-
-// Letters, digits, '_' and whatever is not ASCII.
+// Letters, digits, '_' and bytes outside ASCII.
 bool in_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return std::isalnum(byte) != 0 || c == '_' || byte >= 0x80;
@@ -26,13 +24,13 @@ bool in_word(char c) {
 
 constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// How much at the start of the text belongs together.
+// Length of the prefix whose characters belong.
 template <class Belongs>
 std::size_t length_of(std::string_view text, const Belongs& belongs) {
   return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), belongs) - text.begin());
 }
 
-// What variables of OpenMP, oneDNN, CUDA and NCCL are set to; a blank around each.
+// Values of variables of OpenMP, oneDNN, CUDA and NCCL, between blanks.
 constexpr std::string_view common_words =
     " true false on off yes no none all any default strict close spread master primary threads cores sockets ll_caches "
     "numa_domains active passive infinite infinity lazy eager f32 tf32 bf16 f16 f64 ring tree collnetdirect "
@@ -40,7 +38,7 @@ constexpr std::string_view common_words =
     "avx512_core_bf16 avx512_core_fp16 avx512_core_amx avx512_core_amx_fp16 avx10_1_512 avx10_1_512_amx "
     "avx10_1_512_amx_fp16 ";
 
-// A full stop at its end is the sentence's.
+// A full stop at the end belongs to the sentence.
 std::string_view path_word(std::string_view text) {
   const std::size_t most = length_of(text, [](char c) {
     return static_cast<unsigned char>(c) > ' ' &&
@@ -51,7 +49,7 @@ std::string_view path_word(std::string_view text) {
   return path;
 }
 
-// "/home/ann/x", "../x", "~/x", "~ann/x"; 0 for none.
+// "/home/ann/x", "../x", "~/x", "~ann/x"; 0: none.
 std::size_t path_at(std::string_view text) {
   const std::string_view path = path_word(text);
   const std::size_t slash = path.find('/');
@@ -86,7 +84,7 @@ bool has_extension(std::string_view name) {
          std::find(std::begin(known), std::end(known), extension_of(name)) != std::end(known);
 }
 
-// "ann.lee@mail.example.com"; 0 for none.
+// "ann.lee@mail.example.com"; 0: none.
 std::size_t mail_at(std::string_view text) {
   const std::size_t local = length_of(text, [](char c) { return in_word(c) || c == '.' || c == '+' || c == '-'; });
   if (local == 0 || local == text.size() || text[local] != '@') return 0;
@@ -98,7 +96,7 @@ std::size_t mail_at(std::string_view text) {
   return !top.empty() && std::all_of(top.begin(), top.end(), is_letter) ? local + 1 + domain.size() : 0;
 }
 
-// "GPU-8c3f2a10-...", "MIG-..." as NVML writes them.
+// "GPU-8c3f2a10-...", "MIG-..." as NVML prints them.
 std::size_t uuid_at(std::string_view text) {
   if (!text.starts_with("GPU-") && !text.starts_with("MIG-")) return 0;
   constexpr std::size_t least = 12;
@@ -106,7 +104,7 @@ std::size_t uuid_at(std::string_view text) {
   return size >= least && text.substr(0, size).find_first_of("0123456789") != std::string_view::npos ? size : 0;
 }
 
-// "0000:18:00.0" of PCI, "10.0.3.17" of a network: groups of digits of the base between these marks.
+// Digits in the base, in groups between the marks: "0000:18:00.0" of PCI, "10.0.3.17" of a network.
 std::size_t groups_at(std::string_view text, std::string_view marks, int base) {
   std::size_t at = 0;
   for (std::size_t group = 0;; ++group) {
@@ -122,10 +120,10 @@ std::size_t groups_at(std::string_view text, std::string_view marks, int base) {
 
 struct Identifying {
   std::string_view kind;  // "path", "gpu" (a UUID), "bus" (PCI), "address" (IPv4)
-  std::size_t size = 0;   // bytes; 0: there is none
+  std::size_t size = 0;   // in bytes; 0: none
 };
 
-// Whether the text starts with this name and a word ends there; case does not matter, as in names of hosts.
+// Whether `text` starts with this name as a whole word; ignores case, as host names do.
 bool starts_with_name(std::string_view text, std::string_view name) {
   return text.size() >= name.size() && (text.size() == name.size() || !in_word(text[name.size()])) &&
          std::equal(name.begin(), name.end(), text.begin(),
@@ -139,22 +137,23 @@ bool has_name(std::string_view text, std::string_view name) {
   return false;
 }
 
-// What begins at `at`, a place within the text.
+// `at`: a position in the text.
 Identifying identifying_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at), before = text.substr(0, at);
   const char last = at == 0 ? ' ' : before.back();
-  if (in_word(last)) {  // a compiler's -I/folder; "B/s" is no path
+  if (in_word(last)) {  // a compiler's -I/folder; "B/s" is not a path
     const bool flag = at > 1 && before[at - 2] == '-' && (at == 2 || before[at - 3] == ' ');
     return {"path", flag && rest.front() == '/' ? path_at(rest) : 0};
   }
   if (const std::size_t size = uuid_at(rest); size > 0) return {"gpu", size};
   if (const std::size_t size = groups_at(rest, "::.", 16); size > 0) return {"bus", size};
   if (const std::size_t size = groups_at(rest, "...", 10); size > 0) return {"address", size};
-  const bool goes_on = std::string_view("/.~-)*$^").find(last) != std::string_view::npos;  // "^gemm/.*/x1$" is none
+  const bool goes_on = std::string_view("/.~-)*$^").find(last) != std::string_view::npos;  // "^gemm/.*/x1$" is not a
+                                                                                           // path
   return {"path", goes_on ? 0 : path_at(rest)};
 }
 
-// Whether a variable's value consists of numbers and well-known words ("close", "avx2", ":4096:8").
+// Only numbers and common words ("close", "avx2", ":4096:8").
 bool is_common_value(std::string_view value) {
   for (std::size_t at = 0; at < value.size();) {
     const std::size_t size = length_of(value.substr(at), in_word);
@@ -217,10 +216,10 @@ Anonymizer::Anonymizer(const HashKey& key, KeptFlags flags, const Report& report
   }
   know_users_in(report.host.executable);
   for (const std::string& word : report.run.argv) know_users_in(word);
-  if (report.run.implementations) {  // ids of cases name them
+  if (report.run.implementations) {  // case ids contain them
     for (const ImplementationFile& one : *report.run.implementations) flags_.words.push_back(in_lower_case(one.name));
   }
-  // Facts must not depend on how output files are called: other reports are compared with them.
+  // Other reports are compared by facts, so names of output files must not change them.
   for (const auto& [name, value] : report.run.build) facts_.push_back(value);
   for (const DeviceInfo& device : report.run.devices) {
     facts_.push_back(device.name);
@@ -251,7 +250,7 @@ void Anonymizer::know(std::string_view kind, const std::string& name) {
   if (!name.empty()) names_.emplace_back(name, alias(kind, name));
 }
 
-// Its short form is the same host.
+// Also the short form of the host name.
 void Anonymizer::know_host(const std::string& name) {
   know("host", name);
   if (const std::size_t dot = name.find('.'); dot > 0 && dot != std::string::npos)
@@ -287,7 +286,7 @@ void Anonymizer::know_files_in(const Words& words) {
   }
 }
 
-// Short parts and numbers identify nobody and occur in ordinary text.
+// Skips short parts and numbers, which occur in ordinary text.
 void Anonymizer::know_file(std::string_view path) {
   constexpr std::size_t shortest = 3;
   for (const std::string& part : parts_of(path)) {
@@ -303,7 +302,7 @@ void Anonymizer::know_file(std::string_view path) {
   }
 }
 
-// "results/acme/x.json"; 0 for none: "gemm/linear/m=8/f32/x1", "GB/s".
+// "results/acme/x.json"; 0: none, as in "gemm/linear/m=8/f32/x1" and "GB/s".
 std::size_t Anonymizer::relative_path_at(std::string_view text) const {
   const std::string_view path = path_word(text);
   if (path.find('/') == std::string_view::npos || !in_word(path.front())) return 0;
@@ -321,7 +320,7 @@ std::string Anonymizer::text(std::string_view text) const {
                                     [&](const auto& one) { return begins && starts_with_name(rest, one.first); });
     std::size_t size = 1;
     std::string instead(rest.substr(0, 1));
-    // "impl:loops/tiles.avx" is an implementation's plan.
+    // "impl:loops/tiles.avx" is a plan of an implementation.
     const bool goes_on = !begins || (at > 0 && std::string_view("/.~-)*$^@").find(text[at - 1]) != std::string::npos) ||
                          text.substr(0, at).ends_with("impl:");
     if (const std::size_t mail = goes_on ? 0 : mail_at(rest); mail > 0) {

@@ -1,9 +1,9 @@
-// Reports without what identifies a machine or its user.
+// Removes identifying details from reports.
 //
-// Host names, a GPU's UUID and bus id, users and paths become a word and 16 hexadecimal digits, hashed under a key:
-// the same name gives the same word, so that reports of one machine still count as such. harness/report/README.md lists what is kept.
-// tests/harness/report/anonymize_test.cpp lists what becomes of each text of a report: one that is new there needs a
-// decision here.
+// Host names, a GPU's UUID and bus id, users and paths become a word and 16 hexadecimal digits of a keyed hash. A name
+// always gives the same word, so reports of one machine stay comparable. harness/report/README.md lists the texts that
+// are kept. tests/harness/report/anonymize_test.cpp lists the result for each text of a report; a new text must be
+// added there.
 #pragma once
 
 #include <bit>
@@ -18,17 +18,16 @@
 
 namespace gpubench {
 
-// The key is the user's own, in a file that nobody else can read. With one key a machine has the same name in all
-// reports, which comparing needs. Whoever has the key can find names by trying them, nobody else can. A lost key means
-// new names.
-/// 128 bits, as the two little-endian words of the paper below.
+// The key belongs to the user, in a file that nobody else can read. With one key a machine has the same name in all
+// reports. With the key, names can be found by trying them; without it, they cannot. A lost key means new names.
+/// 128 bits, as two little-endian words (as in the paper below).
 struct HashKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
 };
 
-/// SipHash-2-4: without the key a name cannot be found by hashing all names (Aumasson, Bernstein, "SipHash: a fast
-/// short-input PRF", 2012).
+/// SipHash-2-4: without the key, hashes of guessed names are useless (Aumasson, Bernstein, "SipHash: a fast short-input
+/// PRF", 2012).
 [[nodiscard]] constexpr std::uint64_t keyed_hash(const HashKey& key, std::string_view bytes) {
   std::uint64_t v0 = key.low ^ 0x736f6d6570736575ULL, v1 = key.high ^ 0x646f72616e646f6dULL;
   std::uint64_t v2 = key.low ^ 0x6c7967656e657261ULL, v3 = key.high ^ 0x7465646279746573ULL;
@@ -62,33 +61,32 @@ struct HashKey {
 /// $XDG_CONFIG_HOME/gpubench/anonymize.key, else ~/.config/gpubench/anonymize.key; "" if neither folder is known.
 [[nodiscard]] std::string default_key_file(std::string_view xdg_config_home, std::string_view home);
 
-/// The key in a file: 32 hexadecimal digits and a newline. If there is no file, a new key is generated and stored there
-/// (0600). Throws ReadError for anything that is not a key, and for a file that others than this user can read or
-/// write; WriteError if a new key cannot be stored.
+/// Reads a key: 32 hexadecimal digits and a newline. Generates and stores one (0600) if the file does not exist. Throws
+/// ReadError for invalid content, and for a file that other users can read or write; WriteError if a new key cannot be
+/// stored.
 [[nodiscard]] HashKey anonymize_key(const std::string& path);
 
-/// The flags that stay in the command lines and variables of a report: those that choose and measure.
+/// Flags kept in command lines and variables: those that select and measure.
 struct KeptFlags {
-  std::vector<std::string> values;     ///< with a value that stays as well
-  std::vector<std::string> switches;   ///< without one
-  std::vector<std::string> files;      ///< with a file or folder, which becomes a hash
-  std::vector<std::string> outputs{};  ///< with a file or folder too; they are removed
-  std::vector<std::string> words{};    ///< gpubench's own vocabulary: never hashed, even as a folder's name
+  std::vector<std::string> values;  ///< the value is kept
+  std::vector<std::string> switches;
+  std::vector<std::string> files;      ///< the value, a file or folder, becomes a hash
+  std::vector<std::string> outputs{};  ///< files and folders, removed
+  std::vector<std::string> words{};    ///< gpubench's vocabulary: never hashed, even as a folder name
 };
 
 class Anonymizer {
  public:
-  /// Knows the names in the context of `report`: of the host, its devices, users by their folders, and each part of the
-  /// paths on its command line; `users` are more.
+  /// Collects the names in the context of `report`: host, devices, users by their folders, and parts of paths on the
+  /// command line. `users`: more names.
   Anonymizer(const HashKey& key, KeptFlags flags, const Report& report, std::vector<std::string> users = {});
 
-  /// Everything but the cases.
   void context(Report& report) const;
   void record(CaseRecord& record) const;
-  /// A sentence without names, mail addresses, and paths that are absolute, end in a file with an extension, or have a
-  /// part that is known.
+  /// Replaces names, mail addresses, and paths that are absolute, end in a file with an extension, or have a known
+  /// part.
   [[nodiscard]] std::string text(std::string_view text) const;
-  /// The kept flags of a command line, files as hashes.
+  /// The kept flags, with files hashed.
   [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& words) const;
   /// "path-0123456789abcdef"
   [[nodiscard]] std::string path(std::string_view path) const { return alias("path", path); }
@@ -106,12 +104,11 @@ class Anonymizer {
 
   HashKey key_;
   KeptFlags flags_;
-  std::vector<std::pair<std::string, std::string>> names_;  ///< name -> what stands for it, the longest first
-  std::vector<std::string> facts_;                          ///< of build and devices, whose words stay
-  std::vector<std::string> parts_;  ///< of the paths on the command line, in lower case: "acme-cluster", "kernel.py"
+  std::vector<std::pair<std::string, std::string>> names_;  ///< name -> replacement, longest first
+  std::vector<std::string> facts_;                          ///< of build and devices; their words are kept
+  std::vector<std::string> parts_;  ///< of paths on the command line, in lower case: "acme-cluster", "kernel.py"
 };
 
-/// The whole report.
 [[nodiscard]] Report anonymized(Report report, const HashKey& key, KeptFlags flags,
                                 std::vector<std::string> users = {});
 

@@ -35,9 +35,8 @@ std::optional<std::uint64_t> hexadecimal(std::string_view digits) {
   return error == std::errc() ? std::optional(word) : std::nullopt;
 }
 
-// Nothing where there is no such file.
 std::optional<HashKey> key_in(const std::string& path) {
-  // A pipe or a device of that name must not block.
+  // O_NONBLOCK: a pipe or device with that name must not block.
   const Descriptor file(
       retried([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); }));
   if (file.get() < 0 && errno == ENOENT) return std::nullopt;
@@ -48,7 +47,7 @@ std::optional<HashKey> key_in(const std::string& path) {
     refuse_key(path, fmt::format("others than this user can read or change the key (owner {}, mode {:04o}); expected "
                                  "a file of this user, 0600",
                                  status.st_uid, status.st_mode & 07777U));
-  std::array<char, file_bytes + 1> bytes{};  // one more than a key has
+  std::array<char, file_bytes + 1> bytes{};  // one more, to detect longer files
   const auto count = retried([&] { return ::read(file.get(), bytes.data(), bytes.size()); });
   if (count != static_cast<ssize_t>(file_bytes) || bytes[file_bytes - 1] != '\n')
     refuse_key(path, "is no key: expected 32 hexadecimal digits and a line's end");
@@ -82,7 +81,7 @@ HashKey anonymize_key(const std::string& path) {
   try {
     write_atomically(path, fmt::format("{:016x}{:016x}\n", drawn.low, drawn.high));
   } catch (const WriteError&) {
-    if (const auto key = key_in(path)) return *key;  // of another run that came first
+    if (const auto key = key_in(path)) return *key;
     throw;
   }
   return drawn;

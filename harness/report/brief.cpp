@@ -8,7 +8,6 @@
 namespace gpubench {
 namespace {
 
-// The sums by kind, in the order in which kinds appear.
 struct Sums {
   std::vector<PassedOps> all;
   std::map<std::string, std::size_t> places{};
@@ -31,12 +30,12 @@ struct Sums {
 };
 
 void sum_up_ops(Parity& parity) {
-  // Readers find the largest error by comparisons, which NaN makes depend on the order of ops: these stay whole.
+  // With NaN the largest error would depend on the order of ops, so all ops stay.
   if (std::ranges::any_of(parity.ops, [](const OpParity& op) { return std::isnan(op.error_over_bound); })) return;
   const auto rank = [&parity](const OpParity& op) {
     return std::pair(op.error_over_bound, op.label == parity.worst_op);
   };
-  std::map<std::string, std::size_t> largest;  // by phase
+  std::map<std::string, std::size_t> largest;
   for (std::size_t i = 0; i < parity.ops.size(); ++i) {
     std::size_t& at = largest.try_emplace(parity.ops[i].phase, i).first->second;
     if (rank(parity.ops[i]) > rank(parity.ops[at])) at = i;

@@ -1,4 +1,4 @@
-// check_case(): one case against itself.
+// check_case(): consistency within a case.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,6 @@ class CaseConsistency {
     if (!holds) say(place, why);
   }
 
-  // The number `told` at `place` should equal `found`.
   void compare(const Node& place, double told, double found, std::string_view source, double scale = 0.0) {
     if (!nearly(told, found, scale)) say(place, fmt::format("is {}, but {} {}", told, source, found));
   }
@@ -126,8 +125,7 @@ class CaseConsistency {
         fmt::format("is {}, expected at most 1 and at most the largest of its phase in ops", sums.error_over_bound));
   }
 
-  // The narrowest type that an op of the case may store; of unknown recipes, and for casts and quantizing ops, the
-  // narrowest of all types.
+  // The narrowest type that an op of the case may store; of all types for unknown recipes, casts and quantizing ops.
   [[nodiscard]] DType narrowest(const OpParity& op) const {
     const auto all = recipes();
     const auto known = std::ranges::find(all, record_.c.recipe, &Recipe::name);
@@ -136,12 +134,12 @@ class CaseConsistency {
                     [](DType a, DType b) { return unit_roundoff(a) < unit_roundoff(b); });
   }
 
-  // The element of a passing op that was furthest off: within its bound, but for the rounding to its type.
+  // The worst element of a passing op must be within its bound, except for the rounding to its type.
   void worst(const OpParity& op, const Node& node) {
     const Worst& w = *op.worst;
     if (std::isnan(w.want) || std::isinf(w.want) || std::isinf(w.got) || !std::isfinite(w.bound)) return;
     const DType type = narrowest(op);
-    if (std::isnan(w.got) && bits_of(type) <= 8) return;  // an overflow of e4m3
+    if (std::isnan(w.got) && bits_of(type) <= 8) return;  // overflow in e4m3
     const double rounding =
         2.0 * unit_roundoff(type) * std::max({std::fabs(w.got), std::fabs(w.want), smallest_normal(type)});
     require(std::fabs(w.got - w.want) <= w.bound + rounding, node.at("got"),
@@ -182,7 +180,7 @@ class CaseConsistency {
     (void)rounds(left.rounds, left.batch, node);
   }
 
-  // Whether there is anything to summarize, and all of it makes sense. `node`: where they and the batch are.
+  // Checks rounds; false if there is nothing to summarize. `node`: contains them and the batch.
   bool rounds(const std::vector<RoundRecord>& all, std::int64_t batch, const Node& node) {
     const std::size_t before = problems_.count();
     bool any = false;
@@ -240,7 +238,7 @@ class CaseConsistency {
     const Summary& told = record_.summary;
     const Node node = node_.at("summary");
     const bool concluded = passed() || record_.verdict == Verdict::unverified || told.rounds > 0;
-    if (!concluded) return;  // the case ended before its rounds were summed up
+    if (!concluded) return;  // ended before its rounds were summarized
     const Summary found = summarize(record_.rounds, record_.batch);
     constexpr std::string_view source = "its samples make";
     const auto count = [&](const char* key, std::int64_t is, std::int64_t should) {
@@ -272,7 +270,7 @@ class CaseConsistency {
     const Derived& d = record_.derived;
     const Node node = node_.at("derived");
     const double seconds = record_.summary.median_ns * 1e-9;
-    if (!(seconds > 0.0)) return;  // reported already
+    if (!(seconds > 0.0)) return;
     const auto rate = [&](const char* key, double told, double work) {
       compare(node.at(key), told, work / seconds, "work and median make");
     };

@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-// One text must not take the room of all other rows.
+// One text must not use the space of all other rows.
 constexpr std::size_t most_cell_bytes = 2000;
 
 std::string cell(std::string_view text) { return markdown_cell(shortened(text, most_cell_bytes)); }
@@ -62,7 +62,7 @@ std::string row_of(const CaseRecord& record) {
 
 std::string with_rows(std::string head, std::size_t count, const std::function<std::string(std::size_t)>& row,
                       std::size_t most_bytes) {
-  constexpr std::size_t spare = 200;  // for the line that counts what is left out
+  constexpr std::size_t spare = 200;  // for the line with the number of rows left out
   if (head.size() > most_bytes) {
     const std::size_t end = most_bytes == 0 ? std::string::npos : head.rfind('\n', most_bytes - 1);
     return head.substr(0, end == std::string::npos ? 0 : end + 1);
@@ -134,7 +134,7 @@ void append_summary(const std::string& path, const std::function<std::string(std
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   const bool there = fs::exists(status);
-  // A pipe would keep us waiting for a reader.
+  // Opening a pipe would block until it has a reader.
   if (there && !fs::is_regular_file(status)) throw WriteError(fmt::format("{}: is no file", visible(path)));
   const std::uintmax_t size = there ? fs::file_size(path, error) : 0;
   if (size >= most_summary_bytes && there) return;
@@ -153,7 +153,7 @@ std::string attribute(std::string_view key, std::string_view value) {
   return fmt::format(" {}=\"{}\"", key, xml_text(value));
 }
 
-// The schema's pattern for times of suites takes digits and a point, no exponent.
+// The schema allows no exponents in suite times.
 std::string time_attribute(double seconds) { return fmt::format(" time=\"{:.9f}\"", seconds); }
 
 struct Counts {
@@ -265,7 +265,7 @@ std::string junit_document_text(const JUnitDocument& document) {
 std::string junit_text(const Report& report) {
   const RunContext& run = report.run;
   JUnitDocument document{"gpubench"};
-  document.timestamp = iso_time(run.started_at).substr(0, 19);  // the common readers take no time zone
+  document.timestamp = iso_time(run.started_at).substr(0, 19);  // common readers don't accept a time zone
   document.host_name = report.host.host_name;
   document.properties = {{"tool_version", run.tool_version},
                          {"tier", run.tier},

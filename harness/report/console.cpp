@@ -48,8 +48,7 @@ std::string memory_text(const CaseRecord& record) {
   return joined(parts);
 }
 
-// Below a composite step: what it is made of by kind of op and by layer, what each op takes alone, and what is left
-// over.
+// For a composite step: kinds of op and layers, the time of each op alone, and the rest.
 std::string breakdown_lines(const CaseRecord& record, const ConsoleStyle& style) {
   const Derived& derived = record.derived;
   if (derived.breakdown.empty()) return "";
@@ -78,7 +77,6 @@ std::string peak_text(const PeakShare& peak) {
   return joined(parts);
 }
 
-// "12.4 J per run, 1.32 ktokens/J"
 std::string energy_text(const Derived& derived) {
   std::string text = format_quantity(*derived.energy_j, "J") + " per run";
   if (derived.energy_per_work_j && *derived.energy_per_work_j > 0.0) {
@@ -106,7 +104,7 @@ std::string ranks_text(const CaseRecord& record) {
   return joined(parts);
 }
 
-// "p50 1.20 ms, p90 1.31 ms, p99 1.75 ms (of 200 samples)"; fewer than 100 samples have no 99th percentile.
+// "p50 1.20 ms, p90 1.31 ms, p99 1.75 ms (of 200 samples)"; no 99th percentile below 100 samples.
 std::string percentiles_text(const CaseRecord& record) {
   const std::vector<double> samples = samples_per_run_ns(record);
   const auto at = [&samples](double p) { return format_time_ns(quantile(samples, p)); };

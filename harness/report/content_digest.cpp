@@ -18,7 +18,7 @@ constexpr std::size_t digest_digits = 16;
 
 constexpr bool separates(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// What follows the string that begins at `at`.
+// The position after the string that begins at `at`.
 std::size_t after_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '"') return at + 1;
@@ -32,7 +32,7 @@ std::string_view without_blanks_at_end(std::string_view text) {
   return text;
 }
 
-// Cuts `end` off, and blanks before it. False where the text ends otherwise.
+// Removes `end` and preceding blanks. False if the text ends otherwise.
 bool cut(std::string_view& text, std::string_view end) {
   text = without_blanks_at_end(text);
   if (!text.ends_with(end)) return false;

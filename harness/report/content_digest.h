@@ -1,8 +1,7 @@
-// The digest that a document carries of itself: whether it still says what was written.
+// The digest that a document carries as its last member.
 //
-// It reveals changes by hand or by a disk, and is not a signature: anyone who changes a file on purpose can recompute
-// it. It is the document's last member and covers its bytes up to that member, except blanks outside texts, so that a
-// file can be reindented.
+// It reveals accidental changes and manual edits. It is not a signature: anyone can recompute it. It covers the bytes
+// before that member except blanks outside strings, so that files can be reindented.
 #pragma once
 
 #include <array>
@@ -15,12 +14,11 @@
 
 namespace gpubench {
 
-/// Makes the digest of bytes that come piece by piece: eight at a time (little-endian, zeros after the last), each word
-/// mixed into what came before it by harness/core/hash.h's hash_at(); last their number.
+/// Takes bytes in pieces: words of eight bytes (little-endian, padded with zeros) are mixed into the state with
+/// hash_at() (harness/core/hash.h), and finally their number.
 class DigestMaker {
  public:
   void take(std::string_view bytes);
-  /// 16 hexadecimal digits, of all that was taken.
   [[nodiscard]] std::string digest();
 
  private:
@@ -34,30 +32,25 @@ class DigestMaker {
   std::array<char, 4096> block_{};
 };
 
-/// The digest of the bytes except blanks outside texts.
+/// Skips blanks outside strings.
 [[nodiscard]] std::string content_digest(std::string_view text);
 
-/// The document, an object with at least one member, as text with its digest as the last member and a line's end.
-/// `indent` as for dump().
+/// The text of an object with at least one member, with its digest as last member and a newline. `indent` as for
+/// dump().
 [[nodiscard]] std::string sealed_text(const Json& document, int indent = -1);
-/// The same of a document's text.
 [[nodiscard]] std::string with_digest(std::string text, int indent);
 
-/// A document whose last member is a digest: what that should be of, and what it says.
+/// A document whose last member is a digest: the content it covers, and the digest.
 struct Sealed {
   std::string_view content;
   std::string_view digest;
 };
 [[nodiscard]] std::optional<Sealed> sealed_parts(std::string_view text);
 
-enum class Seal {
-  none,   ///< its last member is no digest
-  holds,  ///< the content is what it was written as
-  broken  ///< the content was changed since
-};
+enum class Seal { none, holds, broken };
 [[nodiscard]] Seal seal_of(std::string_view text);
 
-/// What is wrong with a file whose seal is broken, as "file:digest: why".
+/// "file:digest: why", for a broken seal.
 [[nodiscard]] std::string broken_seal_text(std::string_view file);
 
 }  // namespace gpubench

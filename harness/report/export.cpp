@@ -44,7 +44,7 @@ Json gbench(const Report& report, bool summary) {
   return {{"context", google_context_json(report)}, {"benchmarks", std::move(entries)}};
 }
 
-// Of an interval of times the ends change places in that of rates.
+// Lower and upper bound of a time swap in its rate.
 Json bmf(const Report& report) {
   Json cases = Json::object();
   for (const CaseRecord& record : report.cases) {
@@ -63,7 +63,7 @@ Json bmf(const Report& report) {
   return cases;
 }
 
-// How far the 95% interval goes from the median at most, as the tool's charts show it.
+// The larger distance of the 95% interval from the median, as the tool's charts show it.
 std::string range_of(const CaseRecord& record, double value) {
   const Summary& s = record.summary;
   const double share = std::max(s.ci95_high_ns - s.median_ns, s.median_ns - s.ci95_low_ns) / s.median_ns;
@@ -99,7 +99,7 @@ std::string family(std::string_view metric, std::string_view help) {
   return fmt::format("# HELP {} {}\n# TYPE {} gauge\n", metric, help, metric);
 }
 
-// One sample for each case that passed.
+// One sample per passing case.
 std::string by_case(const Report& report, std::string_view metric, std::string_view help,
                     const std::function<double(const CaseRecord&)>& value, bool with_item = false) {
   std::string samples;
@@ -166,8 +166,8 @@ std::string exported_prometheus(const Report& report) {
   return text;
 }
 
-// exported_csv(): RFC 4180, a row for each case and metric, so that any table program can pivot it; and
-// exported_csv_cases(): a row for each case, for those who want to sort and filter.
+// RFC 4180. exported_csv(): a row per case and metric, for pivot tables. exported_csv_cases(): a row per case, to sort
+// and filter.
 
 namespace {
 
@@ -211,7 +211,7 @@ std::vector<Metric> metrics_of(const CaseRecord& r) {
   return metrics;
 }
 
-// The labels of a case, without a trailing comma.
+// Without a trailing comma.
 std::string names_of(const CaseRecord& r, const std::string& device) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(r.key()), csv_cell(r.c.suite),
                      csv_cell(r.c.workload), csv_cell(to_string(r.c.dims)), csv_cell(r.c.recipe),
@@ -219,7 +219,7 @@ std::string names_of(const CaseRecord& r, const std::string& device) {
                      name(r.verdict), csv_cell(r.reason), csv_cell(device));
 }
 
-// In the order of `numbers`; all empty unless the case passed.
+// In the order of `numbers`; empty unless the case passed.
 std::string numbers_of(const CaseRecord& r) {
   const std::string flags = csv_cell(joined(r.summary.flags, "; "));
   constexpr std::string_view before_flags = ",,,,,,,,,,,,,,,,,,,,,";

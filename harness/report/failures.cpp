@@ -1,4 +1,4 @@
-// failures_text(): for each case that went wrong, everything needed to believe it and to see it again.
+// failures_text(): the evidence of each failure, and the command that repeats it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +13,8 @@
 namespace gpubench {
 namespace {
 
-// The op that decided the verdict: of those that did not pass, the one the record names, else the largest error.
+// The op that decided the verdict: among those that did not pass, the one that the record names, else that with the
+// largest error.
 const OpParity* culprit(const Parity& parity) {
   const OpParity* chosen = nullptr;
   for (const OpParity& op : parity.ops) {
@@ -63,7 +64,6 @@ std::string head(const CaseRecord& record, int number, const ConsoleStyle& style
   return start + paint(word, Tone::bad, style) + (fits ? "  " : "\n    ") + id + "\n";
 }
 
-// Titles at the left, what they say wrapped in its own column; a rerun line stays in one piece.
 std::string block(const CaseRecord& record, int number, const ConsoleStyle& style) {
   constexpr int column = 12;
   std::string text = head(record, number, style);
@@ -78,7 +78,7 @@ std::vector<std::pair<std::string, std::string>> failure_facts(const CaseRecord&
   std::vector<Fact> facts;
   const OpParity* op = culprit(record.parity);
   if (op != nullptr) add_op_facts(facts, *op);
-  // The record's reason often repeats its op's: say it once.
+  // The record's reason often repeats that of its op.
   const bool said = op != nullptr && !op->reason.empty() && record.reason.find(op->reason) != std::string::npos;
   if (!record.reason.empty() && !said) facts.emplace_back("reason", visible(record.reason));
   int others = -1;

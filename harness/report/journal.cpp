@@ -25,7 +25,7 @@ JournalStart start_from(const Node& node) {
   return start;
 }
 
-// A round that comes next, or that a later run measured again: then it replaces the earlier one and all after it.
+// The next round, or one measured again by a later run, which replaces it and all after it.
 void add_round(Journal& journal, CaseRecord&& record, const Node& node) {
   if (record.rounds.size() != 1) node.refuse("does not hold one round");
   if (journal.finished.contains(record.key())) node.refuse("is a round of a case that is finished");

@@ -1,4 +1,3 @@
-// The JSON document type of reports.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace gpubench {
 
-/// JSON with DEL and the controls of two bytes escaped. They stand in texts only.
+/// Escapes DEL and two-byte control characters, which occur only in strings.
 [[nodiscard]] inline std::string without_controls(std::string json) {
   constexpr std::string_view digits = "0123456789abcdef", looked_for = "\x7f\xc2";
   std::size_t at = json.find_first_of(looked_for);
@@ -27,8 +26,8 @@ namespace gpubench {
   return escaped.append(json, copied);
 }
 
-/// Strict JSON: no NaN (callers write null and say why), invalid UTF-8 replaced by U+FFFD, never an exception for text.
-/// DEL and U+0080 to U+009F, which steer terminals and need no escape in JSON, have one. `indent` -1: one line.
+/// Strict JSON: no NaN (callers write null with a note); invalid UTF-8 becomes U+FFFD instead of an exception. Escapes
+/// DEL and U+0080 to U+009F, which control terminals and need no escape in JSON. `indent` -1: one line.
 [[nodiscard]] inline std::string dump(const Json& json, int indent = -1) {
   return without_controls(json.dump(indent, ' ', false, Json::error_handler_t::replace));
 }

@@ -13,9 +13,9 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t longest_shown = 100;  // names come from the file: what a reader sees of them must stay readable
+constexpr std::size_t longest_shown = 100;  // keeps messages with names from the file readable
 
-// An object's keys are constant, and a vector of those copies whole values where it grows.
+// A vector of objects with constant keys would copy whole values when it grows.
 void make_room(Json::object_t& members) {
   if (members.size() < members.capacity()) return;
   Json::object_t larger;
@@ -24,7 +24,7 @@ void make_room(Json::object_t& members) {
   members.swap(larger);
 }
 
-// Builds the parts of a document that are wanted. Limits are checked before anything deep or wide is built.
+// Builds the held parts of a document. Checks limits before building anything deep or wide.
 class Parser {
  public:
   Parser(std::string_view text, std::string file, const HeldParts& held, const ReadLimits& limits)
@@ -44,11 +44,11 @@ class Parser {
   }
 
  private:
-  // An object or array that has begun and not ended. What is pointed to stays where it is while it is the last of its
-  // container, which it is until it is complete.
+  // An open object or array. The pointer stays valid because the container is the last element of its parent until it
+  // is complete.
   struct Open {
     Json* container;
-    const std::string* key = nullptr;  // of the member that the parser is at
+    const std::string* key = nullptr;
   };
 
   [[noreturn]] void refuse(std::string_view why) const {
@@ -76,7 +76,7 @@ class Parser {
   }
 
   void array() {
-    constexpr std::size_t some = 8;  // what it grows from
+    constexpr std::size_t some = 8;
     Json list = Json::array();
     if (holds()) list.get_ref<Json::array_t&>().reserve(some);
     open(std::move(list));
@@ -105,7 +105,7 @@ class Parser {
 
   [[nodiscard]] bool holds() const { return left_out_ == 0; }
 
-  // Adds a member; whether its value is held.
+  // Adds a member; returns whether its value is held.
   bool is_held_as(std::string_view name) {
     if (!holds()) return true;
     Open& object = open_.back();
@@ -124,7 +124,6 @@ class Parser {
     return held;
   }
 
-  // Where the value now stands.
   Json* place_value(Json&& v) {
     Json* const placed = open_.empty() ? &(root_ = std::move(v))
                          : open_.back().container->is_array()
@@ -164,7 +163,7 @@ class Parser {
     for (std::size_t level = 0; level < open_.size(); ++level) {
       const Open& at = open_[level];
       if (at.container->is_array()) {
-        const std::size_t gone = level + 1 == streaming_ ? elements_ : 0;  // those that were handed over
+        const std::size_t gone = level + 1 == streaming_ ? elements_ : 0;  // elements already handed over
         if (gone + at.container->size() > 0) path += fmt::format("[{}]", gone + at.container->size() - 1);
       } else if (at.key != nullptr && !at.key->empty()) {
         path += (path.empty() ? "" : ".") + visible(at.key->substr(0, longest_shown));
@@ -178,8 +177,8 @@ class Parser {
   const HeldParts& held_;
   ReadLimits limits_;
   int depth_ = 0;
-  int left_out_ = 0;           // members around what stands here that are not held
-  std::size_t streaming_ = 0;  // containers open inside the streamed array, itself included; 0: not in it
+  int left_out_ = 0;           // enclosing members that are not held
+  std::size_t streaming_ = 0;  // open containers inside the streamed array, itself included; 0: outside
   bool in_parent_ = false;
   bool streaming_next_ = false;
   std::size_t elements_ = 0;

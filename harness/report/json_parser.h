@@ -1,8 +1,9 @@
-// JSON by name, and the one parser for JSON from outside: limits before memory, and errors that name the place.
+// Forward declaration of JSON, and the parser for untrusted JSON: limits before allocation, and errors with their
+// place.
 //
-// nlohmann/json alone accepts a document a hundred thousand levels deep (and crashes when copying it), lets the last of
-// two equal keys win, and takes three times as long for a report of a hundred megabytes, whether or not its parts are
-// wanted. Everything that gpubench reads goes through here; reader.h checks the result.
+// nlohmann/json accepts a document 100,000 levels deep and crashes when copying it, keeps the last of two equal keys,
+// and needs three times as long for a report of 100 MB. All input of gpubench goes through this parser; reader.h checks
+// the result.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,13 +17,12 @@
 
 namespace gpubench {
 
-/// A JSON document; its keys stay in the order in which they were written. json.h has the type itself, which takes long
-/// to compile.
+/// Keeps the order of keys. json.h defines the type, which takes long to compile.
 using Json = nlohmann::ordered_json;
 
 class DigestMaker;
 
-/// Input that is not what it should be: "file:path: why".
+/// Invalid input: "file:path: why".
 class ReadError : public std::runtime_error {
  public:
   explicit ReadError(const std::string& what) : std::runtime_error(what) {}
@@ -31,32 +31,30 @@ class ReadError : public std::runtime_error {
 struct ReadLimits {
   std::size_t bytes = 256U << 20U;
   int depth = 64;
-  std::size_t values = std::size_t{16} << 20U;  ///< of all kinds together: each takes 16 bytes or more
-  std::size_t members = 4096;                   ///< of one object: they are searched one by one
+  std::size_t values = std::size_t{16} << 20U;  ///< all kinds, of 16 bytes or more each
+  std::size_t members = 4096;                   ///< of one object; the search is linear
 };
 
-/// An array that is too long to be held whole: each of its objects is handed over as soon as it is complete, and gone
-/// afterwards; the document keeps an empty array in its place.
+/// An array too long to hold: each of its objects is handed over when complete, then dropped. The document keeps an
+/// empty array.
 struct StreamedArray {
-  std::string_view parent;  ///< the member of the document that holds it; empty: nothing is streamed
-  std::string_view member;  ///< its name there
+  std::string_view parent;  ///< member of the document that contains it; empty: nothing is streamed
+  std::string_view member;
   std::function<void(const Json& element, std::size_t index)> element;
 };
 
-/// Names of members to skip, at any depth.
 using LeftOut = std::span<const std::string_view>;
 
-/// What of a document is held.
 struct HeldParts {
-  LeftOut left_out;  ///< values that are only checked to be JSON; null takes their place
+  LeftOut left_out;  ///< members at any depth that are only checked to be JSON and become null
   StreamedArray streamed;
-  DigestMaker* digest = nullptr;  ///< takes the first `content` bytes of the text as content_digest() does
+  DigestMaker* digest = nullptr;  ///< takes the first `content` bytes as content_digest() does
   std::size_t content = 0;
 };
 
-/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, too many, malformed, with equal
-/// keys in one object, or with numbers beyond fp64, naming the place that the parser had come to; and what
-/// `streamed.element` throws. `file` only names the source in messages.
+/// Parses one strict JSON document. Throws ReadError with the place for input that is too large, too deep, too long or
+/// malformed, for equal keys in one object and for numbers beyond fp64; and what `streamed.element` throws. `file`: for
+/// messages.
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const HeldParts& held,
                               const ReadLimits& limits = {});
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});

@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-// What people write that JSON does not have; "" where the word says nothing more. `before`: the text up to it.
+// A hint on frequent mistakes; "" if there is none. `before`: the text up to `word`.
 std::string_view hint(std::string_view before, std::string_view word) {
   const std::size_t last = before.find_last_not_of(" \t\r\n");
   const bool after_comma = last != std::string_view::npos && before[last] == ',';
@@ -27,7 +27,7 @@ std::string_view hint(std::string_view before, std::string_view word) {
   return "";
 }
 
-// The word that character `at` belongs to, from its beginning; of anything else the character.
+// The word around character `at`; for other characters, the character.
 std::string_view word_around(std::string_view text, std::size_t at) {
   const auto is_of_a_word = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
@@ -42,7 +42,7 @@ std::string_view word_around(std::string_view text, std::size_t at) {
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// What represents itself in a string, one byte a character.
+// Characters that stand for themselves in a string.
 constexpr std::array<bool, 256> plain = [] {
   std::array<bool, 256> all{};
   for (unsigned c = 0x20; c < 0x80; ++c) all[c] = c != '"' && c != '\\';
@@ -64,9 +64,8 @@ void append_utf8(std::uint32_t c, std::string& to) {
   byte(0x80U | (c & 0x3fU));
 }
 
-// A number with a point, without an exponent, of at most 15 digits, as most samples are: one that fp64 has exactly over
-// a power of ten that it has exactly, and so the nearest (Clinger, "How to read floating point numbers accurately",
-// PLDI 1990). Nothing for others.
+// For up to 15 digits with a point and no exponent, as most samples: exact integer over exact power of ten, which
+// rounds correctly (Clinger, "How to read floating point numbers accurately", PLDI 1990). Nothing for other numbers.
 std::optional<double> short_decimal(std::string_view number) {
   constexpr std::size_t most_digits = 15;
   constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
@@ -90,7 +89,7 @@ std::optional<double> short_decimal(std::string_view number) {
   return negative ? -value : value;
 }
 
-// Whether what fp64 does not have is too small for it, not too large: it begins behind the point.
+// Whether a number outside fp64 is too small instead of too large.
 bool vanishes(std::string_view number) {
   const std::string_view digits = number.substr(0, number.find_first_of("eE"));
   std::string_view exponent = number.substr(std::min(digits.size() + 1, number.size()));
@@ -100,7 +99,7 @@ bool vanishes(std::string_view number) {
   if (read.ec == std::errc::result_out_of_range) return exponent.starts_with('-');
   const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), digits.size()));
   const auto first = static_cast<std::int64_t>(digits.find_first_of("123456789"));
-  return power < first - point;  // not power + point, which overflows at the largest exponents
+  return power < first - point;  // power + point would overflow at the largest exponents
 }
 
 }  // namespace
@@ -112,7 +111,7 @@ JsonScanner::JsonScanner(std::string_view text, DigestMaker* digest, std::size_t
 }
 
 void JsonScanner::fail(std::size_t position, Fault fault) const {
-  constexpr std::size_t longest_word = 20;  // what a reader sees of the file must stay readable
+  constexpr std::size_t longest_word = 20;  // keeps messages readable
   if (text_.find_first_not_of(" \t\r\n") == std::string_view::npos) throw NotJson("there is nothing in it");
   if (position > text_.size()) throw NotJson("it ends too early: a text, list or object is not closed");
   const std::size_t last = position - 1;
@@ -143,7 +142,7 @@ void JsonScanner::pass_blanks() {
   constexpr std::uint64_t eight_spaces = 0x2020202020202020;
   while (!at_end() && is_blank(text_[at_])) {
     ++at_;
-    for (; at_ + sizeof eight <= text_.size(); at_ += sizeof eight) {  // most blanks indent
+    for (; at_ + sizeof eight <= text_.size(); at_ += sizeof eight) {  // most blanks are indentation
       std::memcpy(&eight, text_.data() + at_, sizeof eight);
       if (eight != eight_spaces) break;
     }
@@ -246,7 +245,7 @@ std::string_view JsonScanner::string() {
   }
 }
 
-// A code point above U+007F, as Unicode 15, table 3-7, has them.
+// A code point above U+007F, as in Unicode 15, table 3-7.
 void JsonScanner::several_bytes(unsigned char lead) {
   if (lead < 0xc2 || lead > 0xf4) fail(at_, Fault::utf8);
   scratch_ += static_cast<char>(lead);
@@ -261,7 +260,6 @@ void JsonScanner::several_bytes(unsigned char lead) {
   }
 }
 
-// What follows a backslash.
 void JsonScanner::escape() {
   constexpr std::string_view letters = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
   const char c = taken();
@@ -272,7 +270,7 @@ void JsonScanner::escape() {
   if (c != 'u') fail(at_, Fault::string);
   std::uint32_t point = four_digits();
   if (point >= 0xdc00 && point <= 0xdfff) fail(at_, Fault::string);
-  if (point >= 0xd800 && point <= 0xdbff) {  // half of a code point above U+FFFF
+  if (point >= 0xd800 && point <= 0xdbff) {  // surrogate: half of a code point above U+FFFF
     if (taken() != '\\' || taken() != 'u') fail(at_, Fault::string);
     const std::uint32_t low = four_digits();
     if (low < 0xdc00 || low > 0xdfff) fail(at_, Fault::string);

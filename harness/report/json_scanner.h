@@ -1,4 +1,3 @@
-// JSON's tokens (RFC 8259), strictly, and what is wrong with a text that has others.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +12,40 @@ namespace gpubench {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Why a text is no JSON, for readers who do not know JSON: "line 3, column 1: '}' cannot stand here".
+/// A message for readers who do not know JSON: "line 3, column 1: '}' cannot stand here".
 class NotJson : public std::runtime_error {
  public:
   explicit NotJson(const std::string& why) : std::runtime_error(why) {}
 };
 
-/// Goes through a text token by token; a byte order mark before the first one is passed over. Refers to the text.
+/// Skips a byte order mark at the start. Refers to the text.
 class JsonScanner {
  public:
-  /// `digest`, if there is one, takes the first `content` bytes of the text except blanks outside strings: all of them
-  /// once at_end().
+  /// `digest`, if not null, takes the first `content` bytes except blanks outside strings; all of them by at_end().
   explicit JsonScanner(std::string_view text, DigestMaker* digest = nullptr, std::size_t content = 0);
 
   /// Moves to the next non-blank character and returns it; '\0' at the end.
   char next();
   [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
-  /// Passes over the character where this stands.
   void pass() { ++at_; }
-  /// next() has to be this one; passes over it. This and all that follow throw NotJson.
+  /// Skips next(), which must be `wanted`. This and all below throw NotJson.
   void expect(char wanted);
 
-  /// The text that begins with the '"' where this stands, as UTF-8. Valid until the next one.
+  /// The string at the current '"', as UTF-8. Valid until the next call.
   [[nodiscard]] std::string_view string();
-  /// true, false or null: whichever begins with the letter where this stands.
+  /// The true, false or null at the current letter.
   void literal();
-  /// The number that begins with the digit or '-' where this stands.
+  /// The number at the current digit or '-'.
   [[nodiscard]] std::string_view number();
-  /// Of number(): a whole one as 64 bits where those hold it, any other as the nearest fp64.
+  /// The value of number(): an integer if it is whole and fits 64 bits, else the nearest fp64.
   [[nodiscard]] Json value_of(std::string_view number) const;
 
-  /// The token at next() is in the wrong place, unless it is malformed itself.
+  /// Throws for the token at next(): malformed, or in the wrong place.
   [[noreturn]] void misplaced();
 
  private:
   enum class Fault { misplaced, control, utf8, string, overflow };
-  /// `position`: behind the character that is wrong.
+  /// `position`: after the wrong character.
   [[noreturn]] void fail(std::size_t position, Fault fault) const;
   [[noreturn]] void ended() const { fail(text_.size() + 1, Fault::misplaced); }
   char taken();
@@ -61,8 +58,8 @@ class JsonScanner {
   std::size_t at_ = 0;
   DigestMaker* digest_;
   std::size_t content_;
-  std::size_t digested_ = 0;  // bytes before it are blanks or in digest_
-  std::string scratch_;       // a string that is not in the text as it is
+  std::size_t digested_ = 0;  // number of bytes before it that are blank or digested
+  std::string scratch_;       // for strings with escapes
 };
 
 }  // namespace gpubench

@@ -24,7 +24,7 @@ constexpr std::string_view after_entry = "}";
 
 std::string checksum(std::string_view entry) { return fmt::format("{:08x}", crc32(entry)); }
 
-// What stands between checksum and end, where the checksum holds.
+// The entry of a line, if its checksum matches.
 std::optional<std::string_view> entry_of(std::string_view line) {
   constexpr std::size_t digits = 8;
   constexpr std::size_t head = before_checksum.size() + digits + before_entry.size();
@@ -36,20 +36,20 @@ std::optional<std::string_view> entry_of(std::string_view line) {
   return entry;
 }
 
-// What a run leaves that was interrupted in its first line, or before.
+// Whether a run was interrupted before its first line was complete.
 bool is_without_lines(std::string_view text) {
   return text.find('\n') == std::string_view::npos &&
          (before_checksum.starts_with(text) || text.starts_with(before_checksum));
 }
 
-// Never into what an interrupted run still holds, never through a link, and never into another user's file.
+// Refuses files that an interrupted run still locks, links, and other users' files.
 Descriptor opened_anew(const std::string& path, const WriteRules& rules) {
   constexpr int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   const std::string name = rules.name_of(path);
   if (rules.replace) ::unlinkat(rules.folder, name.c_str(), 0);
   const int made = ::openat(rules.folder, name.c_str(), flags | O_CREAT | O_EXCL, 0600);
   if (made >= 0 || errno != EEXIST) return Descriptor(made);
-  // A pipe is refused below, without waiting for its other end.
+  // O_NONBLOCK: a pipe is refused below without waiting for a reader.
   Descriptor there(::openat(rules.folder, name.c_str(), flags | O_NONBLOCK));
   struct stat status {};
   if (there.get() >= 0 && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid())
@@ -79,7 +79,7 @@ JournalEnd lines_in(const std::string& text, const std::string& path, const Visi
     const std::optional<std::string_view> entry =
         newline == std::string::npos ? std::nullopt : entry_of(std::string_view(text).substr(at, newline - at));
     if (!entry) {
-      if (last && (end.lines > 0 || is_without_lines(text))) break;  // torn
+      if (last && (end.lines > 0 || is_without_lines(text))) break;
       throw ReadError(fmt::format("{}: is damaged: its checksum does not hold", visible(place)));
     }
     const Json json = parse_json(*entry, place, line_limits);
@@ -125,7 +125,7 @@ LineJournal::LineJournal(const std::string& path, const WriteRules& rules, const
 void LineJournal::lock() {
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw WriteError(fmt::format("{}: another run is writing to it", visible(path_)));
-  // A file system without locks is taken as it is.
+  // Works without locks if the file system has none.
 }
 
 void LineJournal::append(const std::string& what, Json content) {

@@ -1,8 +1,8 @@
-// A file of entries that survives a kill and a power cut: each is on the disk before its writer goes on.
+// A file of entries that survives kills and power cuts: each entry is on disk before its writer continues.
 //
-// A line is one JSON document, {"crc32":"8 digits","entry":{...}}; the checksum is of the entry's text, whose member
-// `line` counts from 0. A last line that is torn is what an interruption leaves, and is not there; any other line that
-// does not hold makes the journal unusable.
+// Each line is a JSON document {"crc32":"8 digits","entry":{...}}. The checksum covers the entry's text; its member
+// `line` counts from 0. A torn last line, left by an interruption, is ignored; any other invalid line makes the journal
+// unusable.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,6 @@
 
 namespace gpubench {
 
-/// Where the whole lines of a journal end.
 struct JournalEnd {
   std::size_t bytes = 0;
   std::size_t lines = 0;
@@ -24,25 +23,24 @@ struct JournalEnd {
 
 using VisitLine = std::function<void(const Node& entry, std::size_t line)>;
 
-/// Calls `visit` with each entry and its number. Reads an untrusted file: limits before memory, checksums before
-/// meaning. Throws ReadError, also where there is no entry.
+/// Calls `visit` with each entry and its number. Reads an untrusted file: checks limits before allocating and checksums
+/// before parsing. Throws ReadError, also if there is no entry.
 JournalEnd read_lines(const std::string& path, const VisitLine& visit);
 
-/// Appends to a journal. One process at a time writes to it.
+/// Only one process may write to a journal.
 class LineJournal {
  public:
-  /// Starts one. Throws WriteError, and where the file is there and may not be replaced with `if_there` as its text.
-  /// One of the same user that was interrupted before its first line was whole holds nothing, and is replaced.
+  /// Starts a journal. Throws WriteError, with the text `if_there` if the file exists and must not be replaced.
+  /// Replaces a file of the same user without a complete line.
   LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there);
-  /// Continues one that is there: reads it as read_lines() does, locked and through the descriptor that append() writes
-  /// to. The first append() cuts off a torn last line. Throws ReadError, and WriteError where another process writes to
-  /// it.
+  /// Continues a journal: reads it as read_lines(), locked and through the descriptor for append(). The first append()
+  /// cuts off a torn last line. Throws ReadError, and WriteError if another process writes to it.
   LineJournal(const std::string& path, const WriteRules& rules, const VisitLine& visit);
 
-  /// Adds the entry {"line":N,"`what`":content}; it is on the disk when the call returns. Throws WriteError; nothing
-  /// can be added after that. A journal of which even the first cannot be written is taken away again.
+  /// Adds the entry {"line":N,"`what`":content}, on disk when the call returns. Throws WriteError; no entry can follow.
+  /// Removes the file if its first entry cannot be written.
   void append(const std::string& what, Json content);
-  /// Of what was read; of a new one 0 bytes, and the lines that were added.
+  /// Of the lines that were read; of a new journal 0 bytes, and the lines added.
   [[nodiscard]] const JournalEnd& end() const { return end_; }
 
  private:
@@ -52,7 +50,7 @@ class LineJournal {
   WriteRules rules_;
   Descriptor file_;
   JournalEnd end_;
-  bool may_be_torn_ = false;  ///< after end_
+  bool may_be_torn_ = false;
 };
 
 }  // namespace gpubench

@@ -27,7 +27,7 @@ constexpr std::string_view no_file = "is neither a file nor a pipe";
 
 bool is_file_or_pipe(const struct stat& status) { return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode); }
 
-// Files that the kernel makes up while they are read, as /proc/kmsg and trace_pipe, which wait for what comes next.
+// Files that the kernel generates on reading, such as /proc/kmsg and trace_pipe, which block.
 bool is_made_up(int fd) {
   struct statfs system {};
   if (::fstatfs(fd, &system) != 0) return false;
@@ -41,7 +41,7 @@ bool is_made_up(int fd) {
 
 std::string read_text(const std::string& path, const ReadLimits& limits) {
   struct stat status {};
-  // Before it is opened: to some devices that alone does something.
+  // Checked before opening, which has side effects on some devices.
   if (::stat(path.c_str(), &status) == 0 && !is_file_or_pipe(status)) refuse_file(path, no_file);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (file.get() < 0) refuse_file(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
@@ -55,7 +55,7 @@ std::string read_text(int fd, const std::string& path, const ReadLimits& limits)
   std::string text;
   if (S_ISREG(status.st_mode)) text.reserve(std::min(static_cast<std::size_t>(status.st_size), limits.bytes) + 1);
   std::vector<char> block(std::size_t{1} << 16U);
-  while (text.size() <= limits.bytes) {  // parse_json() refuses what is longer
+  while (text.size() <= limits.bytes) {  // parse_json() refuses longer ones
     const ssize_t bytes = retried([&] { return ::read(fd, block.data(), block.size()); });
     if (bytes < 0) refuse_file(path, fmt::format("cannot be read: {}", std::strerror(errno)));
     if (bytes == 0) break;
@@ -107,7 +107,7 @@ Node Node::at(std::string_view key) const {
 
 Node Node::child(const Json& value) const {
   Node node = *this;
-  if (levels_ == above_.size()) {  // deeper than anything that gpubench writes
+  if (levels_ == above_.size()) {  // deeper than any format of gpubench
     node.origin_ = std::make_shared<const Origin>(Origin{origin_->file, path()});
     node.levels_ = 0;
   }

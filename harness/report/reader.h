@@ -1,7 +1,7 @@
-// Checked access to JSON from outside: types before values, and errors that name the place.
+// Checked access to untrusted JSON: types before values, errors with their place.
 //
-// nlohmann/json alone would wrap -1 to 1.8e19 and cut 3.9 to 3. Everything that gpubench reads (reports, choices of
-// earlier runs, records from a worker) comes from json_parser.h and is read through Nodes.
+// nlohmann/json would wrap -1 to 1.8e19 and cut 3.9 to 3. All input of gpubench (reports, earlier choices, records from
+// a worker) is parsed by json_parser.h and read through Nodes.
 #pragma once
 
 #include <array>
@@ -20,37 +20,34 @@
 
 namespace gpubench {
 
-/// A file or a pipe, whole; of what is too long one block more than `limits.bytes`, for the parser to refuse. Throws
-/// ReadError where it cannot be read or is something else.
+/// The content of a file or pipe; at most one block more than `limits.bytes`, for the parser to refuse. Throws
+/// ReadError if it cannot be read or is of another kind.
 [[nodiscard]] std::string read_text(const std::string& path, const ReadLimits& limits = {});
-/// Reads on from a descriptor; `path` is what messages name. Throws as above.
+/// From a descriptor; `path`: for messages. Throws as above.
 [[nodiscard]] std::string read_text(int fd, const std::string& path, const ReadLimits& limits);
 
-/// Reads and parses a file or a pipe. Throws ReadError as above, and where it cannot be read or is something else.
+/// Throws ReadError as parse_json() and read_text().
 [[nodiscard]] Json read_json_file(const std::string& path, const ReadLimits& limits = {});
 
-/// A value with its place in the document. Accessors check kind and range and throw ReadError. Refers to the document.
+/// A value with its place in the document, to which it refers. Accessors check kind and range and throw ReadError.
 class Node {
  public:
-  /// `path`: of the value in its document; empty for the document itself.
+  /// `path`: of the value; empty for the document.
   Node(const Json& json, std::string file, std::string path = {})
       : json_(&json), origin_(std::make_shared<const Origin>(Origin{std::move(file), std::move(path)})) {}
 
-  /// Member of an object, element of an array; must exist.
   [[nodiscard]] Node at(std::string_view key) const;
   [[nodiscard]] Node at(std::size_t index) const;
   [[nodiscard]] bool has(std::string_view key) const;
-  /// Elements of an array, members of an object.
   [[nodiscard]] std::size_t size() const;
-  /// Elements of what must be an array.
+  /// Elements; throws unless it is an array.
   [[nodiscard]] std::size_t length() const;
-  /// An object's members and their names, in the order of the document.
   [[nodiscard]] std::vector<std::pair<std::string, Node>> members() const;
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] bool is_null() const;
-  /// A whole number written as one (3.0 is refused) in [low, high].
+  /// A number in [low, high] without a decimal point (3.0 is refused).
   [[nodiscard]] std::int64_t integer(std::int64_t low = 0,
                                      std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
   [[nodiscard]] std::uint64_t natural() const;
@@ -59,12 +56,12 @@ class Node {
   [[nodiscard]] double number(double low, double high) const;
   /// "2026-11-21T02:34:19+00:00", as iso_time() writes it.
   [[nodiscard]] std::time_t time() const;
-  /// The number at `key`; for null, the non-finite number that the object's "nonfinite" note gives.
+  /// The number at `key`; for null, the non-finite number in the object's "nonfinite" note.
   [[nodiscard]] double number_or_note(std::string_view key) const;
-  /// An array of such numbers; its notes are named "key[index]".
+  /// An array of such numbers; notes are named "key[index]".
   [[nodiscard]] std::vector<double> numbers_or_notes(std::string_view key) const;
 
-  /// "file:path: why", as refuse() throws it.
+  /// "file:path: why", the text of refuse().
   [[nodiscard]] std::string complaint(std::string_view why) const;
   /// Throws ReadError for this place.
   [[noreturn]] void refuse(std::string_view why) const;
@@ -76,26 +73,24 @@ class Node {
   };
 
   [[nodiscard]] Node child(const Json& value) const;
-  /// Of an object; null where it has none of this name.
   [[nodiscard]] const Json* member(std::string_view key) const;
   [[nodiscard]] std::string path() const;
-  /// A number as it stands, of everything else the kind.
+  /// The value of a number; the kind of other values.
   [[nodiscard]] std::string shown() const;
   [[nodiscard]] double noted(std::string_view name) const;
 
   const Json* json_;
   std::shared_ptr<const Origin> origin_;
-  // What it is in, from the value at the origin on. A path is put together only for a message: a report of 10,000
-  // cases has a million values that are read.
+  // The chain of values from the document, bounded. Paths are only built for messages: a report of 10,000 cases has a
+  // million values.
   std::array<const Json*, 12> above_{};
   std::size_t levels_ = 0;
 };
 
-/// Problems as "file:path: why". The first ones are kept, the rest is counted, and after many the search ends.
+/// Problems as "file:path: why". Keeps the first, counts the others, and ends the search after many.
 class Problems {
  public:
-  /// Thrown by add() once there are so many that more would be of no use. Not a ReadError, which would count as one
-  /// more problem.
+  /// Thrown by add() after many problems. Not a ReadError, which would count as one more.
   class Enough : public std::runtime_error {
    public:
     Enough() : std::runtime_error("more problems than are counted") {}
@@ -109,7 +104,7 @@ class Problems {
     if (++count_ == most_counted) throw Enough();
   }
 
-  /// Calls `step`; what it refuses becomes a problem.
+  /// Adds a ReadError of `step` as a problem.
   template <class Step>
   void attempt(const Step& step) {
     try {
@@ -121,7 +116,6 @@ class Problems {
 
   [[nodiscard]] bool none() const { return count_ == 0; }
   [[nodiscard]] std::size_t count() const { return count_; }
-  /// The search ended before its end.
   [[nodiscard]] bool many() const { return count_ >= most_counted; }
   [[nodiscard]] const std::vector<std::string>& kept() const { return kept_; }
 

@@ -1,5 +1,4 @@
-// Writes the members of reports into JSON objects, and reads them back, refusing with its place whatever breaks their
-// rules; see record_members.h.
+// Writes the members of reports as JSON, and reads and checks them, with the place in errors; see record_members.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +17,7 @@ class Writer {
  public:
   explicit Writer(Json& object) : object_(object) { object_ = Json::object(); }
 
-  /// By the rule an optional member is left out where it is empty or 0.
+  /// Optional members are left out if empty or 0.
   template <class T>
   void operator()(const char* key, T& value, const Rule& rule) {
     if constexpr (Whole<T> || AnyOf<T, double, std::string, std::vector<std::string>>) {
@@ -87,7 +86,7 @@ class Writer {
     visit(writer, value);
     return object;
   }
-  /// Of what may not be changed, not even by a visit that only looks.
+  /// For constants, which a visit takes by mutable reference.
   template <class T>
   static Json written(const T& value) {
     T copy = value;
@@ -106,21 +105,20 @@ class Writer {
   Json& object_;
 };
 
-/// Which of `known` a text is. Throws ReadError with all of them for another.
+/// The index in `known`. Throws ReadError that lists them.
 [[nodiscard]] inline std::size_t index_of_word(const Node& node, std::span<const std::string_view> known) {
   const auto found = std::find(known.begin(), known.end(), node.text());
   if (found == known.end()) node.refuse(fmt::format("is not one of {}", fmt::join(known, ", ")));
   return static_cast<std::size_t>(found - known.begin());
 }
 
-/// The value that a text names. Throws ReadError as above.
 template <NamedEnum T>
 [[nodiscard]] T word_of(const Node& node) {
   constexpr std::span<const T> known = words<T>;
   return known[index_of_word(node, std::span(enum_names<T>).last(known.size()))];
 }
 
-/// A text of a form. Throws ReadError for another.
+/// Throws ReadError unless the text has the form.
 [[nodiscard]] inline std::string text_of(const Node& node, const Form& form) {
   std::string text = node.text();
   if (!form.holds(text)) node.refuse(form.refusal);
@@ -129,8 +127,8 @@ template <NamedEnum T>
 
 class Reader {
  public:
-  /// Without `problems` the first one is thrown; with them all are collected, and what cannot be read keeps its
-  /// default, as do members of the names in `left_out`.
+  /// `problems`: collects all errors; null: throws the first. Unreadable members and those in `left_out` keep their
+  /// defaults.
   explicit Reader(Node object, Problems* problems = nullptr, LeftOut left_out = {})
       : object_(std::move(object)), problems_(problems), left_out_(left_out) {}
 
@@ -170,8 +168,7 @@ class Reader {
     if (number > rule.most) object_.at(key).refuse(fmt::format("is {}, expected at most {}", number, rule.most));
     value = number;
   }
-  // Samples of a round that did not count may be anything; the others are checked with their round
-  // (case_consistency.cpp).
+  // Samples of invalid rounds are not checked; others are with their round (case_consistency.cpp).
   void take(const char* key, std::vector<double>& values, const Rule&) { values = object_.numbers_or_notes(key); }
 
   void take(const char* key, std::string& value, const Rule& rule) {

@@ -1,7 +1,7 @@
-// The members of reports under their names in JSON, each struct's listed once, with their rules: the writer and the
-// reader (record_io.h) and the published schema (results/schema/report.v1.json) are made from these lists, so that they
-// cannot disagree. Optional members are left out where they have no value, and may be missing when read; all others are
-// required. Numbers are zero or more unless their rule says otherwise; samples are checked with their round.
+// The members of reports: JSON names and rules, listed once per struct. The writer, the reader (record_io.h) and the
+// published schema (results/schema/report.v1.json) are made from these lists. Optional members are left out without a
+// value and may be missing; others are required. Numbers are zero or more unless their rule differs; samples are
+// checked with their round.
 #pragma once
 
 #include <array>
@@ -15,10 +15,9 @@
 
 namespace gpubench::record_members {
 
-/// What a text has to look like.
 struct Form {
-  const char* pattern;              ///< a regular expression, for the schema
-  bool (*holds)(std::string_view);  ///< the same, for the reader
+  const char* pattern;
+  bool (*holds)(std::string_view);
   const char* refusal;
 };
 inline constexpr Form case_id{"^[a-z0-9._/=,+x-]{1,200}$", is_case_id,
@@ -31,16 +30,16 @@ inline constexpr Form contender_name{"^[A-Za-z0-9][A-Za-z0-9._+-]{0,39}$", is_co
 
 enum class Sign { not_negative, positive, any };
 
-/// What a member has to be beyond its type: the reader refuses all else, and the published schema says it.
+/// Requirements on a member beyond its type, checked by the reader and published in the schema.
 struct Rule {
   const char* note = nullptr;  ///< for readers of the schema
-  bool optional = false;       ///< left out where it is empty or 0; a std::optional is where it has no value
+  bool optional = false;       ///< left out if empty or 0, or if a std::optional is not set
   Sign sign = Sign::not_negative;
-  std::int64_t least = 0;  ///< of whole numbers; of a text, a list or named values: how long it is
+  std::int64_t least = 0;  ///< of whole numbers; the shortest length of a text, a list or named values
   double most = std::numeric_limits<double>::infinity();  ///< of other numbers
-  std::span<const std::string_view> words{};              ///< of a text: it is one of them
-  const Form* form = nullptr;                             ///< of a text
-  bool empty_texts = false;                               ///< a list may hold them
+  std::span<const std::string_view> words{};              ///< the accepted texts
+  const Form* form = nullptr;
+  bool empty_texts = false;  ///< a list may contain them
 };
 
 inline constexpr std::array<std::string_view, 5> phases{"check", "timed", "recheck", "exact", "special"};
@@ -466,16 +465,16 @@ void visit(Archive& a, RunContext& r) {
      .least = 1});
 }
 
-/// The values of an enumeration that a report may have.
+/// The values of an enumeration allowed in reports.
 template <NamedEnum T>
 inline constexpr auto words = std::span<const T>(enum_values<T>);
 template <>
-inline constexpr auto words<Choice> = std::span<const Choice>(enum_values<Choice>).subspan(1);  // all but `only`
+inline constexpr auto words<Choice> = std::span<const Choice>(enum_values<Choice>).subspan(1);
 template <class T>
 concept Whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
-/// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
+/// Structs that are members of others. Add structs with a visit() here.
 template <class T>
 inline constexpr bool is_part =
     AnyOf<T, Worst, OpParity, PassedOps, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord,

@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-constexpr double busy = 0.2;  // share of a round in which some task waited; a quiet machine has a few percent
+constexpr double busy = 0.2;  // share of a round in which some task waited; a few percent on an idle machine
 
 struct Meaning {
   std::string_view word;
@@ -157,7 +157,7 @@ std::vector<std::pair<std::string, std::string>> words_to_explain(std::span<cons
 
 namespace {
 
-// The values of _OPENMP, as each release of the specification defines its own.
+// The values of _OPENMP defined by each release of the specification.
 std::string_view openmp_release(std::string_view date) {
   struct Release {
     std::string_view date;
@@ -181,7 +181,7 @@ std::string units_text(const DeviceInfo& device) {
 std::string library_text(std::string_view library, std::string_view version) {
   if (library == "openmp") return fmt::format("OpenMP {}", openmp_release(version));
   if (library == "onednn") {
-    const std::string_view unknown = " (N/A)";  // as Debian's build says of its revision
+    const std::string_view unknown = " (N/A)";
     if (version.ends_with(unknown)) version.remove_suffix(unknown.size());
     return fmt::format("oneDNN {}", version);
   }

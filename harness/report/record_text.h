@@ -1,4 +1,4 @@
-// A record in words: unreliable timings, flags, verdicts, devices. The console, pull requests and pages say the same.
+// Texts about records that console, pull requests and pages share: unreliable timings, flags, verdicts, devices.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace gpubench {
 
-/// Timings of cases that passed (or were not checked), how many of them are unreliable, and how busy the processors
-/// were meanwhile: the median over those of the share of a round in which some task waited for one.
+/// Timings of cases that passed or were not checked, and the unreliable ones among them, with the median over those of
+/// the share of a round in which some task waited for a processor.
 struct TimingCount {
   int timings = 0;
   int unreliable = 0;
@@ -23,41 +23,38 @@ struct TimingCount {
 [[nodiscard]] TimingCount count_timings(std::span<const CaseRecord> records);
 
 /// "93 of 197 timings unreliable: the processors were busy (some task waited for one 82% of the time); stop other work
-/// and run again"; empty where all are reliable.
+/// and run again"; empty if all are reliable.
 [[nodiscard]] std::string unreliable_text(std::span<const CaseRecord> records);
 
-/// "PASS", or with unreliable timings "PASS (correct); 93 of 197 timings unreliable: ...". `word` is
-/// verdict_word_of_run()'s.
+/// "PASS", or with unreliable timings "PASS (correct); 93 of 197 timings unreliable: ...". `word`:
+/// verdict_word_of_run().
 [[nodiscard]] std::string verdict_with_reliability(std::string_view word, std::span<const CaseRecord> records);
 
-/// "21.8 GFLOP/s", of an unreliable timing "~21.8 GFLOP/s".
 [[nodiscard]] std::string rate_text_of(const CaseRecord& record);
 
-/// "f32, one product at a time; running sums of 24 bits, to nearest; inputs exact; stored to nearest even; in order of
-/// k": what a probe read of a plan, without what it could not read.
+/// The known readings of a probe: "f32, one product at a time; running sums of 24 bits, to nearest; inputs exact;
+/// stored to nearest even; in order of k".
 [[nodiscard]] std::string arithmetic_text(const PlanArithmetic& arithmetic);
 
-/// "12.5%", or "unknown".
 [[nodiscard]] std::string share_or_unknown(const std::optional<double>& share);
 
-/// What a flag ("noisy", "severe", "rank 1 straggles") or a verdict ("downgraded") means; empty for an unknown one.
+/// The meaning of a flag ("noisy", "severe", "rank 1 straggles") or a verdict ("downgraded"); empty if unknown.
 [[nodiscard]] std::string_view meaning_of_flag(std::string_view flag);
 [[nodiscard]] std::string_view meaning_of(Verdict verdict);
 
-/// Each flag, and each verdict that is no plain word, that occurs in these records, with its meaning; each once.
+/// Flags and verdicts of these records that need an explanation, each once with its meaning.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> words_to_explain(std::span<const CaseRecord> records);
 
-/// How to read a case's id.
 inline constexpr std::string_view id_grammar =
     "a case's id: suite/workload/sizes/precision[/mode...]/xRANKS; the same id is the same work on every machine";
 
-/// "2 threads" of a CPU, "132 SMs" of a GPU, "1 unit" of anything else.
+/// "2 threads" of a CPU, "132 SMs" of a GPU, "1 unit" of others.
 [[nodiscard]] std::string units_text(const DeviceInfo& device);
 
-/// "oneDNN 2.6.3", "OpenMP 4.5" for the date 201511 that compilers give; other names as they are. Not escaped.
+/// "oneDNN 2.6.3"; "OpenMP 4.5" for the compiler's date 201511; other names unchanged. Not escaped.
 [[nodiscard]] std::string library_text(std::string_view library, std::string_view version);
 
-/// All of them: "oneDNN 2.6.3, OpenMP 4.5"; "" where there are none.
+/// "oneDNN 2.6.3, OpenMP 4.5"; "" if there are none.
 [[nodiscard]] std::string libraries_text(const DeviceInfo& device);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-// check_meaning(): the cases of a report together, and members that repeat each other.
+// check_meaning(): consistency between cases, and of redundant members.
 #include "harness/report/report_json.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ void check_run(const Report& report, const Node& root, Problems& problems) {
   }
 }
 
-// Every member that is expected, of its kind and with its value; more members are others' business.
+// Expected members with kind and value; additional members are allowed.
 void check_members(const Json& expected, const Node& node, std::string_view source, Problems& problems) {
   for (const auto& [key, value] : expected.items()) {
     problems.attempt([&, key = key, &value = value] {
@@ -61,7 +61,7 @@ void check_members(const Json& expected, const Node& node, std::string_view sour
   }
 }
 
-// What an entry of `benchmarks` is known by: Google Benchmark gives all rounds of a case one name.
+// Identifies an entry of `benchmarks`: Google Benchmark gives all rounds of a case one name.
 std::string key_of(const Node& entry) {
   const std::string name = entry.at("name").text();
   const std::string type = entry.at("run_type").text();
@@ -108,7 +108,7 @@ void check_meaning(const Report& report, const Node& root, Problems& problems) {
   for (std::size_t i = 0; i < report.cases.size(); ++i) check_case(report.cases[i], cases.at(i), problems);
   check_members(totals_json(totals_of(report.cases)), root.at("gpubench").at("totals"), "the cases make", problems);
   problems.attempt([&] { check_calls_totals(report, root.at("gpubench"), problems); });
-  // What follows from wrong cases is wrong as well, and would only be reported twice.
+  // Errors in cases would be reported twice.
   if (problems.count() == before) check_benchmarks(report, root, problems);
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double ns_per_us = 1000.0;
 
-// What all entries of one case share; Google Benchmark's names.
+// Members common to the entries of a case, with Google Benchmark's names.
 Json entry(const CaseRecord& record, int family, std::string_view suffix, const char* run_type) {
   return {{"name", record.key() + std::string(suffix)},
           {"family_index", family},
@@ -48,7 +48,6 @@ double per_run(std::span<const double> interval_ns, std::int64_t batch) {
   return median(interval_ns) / static_cast<double>(batch);
 }
 
-// Rounds that do not count have no time to tell.
 std::vector<const RoundRecord*> valid_rounds(const CaseRecord& record) {
   std::vector<const RoundRecord*> valid;
   for (const RoundRecord& round : record.rounds) {
@@ -78,7 +77,7 @@ void add_benchmarks(Json& benchmarks, const CaseRecord& record, int family) {
   benchmarks.push_back(std::move(middle));
 }
 
-// A pass without samples has no number to show: it is a case, never a benchmark.
+// A pass without samples is a case, but not a benchmark.
 bool has_times(const CaseRecord& record) {
   const std::vector<const RoundRecord*> rounds = valid_rounds(record);
   return record.verdict == Verdict::pass && record.batch > 0 && !rounds.empty() &&
@@ -119,8 +118,8 @@ Json google_context_json(const Report& report) {
   Json context = {{"date", iso_time(report.run.started_at)}};
   context.update(record_members::Writer::written(report.host));
   context["load_avg"] = report.host.load_avg;
-  context["library_build_type"] = "release";  // of the measuring library; our own build type is in gpubench.build
-  context["json_schema_version"] = 1;         // Google Benchmark's, not ours
+  context["library_build_type"] = "release";  // of the measuring library; gpubench's is in gpubench.build
+  context["json_schema_version"] = 1;         // Google Benchmark's
   return context;
 }
 
@@ -163,7 +162,7 @@ std::string report_json_text(const Report& report, Detail detail) {
   for (const Json& one : benchmarks_json(report.cases)) add(benchmarks, one);
   for (const CaseRecord& record : report.cases) add(cases, to_json(detail == Detail::brief ? brief(record) : record));
   std::string text = dump(without_lists(report), 1);
-  // Strings in JSON have no line ends: each place is the list itself.
+  // JSON strings contain no newline, so each match is the list itself.
   for (const auto& [place, lines] :
        {std::pair{std::string("\n \"benchmarks\": ["), &benchmarks}, {"\n  \"cases\": [", &cases}})
     text.insert(text.find(place) + place.size(), *lines);
@@ -190,7 +189,7 @@ Json to_json(const CaseRecord& record) { return Writer::written(record); }
 
 namespace {
 
-// It reaches files, terminals and other programs.
+// The id is printed and written to files.
 void require_identity(const Node& node, const CaseRecord& record) {
   std::string id;
   try {

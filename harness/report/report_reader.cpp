@@ -19,7 +19,7 @@
 namespace gpubench {
 namespace {
 
-constexpr int by_the_interval = 5;  // the minor version from which "noisy" is
+constexpr int by_the_interval = 5;  // minor version from which "noisy" follows from the interval
 
 void restate_noisy(Summary& summary) {
   std::erase(summary.flags, "noisy");
@@ -39,7 +39,7 @@ int number_before(std::string_view text, char end, const Node& place) {
   return value;
 }
 
-// The minor version. Throws: of another major version nothing else can be said.
+// The minor version. Throws for another major version, which nothing else can be checked by.
 int known_version(const Node& run) {
   const Node schema = run.at("schema");
   if (schema.text() != report_schema) schema.refuse(fmt::format("is not \"{}\"", report_schema));
@@ -74,7 +74,7 @@ void read_context(const Node& context, Report& report, Problems& problems) {
   report.run = Reader::read<RunContext>(context.at("gpubench"), &problems);
 }
 
-// Where only `times` are wanted, cases were read before.
+// `times`: cases have been read before.
 enum class Parts { all, times };
 
 void read_shape(const Node& root, Parts parts, Report& report, Problems& problems) {
@@ -93,15 +93,15 @@ void read_shape(const Node& root, Parts parts, Report& report, Problems& problem
     restate(report, minor);
   });
   problems.attempt([&] { (void)root.at("gpubench").at("totals").members(); });
-  if (root.has("digest")) problems.attempt([&] { (void)root.at("digest").text(); });  // since 1.6
+  if (root.has("digest")) problems.attempt([&] { (void)root.at("digest").text(); });
 }
 
-// What says nothing about the time of a case: more than half of a report.
+// Members unrelated to times: more than half of a report.
 constexpr std::string_view untimed[] = {"benchmarks", "parity", "breakdown", "peak", "rewrites"};
 
-constexpr int first_with_digest = 6;  // minor version: what earlier ones tell may have to be restated, case by case
+constexpr int first_with_digest = 6;  // minor version; values of earlier reports may need restate()
 
-// Throws ReadError for whatever is wrong with the shape of what is read, and for a content of another digest.
+// Throws ReadError for an invalid shape, and for a digest that does not match.
 Report times_of(std::string_view text, const Sealed& sealed, const std::string& file, const EachCase& each) {
   const StreamedArray cases{"gpubench", "cases", [&](const Json& element, std::size_t index) {
                               const Node place(element, file, fmt::format("gpubench.cases[{}]", index));
@@ -120,7 +120,7 @@ Report times_of(std::string_view text, const Sealed& sealed, const std::string& 
   return report;
 }
 
-// What else is wrong says more than that the file was changed.
+// Other problems are more specific than a changed digest.
 Report report_from_text(std::string_view text, const std::string& file, Problems& problems) {
   Report report = report_from_json(parse_json(text, file), file, problems);
   if (problems.none() && seal_of(text) == Seal::broken) problems.add(broken_seal_text(file));
@@ -131,8 +131,8 @@ Report report_from_text(std::string_view text, const std::string& file, Problems
 
 void restate(Report& report, int minor) {
   if (minor >= by_the_interval) return;
-  std::unordered_set<std::string> unsure;        // ids
-  std::unordered_set<std::string> unsure_alone;  // ids without ranks, of cases of one
+  std::unordered_set<std::string> unsure;
+  std::unordered_set<std::string> unsure_alone;  // ids without ranks, of single-rank cases
   for (CaseRecord& record : report.cases) {
     restate_noisy(record.summary);
     if (!timing_unreliable(record.summary)) continue;
@@ -156,10 +156,9 @@ Report report_from_json(const Json& document, const std::string& file, Problems&
   const std::size_t before = problems.count();
   try {
     problems.attempt([&] { read_shape(root, Parts::all, report, problems); });
-    // Of parts that could not be read nothing follows.
+    // Unreadable parts cannot be checked.
     if (problems.count() == before) check_meaning(report, root, problems);
   } catch (const Problems::Enough&) {
-    // The caller sees that there are many.
   }
   return report;
 }
@@ -189,7 +188,6 @@ Report parse_times(std::string_view text, const std::string& path, const EachCas
     try {
       report = times_of(text, *sealed, path, unless_refused);
     } catch (const ReadError&) {
-      // Told below, with all that is wrong.
     }
     if (report && refused) std::rethrow_exception(refused);
     if (report) return *std::move(report);
@@ -218,7 +216,7 @@ std::map<std::string, std::map<std::string, std::string>> read_pins(const std::s
 }
 
 std::map<std::string, std::int64_t> read_batches(const std::string& path) {
-  constexpr std::int64_t most = 4096;  // batch_for() gives no more
+  constexpr std::int64_t most = 4096;  // the limit of batch_for()
   std::map<std::string, std::int64_t> batches;
   for (const CaseRecord& record : read_report(path).cases) {
     if (record.verdict != Verdict::pass) continue;

@@ -1,4 +1,4 @@
-// row_layout(), result_header(), result_line(): the rows that a run prints while its cases finish.
+// row_layout(), result_header(), result_line(): rows printed as cases finish.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,6 @@ constexpr int time_width = 7;
 constexpr int interval_width = 5;
 constexpr int error_width = 5;
 
-/// The cells of a row before its case.
 struct RowCells {
   std::string verdict;
   Tone tone = Tone::plain;
@@ -56,13 +55,12 @@ int width_of(const ConsoleStyle& style) {
   return style.width == 0 ? unlimited : style.width;
 }
 
-// Width of the columns before the case, with the blanks after them.
 int columns_before_case(const RowLayout& layout) {
   const int of_share = layout.share == ShareColumn::absent ? 0 : share_width + 1;
   return verdict_and_rate_width + 1 + of_share + time_width + 1 + interval_width + 1 + error_width + 2;
 }
 
-// The longest verdicts are those of cases without a rate: both share a column.
+// The longest verdicts have no rate, so both share a column.
 std::string columns_of_row(const RowCells& cells, const RowLayout& layout, const ConsoleStyle& style) {
   const int blanks = std::max(1, verdict_and_rate_width - columns(cells.verdict) - columns(cells.rate));
   const std::string share =
@@ -73,7 +71,7 @@ std::string columns_of_row(const RowCells& cells, const RowLayout& layout, const
                      padded(cells.error, error_width, Align::right));
 }
 
-// The same in two lines or three, for a terminal that is too narrow for the columns.
+// In two or three lines, for terminals too narrow for columns.
 std::string narrow_lines(const RowCells& cells, const RowLayout& layout, const ConsoleStyle& style) {
   std::string text = paint(cells.verdict, cells.tone, style);
   if (cells.rate != "-") text += fmt::format("  {}  {}", cells.rate, cells.time);
@@ -82,7 +80,7 @@ std::string narrow_lines(const RowCells& cells, const RowLayout& layout, const C
   if (cells.error != "-") parts.push_back(fmt::format("err/bound {}", cells.error));
   if (layout.share != ShareColumn::absent && cells.share != "-")
     parts.push_back(fmt::format("{} of {}", cells.share, layout.share == ShareColumn::of_peak ? "peak" : "best"));
-  int end = style.width;  // the first begins a line
+  int end = style.width;
   for (const std::string& part : parts) {
     const bool fits = end + 2 + columns(part) <= style.width;
     text += (fits ? "  " : "\n  ") + part;
@@ -91,7 +89,7 @@ std::string narrow_lines(const RowCells& cells, const RowLayout& layout, const C
   return text;
 }
 
-// row_name() of a case with that key. Each part is made visible by itself, since what follows a blank may begin a line.
+// row_name() by key. Parts are escaped separately, since each may begin a line.
 std::string name_of_row(const Case& c, const std::string& key, const RowLayout& layout) {
   std::string text = visible(c.workload) + " " + visible(c.recipe);
   for (const std::string& mode : c.modes) text += "/" + visible(mode);
@@ -101,15 +99,15 @@ std::string name_of_row(const Case& c, const std::string& key, const RowLayout& 
   return text + (sizes == layout.sizes.end() || sizes->second.empty() ? "" : " " + visible(sizes->second));
 }
 
-/// A row's case: its name and label, from column `before` on, or in lines below where there is no room.
+/// Name and label from column `before`, or on lines below if they do not fit.
 struct RowCase {
-  std::string text;   ///< with the blanks or the line end before it
-  int end = 0;        ///< the column at which it ends
-  bool whole = true;  ///< the name is not cut
+  std::string text;  ///< with preceding blanks or newline
+  int end = 0;
+  bool whole = true;
 };
 
 RowCase case_of_row(const Case& c, const std::string& name, int before, const ConsoleStyle& style) {
-  constexpr int least_label = 6;  // of a label, on the name's line
+  constexpr int least_label = 6;  // width of a label on the name's line
   const int width = width_of(style);
   const bool beside = before + columns(name) <= width;
   const int start = beside ? before : 2;
@@ -130,7 +128,7 @@ std::string size_text(const Case& c, const std::string& dimension) {
   return found == c.dims.end() ? "" : fmt::format("{}", found->second);
 }
 
-// A small set of dimensions that distinguishes these cases: one by one, the dimension that separates the most of them.
+// A small set of dimensions that distinguishes these cases, chosen greedily.
 std::unordered_set<std::string> distinguishing_dimensions(std::span<const Case* const> cases) {
   std::vector<std::string> all;
   for (const Case* c : cases) {
@@ -210,7 +208,7 @@ std::string result_header(const ConsoleStyle& style, const RowLayout& layout) {
                         "time",     style.utf8 ? "±95%" : "+-95%",
                         "err/bound"};
   const std::string line = columns_of_row(titles, layout, style);
-  if (columns(line) > width_of(style)) return "";  // narrow_lines() name their numbers
+  if (columns(line) > width_of(style)) return "";  // narrow_lines() label their numbers
   return line + (columns(line) + 6 <= width_of(style) ? "  case\n" : "\n");
 }
 
@@ -239,7 +237,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, con
 std::string RowSequence::next(const CaseRecord& record) {
   std::string text = begun_ ? "" : result_header(style_, layout_);
   begun_ = true;
-  // Quiet rows are of cases that went wrong, whose ids name their suites.
+  // Quiet rows are failures, whose ids contain the suite.
   if (!style_.quiet && record.c.suite != suite_)
     text += clipped(visible(record.c.suite), width_of(style_), style_) + "\n";
   suite_ = record.c.suite;

@@ -1,4 +1,3 @@
-// summary_text(), verdict_text(), scaling_text() and links_text(): what all cases of a run came to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,7 +100,7 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
   titles.push_back({"best rate", Align::right});
   titles.push_back({"worst err/bound", Align::right});
   TextTable table(std::move(titles));
-  std::string list;  // for a terminal that is too narrow for the table
+  std::string list;
   for (const auto& [suite, chosen] : grouped(records, [](const CaseRecord& r) { return r.c.suite; })) {
     Totals totals;
     for (const CaseRecord* record : chosen) totals.add(*record);
@@ -131,7 +130,7 @@ std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle&
 }
 
 namespace {
-constexpr std::size_t most_untried = 10;  // ops that are listed
+constexpr std::size_t most_untried = 10;
 }
 
 std::vector<std::string> untried_lines(const RunContext& run) {
@@ -151,7 +150,7 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
   const std::string rest =
       fmt::format("{} of {} cases in {} (check {}, time {})", counts_text(totals), totals.cases,
                   format_duration(ending.seconds), format_duration(totals.check_s), format_duration(totals.time_s));
-  constexpr int indent = 9;  // of the texts behind VERDICT, page, report and exit
+  constexpr int indent = 9;
   const std::string unreliable = unreliable_text(records);
   const bool part = word == "PASS" && !ending.untried.empty();
   const std::string_view correct = part ? " (part)" : word == "PASS" && !unreliable.empty() ? " (correct)" : "";
@@ -184,7 +183,7 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
                    {"slowest", Align::right}});
   bool any = false;
   for (const CaseRecord& record : records) {
-    // A collective alone has nothing to be compared with, and nothing to hide behind.
+    // A collective alone has no efficiency and no work to hide behind.
     if (record.verdict != Verdict::pass || !record.derived.ranks || record.derived.collective) continue;
     if (record.c.has_mode("virtual")) continue;
     const bool needs_id = style.verbosity > 0 || layout.alike.contains(record.key());

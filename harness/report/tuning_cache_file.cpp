@@ -36,7 +36,7 @@ Setting facts_of(const TuningSetting& setting) {
   return facts;
 }
 
-// The device's name in characters that are harmless in a file's name, and a number that stands for all facts.
+// The device's name reduced to safe characters, and a hash of all facts.
 std::string file_name(const DeviceInfo& device, const Setting& facts) {
   constexpr std::size_t longest = 40;
   std::string name;
@@ -61,14 +61,14 @@ void require_setting(const Node& node, const Setting& expected) {
   }
 }
 
-// A folder, a pipe, a device: opening it could block forever, and writing would not replace it.
+// For folders, pipes and devices: opening could block forever, and writing would not replace them.
 bool is_no_file(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-// No choices where there is no file. Throws ReadError.
+// Empty without a file. Throws ReadError.
 Choices read(const std::string& path, const Setting& setting) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
@@ -131,12 +131,12 @@ void TuningCacheFile::save() {
     try {
       all = read(path_, setting_);
     } catch (const ReadError&) {
-      // It was complained of when it was read first. From now on it is ours.
+      // An invalid file was reported on reading and is replaced now.
     }
     for (const auto& [key, implementation] : own_) all[key] = implementation;
     choices_ = all.size() <= most_choices ? std::move(all) : own_;
     if (choices_.size() <= most_choices) write_atomically(path_, text_of(setting_, choices_), {.replace = true});
-  } catch (const std::exception& e) {  // of the file or its folder; the run continues without the cache
+  } catch (const std::exception& e) {
     writable_ = false;
     complaint_ = fmt::format("choices are not remembered: {}", e.what());
   }
