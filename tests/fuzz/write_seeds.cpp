@@ -216,7 +216,7 @@ Texts host_answers() {
     for (const std::string& file : kernel_files()) all += file + separator;
     seeds.push_back(all);
   }
-  NvidiaDriver driver{true, 2, 13000, true, "", {90, 80}};
+  NvidiaDriver driver{true, 2, 13000, true, false, "", {90, 80}};
   GpuSurvey survey{"", "libnvidia-ml.so.1", "580.65.06", 13000, {}, {1}};
   GpuFacts& gpu = survey.gpus.emplace_back();
   gpu.name = "A GPU";
