@@ -1,4 +1,4 @@
-// --anonymize on the command line: what is written holds no name, and what it was good for it is still good for.
+// --anonymize on the command line: outputs contain no names and can still be resumed and compared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
-// Whatever tells of the machine or its user has "qz" in it.
+// All identifying text contains "qz".
 class AnonymizeVerbs : public ScratchFolder {
  protected:
   static void make_identifying(Captured& cli, const std::string& host = "qzhost.example") {
@@ -47,7 +47,6 @@ TEST_F(AnonymizeVerbs, ARunWritesNoNameAnywhere) {
   Captured cli;
   make_identifying(cli);
   cli.script = "wrong_element@first.gemm;unsupported@last.add";
-  // A lost report keeps the journal.
   EXPECT_EQ(cli.run(words("--out qzout --pin qzpins.json --csv all.csv --junit all.xml --markdown /dev/full")), 1)
       << cli.err.str();
   for (const char* file :
@@ -81,7 +80,7 @@ TEST_F(AnonymizeVerbs, AnInterruptedRunGoesOnAsAnonymousAsItWasOnTheSameMachineO
   EXPECT_THAT(elsewhere.err.str(), AllOf(HasSubstr("this is another run"), Not(HasSubstr("qzother"))));
   Captured again;
   make_identifying(again);
-  EXPECT_EQ(again.run(resume), 0) << again.err.str();  // the flag is the journal's
+  EXPECT_EQ(again.run(resume), 0) << again.err.str();
   EXPECT_EQ(content_of("o/report.json").find("qz"), std::string::npos);
 }
 
@@ -147,7 +146,7 @@ TEST_F(AnonymizeVerbs, WithoutAKeyNothingIsRunOrWritten) {
   EXPECT_FALSE(std::filesystem::exists("r.json"));
 }
 
-// Of the table of flags: one that is new there needs no second list.
+// Made from the table of flags, so that new flags are covered.
 TEST(KeptFlags, AreThoseThatChooseAndMeasure) {
   const KeptFlags kept = kept_flags({});
   EXPECT_THAT(kept.values, IsSupersetOf({"--tier", "--gpus", "--breakdown", "--check", "--inject-error", "--untried"}));

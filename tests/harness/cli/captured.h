@@ -1,4 +1,4 @@
-// A run of the command line inside the test's own process, with everything it printed.
+// Runs the command line in the test's process and captures its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace gpubench {
 
-/// This machine with nothing else to do.
+/// This machine without load.
 inline HostInfo quiet_host() {
   HostInfo host = read_host();
   host.cpu_pressure = 0.0;
@@ -25,14 +25,14 @@ inline HostInfo quiet_host() {
   return host;
 }
 
-/// What a test may set before it runs the command line.
+/// Set by a test before run().
 struct Captured {
-  std::string script{};  ///< of the sim backend
+  std::string script{};
   std::span<const Suite> suites = sim_suites();
   std::map<std::string, std::string> variables{};
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  int columns = 80;  ///< of both terminals
+  int columns = 80;
   NvidiaDriver driver{.missing = true, .reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
   GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends{};
@@ -41,12 +41,11 @@ struct Captured {
   StopFlag stop{0};
   std::string revision{};
   std::istringstream in{};
-  std::string program = "/nonexistent/gpubench";  ///< what workers are started from
+  std::string program = "/nonexistent/gpubench";
 
   std::ostringstream out{};
   std::ostringstream err{};
 
-  /// The exit code.
   int run(Words words) {
     words.insert(words.begin(), "gpubench");
     std::vector<const char*> argv;
@@ -82,13 +81,12 @@ struct Captured {
   }
 };
 
-/// Runs this command line; its exit code and what it printed.
 inline ChildResult ran(const Words& words, Captured cli = {}) {
   const int exit_code = cli.run(words);
   return {exit_code, cli.out.str(), cli.err.str()};
 }
 
-/// The errors of a command line that is refused: exit code 2, and nothing on standard output.
+/// The errors of a rejected command line: exit code 2, empty standard output.
 inline std::string refusal_of(const Words& words, Captured cli = {}, const char* file = __builtin_FILE(),
                               int line = __builtin_LINE()) {
   const ::testing::ScopedTrace trace(file, line, ::testing::PrintToString(words));

@@ -1,4 +1,3 @@
-// What `gpubench list CASE` prints of a case with very many tensors.
 #include "harness/cli/case_listing.h"
 
 #include <fmt/format.h>
@@ -78,7 +77,7 @@ TEST(CaseDetail, CountsTheTensorsOfAnOpWithVeryManyAndStaysWithin120Columns) {
 
   EXPECT_THAT(text, HasSubstr("40 tensors: block0.gradient, block1.gradient, block2.gradient, block3.gradient, ... "
                               "-> gradient_norm"));
-  EXPECT_THAT(text, HasSubstr("(40 tensors)"));  // judged alike
+  EXPECT_THAT(text, HasSubstr("(40 tensors)"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
@@ -119,16 +118,16 @@ TEST(CaseDetail, NamesEveryTensorAsJson) {
   EXPECT_THAT(reads, Not(HasSubstr("...")));
 }
 
-// By hand: x, dy, the last y and the gradient of x stay. Beside them the backward begins with 7 activations and one
-// gradient; with blocks that run again with 3 of them, the one made anew, and the gradient. That costs 4 gelus of 9
-// FLOP for 64 elements.
+// By hand: x, dy, the last y and the gradient of x stay. The backward also starts with 7 activations and one gradient;
+// with recomputed blocks, with 3 activations, the recomputed one, and the gradient. That costs 4 gelus of 9 FLOP for 64
+// elements.
 TEST(CaseDetail, SaysWhatRecomputationSavesAndCosts) {
   const PlannedCase blocks = planned(std::make_shared<FourBlocks>());
   const Json json = case_detail_json(blocks, "gpubench run");
 
   std::map<std::string, Json> policies;
   for (const Json& policy : json["recomputation"]) policies[policy["policy"]] = policy;
-  ASSERT_EQ(policies.size(), 3U);  // there is no attention
+  ASSERT_EQ(policies.size(), 3U);
   EXPECT_EQ(policies["none"]["least_memory_bytes"], 256 * (4 + 7 + 1));
   EXPECT_EQ(policies["block"]["least_memory_bytes"], 256 * (4 + 3 + 2));
   EXPECT_EQ(policies["block"]["ops_again"], 4);

@@ -1,5 +1,4 @@
-// Implementations under test that end, change or fill the process that they run in (tests/harness/run/cheats.c): each
-// costs its own case and nothing else.
+// Implementations that end, change or fill their process (tests/harness/run/cheats.c) cost only their own case.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -21,7 +21,7 @@ struct Pipe {
 
 [[noreturn]] void become(const Words& words, const std::map<std::string, std::string>& variables, int out, int err) {
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  ::signal(SIGHUP, SIG_DFL);  // who started the test may have had it ignored
+  ::signal(SIGHUP, SIG_DFL);  // the test's parent may have ignored it
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
   Words held = words;

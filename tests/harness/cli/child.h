@@ -1,4 +1,4 @@
-// Command lines in tests, programs that are started with them, and what they said.
+// Starts programs in tests and captures their output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace gpubench {
 
-/// The words of a command line: a list, or text that is split at blanks.
+/// A list of words, or text split at blanks.
 struct Words : std::vector<std::string> {
   using std::vector<std::string>::vector;
   Words(std::vector<std::string> words) : vector(std::move(words)) {}
@@ -29,12 +29,11 @@ struct Words : std::vector<std::string> {
 };
 
 struct ChildResult {
-  int exit_code = -1;  ///< 128 + signal where it was killed
+  int exit_code = -1;  ///< 128 + signal after a kill
   std::string out;
   std::string err;
 };
 
-/// Checks the exit code and returns the result.
 inline ChildResult exits(int code, ChildResult result, const char* file = __builtin_FILE(),
                          int line = __builtin_LINE()) {
   const ::testing::ScopedTrace trace(file, line, "started here");
@@ -42,13 +41,13 @@ inline ChildResult exits(int code, ChildResult result, const char* file = __buil
   return result;
 }
 
-/// Runs to the end. `variables` are added to this process's own; `while_running` is called once with its process id as
-/// soon as it has written `wait_for` to standard error; at once where that is empty.
+/// Runs to the end. Adds `variables` to the environment. Calls `while_running` once with the process id when standard
+/// error contains `wait_for`; at once if that is empty.
 [[nodiscard]] ChildResult run_child(const Words& words, const std::map<std::string, std::string>& variables = {},
                                     const std::string& wait_for = "",
                                     const std::function<void(int)>& while_running = {});
 
-/// The same with several such moments, each waited for in what is written after the one before.
+/// With several such steps, each awaited in the output after the one before.
 [[nodiscard]] ChildResult run_child_in_steps(
     const Words& words, const std::map<std::string, std::string>& variables,
     const std::vector<std::pair<std::string, std::function<void(int)>>>& steps);

@@ -1,4 +1,4 @@
-// The contract of the command line, on the sim backend and in one process: exit codes, streams, messages.
+// The command line on the sim backend, in one process: exit codes, streams, messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ Captured with_gpus(int devices, const std::string& script = "") {
 
 class Cli : public ScratchFolder {
  protected:
-  // A run in this process that writes its report to standard output only.
+  // In this process; the report is the only standard output.
   int run_to_stdout(Words more = {}) { return cli_.run("--isolate off --tier smoke --json -" + more); }
   Json document() const { return parse_json(cli_.out.str(), "stdout"); }
   static bool nothing_written() { return std::filesystem::is_empty("."); }
@@ -43,7 +43,7 @@ class Cli : public ScratchFolder {
 
 TEST_F(Cli, AGoodRunExitsZeroAndStandardOutputIsExactlyOneValidReport) {
   EXPECT_EQ(run_to_stdout(), 0);
-  const Json report = document();  // the whole of stdout parses as one document
+  const Json report = document();  // all of stdout is one document
   EXPECT_EQ(schema_errors(report), "");
   EXPECT_EQ(report["gpubench"]["totals"]["pass"], 6);
   EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
@@ -65,7 +65,7 @@ TEST_F(Cli, AClockThatJumpsMovesNoDuration) {
     const Json report = document();
     const auto moment = [&](const char* of) { return report["context"]["gpubench"][of].get<std::string>(); };
     EXPECT_EQ(moment("started_at").substr(0, 10), "2023-11-14");
-    EXPECT_GE(moment("finished_at"), moment("started_at"));  // in one time zone, text is in the order of time
+    EXPECT_GE(moment("finished_at"), moment("started_at"));  // text order is time order in one time zone
     EXPECT_LT(moment("finished_at").substr(0, 16), "2023-11-14T22:20");
     EXPECT_EQ(schema_errors(report), "");
   }
@@ -136,7 +136,7 @@ TEST_F(Cli, AnErrorOnPurposeThatMakesNoSenseIsRefusedAndRunsNothing) {
                                                         {"gemm", "is not OP=KIND as in gemm=bit"},
                                                         {"=bit", "is not OP=KIND as in gemm=bit"}}) {
     EXPECT_THAT(refusal_of({"--isolate", "off", "--tier", "smoke", "--inject-error", word},
-                           {.script = "kill@first.gemm"}),  // a case that started would end this process
+                           {.script = "kill@first.gemm"}),  // fails if a case starts
                 HasSubstr(said));
   }
 }
@@ -146,7 +146,7 @@ TEST_F(Cli, UnsupportedAloneIsNothingRan) {
   EXPECT_EQ(run_to_stdout("--filter last"), 5);
   EXPECT_EQ(document()["gpubench"]["cases"][0]["status"], "unsupported");
   cli_.out.str("");
-  EXPECT_EQ(run_to_stdout(), 0);  // the others ran and passed
+  EXPECT_EQ(run_to_stdout(), 0);
 }
 
 TEST_F(Cli, WithoutTheCheckNothingIsVerifiedAndItSaysSo) {
@@ -267,7 +267,7 @@ TEST_F(Cli, MoreRanksThanGpusAreAUsageErrorUnlessTheyAreVirtual) {
                         "1; expected no more, or --virtual-ranks to check them all on one"));
   EXPECT_THAT(refusal_of("--device cuda:1 --ranks 1,2 --virtual-ranks",
                          {.driver = gpu.driver, .more_backends = gpu.more_backends}),
-              HasSubstr("the selected suites run on 1 rank only"));  // the next thing to say
+              HasSubstr("the selected suites run on 1 rank only"));  // the next error
   EXPECT_THAT(refusal_of("--virtual-ranks"), HasSubstr("ranks of the sim backend never share a device"));
 }
 
@@ -276,7 +276,7 @@ TEST_F(Cli, PinnedImplementationsAreTakenOrUnsupported) {
   EXPECT_EQ(Captured().run("--isolate off --pin first.json --filter sim/(first|last)"), 0);
   Json edited = read_json_file("first.json");
   for (Json& op : edited["gpubench"]["cases"][0]["parity"]["ops"]) op["implementation"] = "sim:other";
-  edited.erase("digest");  // which would tell
+  edited.erase("digest");  // would no longer match
   std::ofstream("edited.json") << edited.dump();
   const ChildResult other = exits(0, ran("--isolate off --pin edited.json --filter sim/(first|last)"));
   EXPECT_THAT(unwrapped(other.out), HasSubstr("is pinned to sim:other; here it is sim:textbook"));
@@ -285,7 +285,7 @@ TEST_F(Cli, PinnedImplementationsAreTakenOrUnsupported) {
 
 TEST_F(Cli, APinFileThatIsNoReportIsAUsageErrorAndRunsNothing) {
   std::ofstream("text.json") << "{}";
-  for (const char* file : {"text.json", "missing.json"})  // a case that started would end this process
+  for (const char* file : {"text.json", "missing.json"})  // fails if a case starts
     EXPECT_THAT(refusal_of({"--isolate", "off", "--pin", file}, {.script = "kill@first.gemm"}),
                 AllOf(HasSubstr("--pin"), HasSubstr(file)));
 }
@@ -306,7 +306,7 @@ TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
               HasSubstr("gpubench run --fuse off --device cuda --filter '^sim/first/n=8/f32/unfused/x1$'"));
 }
 
-// The sim device has no sensors: what cannot be seen is told, never assumed.
+// The sim device has no sensors, so unknown values are reported as such.
 TEST_F(Cli, ALockedClockIsToldInTheReportTheHeadAndRerunLinesAndRefusedOnACpu) {
   cli_.columns = 200;
   cli_.driver = {.usable = true, .devices = 1, .reason = {}};
@@ -361,13 +361,13 @@ TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
     cli.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); },
                           [](int) { return std::vector<std::string>{"bf16"}; }}};
   };
-  Captured nothing, asked, named, counted;  // the cases of the sim suite are all f32
+  Captured nothing, asked, named, counted;  // all cases of the sim suite are f32
   for (Captured* cli : {&nothing, &asked, &named, &counted}) other_device(*cli);
 
   EXPECT_EQ(nothing.run("list"), 5);
   EXPECT_EQ(asked.run("list --precision f32"), 0);
   EXPECT_THAT(asked.out.str(), HasSubstr("sim/packed/n=8/f32/x1"));
-  EXPECT_EQ(named.run("list packed"), 0);  // a name is looked for in all recipes
+  EXPECT_EQ(named.run("list packed"), 0);  // names are searched in all recipes
   EXPECT_THAT(named.out.str(), HasSubstr("packed.gemm"));
   EXPECT_EQ(counted.run("list suites --format json"), 0);
   EXPECT_EQ(parse_json(counted.out.str(), "stdout")["suites"][0]["cases"]["large"], 0);
@@ -402,7 +402,7 @@ TEST_F(Cli, WhatTheGpuHasNoArithmeticForIsLeftOutByNameBeforeAnythingIsTried) {
 }
 
 TEST_F(Cli, ADryRunShowsThePlanAndRunsNothing) {
-  cli_.script = "kill@first.gemm";  // would end this very process
+  cli_.script = "kill@first.gemm";  // would end this process
   EXPECT_EQ(cli_.run("--dry-run --isolate off --out here"), 0);
   EXPECT_THAT(cli_.out.str(),
               AllOf(HasSubstr("sim/first/n=8/f32/x1"), HasSubstr("6 cases, about"), HasSubstr("nothing was run")));
@@ -413,7 +413,7 @@ TEST_F(Cli, AnUnwritableOutputIsKnownBeforeTheFirstCase) {
   std::filesystem::create_directory("taken");
   for (const Words& flags : std::vector<Words>{"--json taken", "--json missing/report.json", "--out /dev/null/x"}) {
     Captured cli;
-    cli.script = "kill@first.gemm";  // a case that started would end this process
+    cli.script = "kill@first.gemm";  // fails if a case starts
     const Words words = "--isolate off --tier smoke" + flags;
     EXPECT_EQ(cli.run(words), 2) << flags[1];
     EXPECT_THAT(cli.err.str(), HasSubstr(flags[0]));
@@ -426,7 +426,7 @@ TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
   EXPECT_EQ(schema_errors(read_json_file("c.json")), "");
   EXPECT_THAT(cli_.out.str(), HasSubstr("report   a/b/report.json"));
   EXPECT_EQ(Captured().run("--isolate off --tier smoke --filter last"), 0);
-  Captured third;  // within the same second, too
+  Captured third;  // within the same second
   EXPECT_EQ(third.run("--isolate off --tier smoke --filter last"), 0);
   const auto folders =
       std::distance(std::filesystem::directory_iterator("gpubench-out"), std::filesystem::directory_iterator());
@@ -468,7 +468,7 @@ int times_in(const std::string& text, const std::string& part) {
   return times;
 }
 
-// As a CI log has both streams, one behind the other.
+// Both streams together, as in a CI log.
 TEST_F(Cli, WithoutATerminalEachCaseIsListedOnceWhateverTheProgress) {
   for (const char* progress : {"auto", "lines", "none"}) {
     const ChildResult cli =
@@ -525,7 +525,7 @@ TEST_F(Cli, ListAsJsonIsOneDocument) {
 }
 
 TEST_F(Cli, DoctorExitsZeroEvenWhereTheBackendDoesNotStart) {
-  EXPECT_EQ(cli_.run("doctor"), 0);  // the child program of these tests does not exist
+  EXPECT_EQ(cli_.run("doctor"), 0);  // the tests' child program does not exist
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("D103"), HasSubstr("D101"), HasSubstr("memory")));
 }
 

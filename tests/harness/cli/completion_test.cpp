@@ -1,4 +1,4 @@
-// Completion of shells, driven in the shells themselves where they are installed, and the manual page.
+// Completion in the shells that are installed, and the manual page.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using ::testing::UnorderedElementsAre;
 
 const std::vector<std::string> suites{"gemm", "conv", "memory"};
 
-// What bash offers for the last of these words; the one before is as readline splits it.
+// bash's completions of the last word; the one before is as readline splits it.
 std::vector<std::string> offered(const Words& words) {
   const TemporaryFile script("completion.bash", completion_text(Shell::bash, suites) + R"(
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
@@ -110,14 +110,14 @@ TEST(FishCompletion, OffersWhatBashDoes) {
   EXPECT_THAT(asked("gpubench export --format gb"), UnorderedElementsAre("gbench", "gbench-summary"));
 }
 
-// The words are those of the parser: its complaint about another word lists them.
+// The parser's error for another word lists its words.
 TEST(Flags, ChoicesAreWhatTheParserTakes) {
   int choices = 0;
   for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     for (const Flag& flag : verb.flags(suites)) {
       if (!flag.is_visible()) continue;
-      // Suites, recipes and devices are looked up when cases are planned; a cache is off or any folder, a deadline may
+      // Suites, recipes and devices are resolved when cases are planned; a cache is off or any folder; a deadline may
       // be seconds.
       const bool later = flag.long_name == "--suite" || flag.long_name == "--precision" ||
                          flag.long_name == "--device" || flag.long_name == "--tuning-cache" ||
@@ -147,7 +147,7 @@ TEST(Completion, ShowsTheSummaryOfEveryVerb) {
   for (const Verb& verb : verbs()) {
     if (verb.hidden) continue;
     ASSERT_FALSE(verb.summary.empty()) << verb.name;
-    const std::string_view summary = verb.summary.substr(0, verb.summary.find('\''));  // which shells escape
+    const std::string_view summary = verb.summary.substr(0, verb.summary.find('\''));  // shells escape it
     EXPECT_THAT(completion_text(Shell::zsh, suites), HasSubstr(fmt::format("'{}:{}", verb.name, summary)));
     EXPECT_THAT(completion_text(Shell::fish, suites), HasSubstr(fmt::format("-a {} -d '{}", verb.name, summary)));
   }
@@ -174,7 +174,7 @@ TEST(ManualPage, FormatsWithoutAComplaint) {
   if (is_installed("groff")) {
     EXPECT_EQ(shell("groff -man -ww -z " + page.path()).out, "");
   }
-  // A page without a date is meant: builds are to be repeatable.
+  // The page has no date, for reproducible builds.
   if (is_installed("mandoc")) {
     EXPECT_EQ(shell("mandoc -Tlint " + page.path() + " | grep -v 'missing date'").out, "");
   }

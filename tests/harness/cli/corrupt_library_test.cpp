@@ -1,7 +1,7 @@
-// The real program with a library that corrupts its results (tests/fakes/faulty_cpu/corrupt_onednn.cpp): each fails,
-// and those that come now and then are seen as often as the report says.
+// The real program with a library that corrupts results (tests/fakes/faulty_cpu/corrupt_onednn.cpp): each run fails;
+// intermittent faults are detected as often as the report predicts.
 //
-// GPUBENCH_TRIAL_CORRUPTED: how many runs of each setting (`ctest -C trials -L trials`: 100).
+// GPUBENCH_TRIAL_CORRUPTED: runs of each setting (`ctest -C trials -L trials`: 100).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// On one processor: threads that wait for each other on a busy machine would make up most of the time.
+// On a busy machine threads would spend most of the time waiting for each other.
 class OnOneProcessor {
  public:
   OnOneProcessor() {
@@ -70,7 +70,7 @@ class CorruptLibrary : public ::testing::Test {
 };
 
 const Words small("--tier smoke --filter gemm/matmul/m=512,n=512,k=512/f32");
-// 2304 * 1024 elements, of which the default check judges a sample, and sums of all.
+// 2304 * 1024 elements: the default check judges a sample, and sums of all.
 const Words large("--tier quick --filter gemm/linear_forward/m=1024,n=2304,k=768/f32");
 
 TEST_F(CorruptLibrary, OfALibraryThatIsRightPasses) {
@@ -88,7 +88,7 @@ TEST_F(CorruptLibrary, ThatIsWrongEverywhereFails) {
 
 TEST_F(CorruptLibrary, ThatIsWrongInOneElementOfMillionsFailsThereAlone) {
   EXPECT_EQ(only_case(run("element", small))["status"], "pass");
-  // Not the implementation that happens to be fastest: one that repacks its operands has them corrupted as well.
+  // Deterministic: the fastest implementation may repack its operands, which are then corrupted, too.
   const Json one = only_case(run("element", large + "--deterministic"));
   EXPECT_EQ(one["status"], "fail");
   EXPECT_THAT(one["reason"].get<std::string>(), HasSubstr("1 of "));
@@ -108,12 +108,11 @@ TEST_F(CorruptLibrary, ThatIsWrongOnSeveralThreadsFailsThereAlone) {
   EXPECT_THAT(determinism.out, HasSubstr("1 thread             the same bits in 0 of 1 cases"));
 }
 
-// A setting, and how often it is tried.
 struct Row {
-  std::string kind;  ///< of corruption
+  std::string kind;
   std::string setting;
-  Words words;                     ///< of the run
-  int each = 0;                    ///< of random: one launch of so many
+  Words words;
+  int each = 0;  ///< of random: one launch in this many
   int rechecks = 0;
 };
 
@@ -145,11 +144,11 @@ std::vector<Row> rows() {
   return all;
 }
 
-// What a report of such a run, of a library that is right, lets expect. Of faults that come at random, each launch that
-// is compared shows one with 1 / each: those of the rounds, whose copies keep what the last run left in them, and the
-// rechecks ("1000 rechecks: a fault in 1 of 1,000 launches is seen with 63%"). Of others every wrong element shows
-// where all are judged, or summed, if they are off by more than `projected_fault` root mean squares: the sign, 2% of
-// most, and an element that is doubled, the largest of 64, are off by more than one.
+// Prediction from the report of a run with a correct library. Random faults: each compared launch shows one with
+// probability 1 / each. Compared are the launches of rounds, whose copies keep what the last run left, and the rechecks
+// ("1000 rechecks: a fault in 1 of 1,000 launches is seen with 63%"). Other faults show if all elements are judged, or
+// summed and off by more than `projected_fault` root mean squares: the sign, 2% of most, and a doubled element, the
+// largest of 64, are off by more than one.
 double predicted(const Row& row, const Json& one) {
   if (row.each == 0) {
     for (const Json& op : one["parity"]["ops"]) {
@@ -167,7 +166,7 @@ double predicted(const Row& row, const Json& one) {
   return -std::expm1(static_cast<double>(compared) * std::log1p(-1.0 / row.each));
 }
 
-// The chance of `seen` or fewer of `trials`, each seen with `rate`.
+// The probability of at most `seen` of `trials`, each with `rate`.
 double chance_of_at_most(int seen, int trials, double rate) {
   if (rate >= 1.0) return seen < trials ? 0.0 : 1.0;
   double sum = 0.0;
@@ -177,7 +176,7 @@ double chance_of_at_most(int seen, int trials, double rate) {
   return std::min(sum, 1.0);
 }
 
-// Clopper and Pearson's interval of 95%: the rates under which so many or more, and so many or fewer, have 2.5%.
+// Clopper and Pearson's 95% interval: the rates at which at least, and at most, that many have 2.5%.
 std::pair<double, double> interval_of(int seen, int trials) {
   const auto solve = [](const auto& is_above) {
     double low = 0.0, high = 1.0;
@@ -191,7 +190,7 @@ std::pair<double, double> interval_of(int seen, int trials) {
   return {low, high};
 }
 
-// By chance a row is below what its report predicts in one of 1,000 trials.
+// A row falls below its prediction by chance in one of 1,000 trials.
 TEST_F(CorruptLibrary, IsSeenAsOftenAsTheReportSaysOrMore) {
   const int trials = trial_count("GPUBENCH_TRIAL_CORRUPTED", 2);
   std::printf("| corruption | setting | predicted | seen | 95%% interval |\n| --- | --- | --- | --- | --- |\n");
@@ -233,7 +232,7 @@ TEST(BinomialOfTrials, HasTheValuesOfItsDefinition) {
 
 const Words of_320 = "--device cpu --suite gemm --filter gemm/matmul/.*/f32/" + of_1e5;
 
-// Of the usual seed's launches the 91st and the 148th are hit: a busy machine has 400 in these three seconds.
+// With the usual seed launches 91 and 148 are corrupted; a busy machine has 400 in these three seconds.
 TEST_F(CorruptLibrary, NowAndThenIsNamedByASoakWithOpAndElement) {
   const ChildResult result =
       exits(1, start("random", "soak" + of_320 + "--minutes 0.05", {{"CORRUPT_ONEDNN_EACH", "50"}}));

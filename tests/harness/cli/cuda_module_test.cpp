@@ -1,4 +1,4 @@
-// How the CUDA backend is found and loaded. What it does then needs a GPU.
+// Finding and loading the CUDA backend. Using it needs a GPU.
 #include "harness/cli/cuda_module.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 class CudaModule : public ::testing::Test {
  protected:
-  // The loader knows files by their path: one folder for each test.
+  // The loader caches files by path, so each test has a folder.
   CudaModule()
       : folder_(fs::path(::testing::TempDir()) / ("cuda_module_" + std::to_string(::getpid()) + "_" +
                                                   ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
@@ -38,7 +38,7 @@ class CudaModule : public ::testing::Test {
 
   [[nodiscard]] fs::path program() const { return folder_ / "bin/gpubench"; }
 
-  // What opening it throws, with `library` in the module's place.
+  // The error of opening it with `library` as the module.
   std::string complaint_about(const fs::path& library) {
     fs::copy_file(library, folder_ / "bin" / cuda::module_file_name);
     try {
@@ -102,7 +102,7 @@ TEST_F(CudaModule, ThePython3OnThePathLeadsToItsPackages) {
   EXPECT_THAT(python_prefixes(path), ElementsAre(folder_ / "env"));
 }
 
-// As Python's sys.prefix has it.
+// As in Python's sys.prefix.
 TEST_F(CudaModule, APython3ThatIsALinkLeadsOnUnlessAVirtualEnvironmentHasIt) {
   for (const char* folder : {"opt/bin", "local/bin", "venv/bin"}) fs::create_directories(folder_ / folder);
   std::ofstream(folder_ / "opt/bin/python3.12") << "x";
@@ -122,7 +122,7 @@ class TrustedFile : public CudaModule {
 
 TEST_F(TrustedFile, WhatOnlyRootCanChangeIsTrusted) {
   std::ofstream(folder_ / "bin/library") << "x";
-  EXPECT_EQ(changeable_by_others(folder_ / "bin/library"), "");  // in /tmp, whose sticky bit keeps others from it
+  EXPECT_EQ(changeable_by_others(folder_ / "bin/library"), "");  // in /tmp, which has the sticky bit
   EXPECT_EQ(changeable_by_others("/"), "");
 }
 
@@ -182,7 +182,7 @@ TEST(LibraryFolders, AreToldByNeighboursThatAreAllTakenOrAllPassedOver) {
   EXPECT_TRUE(by_neighbours({}).empty());
 }
 
-// A Python environment of somebody else, activated by root: planted there is a library that the module asks for.
+// Root activates another user's Python environment with a planted library.
 TEST_F(TrustedFile, AsRootNoFolderOfAnotherUserIsLoadedFromUnlessTheFlagSaysSo) {
   const fs::path lib = folder_ / "env/lib/python3.11/site-packages/nvidia/cu13/lib";
   fs::create_directories(lib);

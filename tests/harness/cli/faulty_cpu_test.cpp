@@ -1,5 +1,5 @@
-// The real program on processors that announce more than they have, played by libraries that are loaded before oneDNN
-// (tests/fakes/faulty_cpu): no case is lost, and the limit is told wherever numbers are.
+// The real program on processors that report missing instructions, simulated by libraries loaded before oneDNN
+// (tests/fakes/faulty_cpu). No case is lost, and outputs show the limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// dnnl_cpu_isa_avx: what is left to lower to on any x86 processor that has AVX2.
+// dnnl_cpu_isa_avx: the next level on x86 processors with AVX2.
 const std::string only_avx_works = "0x3";
 
 std::set<std::string> processor_flags() {
@@ -52,7 +52,6 @@ class FaultyCpu : public ::testing::Test {
   static Words smoke_cases(const Words& more = {}) {
     return "--suite gemm,conv --tier smoke --device cpu --json -" + more;
   }
-  // One product by oneDNN, and one by our own kernels.
   static Words two_cases(const Words& more = {}) {
     return "--suite gemm,attention --tier smoke --device cpu --json - "
            "--filter m=35,n=127,k=1760/f32|attention_forward.*f32" +
@@ -70,7 +69,6 @@ class FaultyCpu : public ::testing::Test {
   }
 };
 
-// Smoke cases, after each instruction set has been tried in a child.
 TEST_F(FaultyCpu, CasesRunToGreenBelowTheInstructionSetThatDies) {
   const ChildResult result = run(smoke_cases(), {});
   const Json report = parse_json(result.out, "stdout");

@@ -1,6 +1,6 @@
-// gpubench-faulty-processes: the whole program in several processes, of which the second fails at its first op.
-// FAULTY_PROCESS says how: throw, memory, hang, kill, abort, stop, build, library, device; "unjoined" stops before
-// MPI_Init, "joined" after it.
+// gpubench-faulty-processes: the program in several processes, the second of which fails at its first op.
+// FAULTY_PROCESS: throw, memory, hang, kill, abort, stop, build, library, device; "unjoined" stops before MPI_Init,
+// "joined" after it.
 #include <signal.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::unique_ptr<Backend> with_fault(std::unique_ptr<Backend> backend, const std:
   return testing::interrupted(std::move(backend), [how](const std::string&) { fail(how); });
 }
 
-// As backends do whose own library wants to know where its peers are.
+// As backends do to connect their library's peers.
 void exchange_an_id(Processes& processes, int ranks) {
   std::array<std::byte, 128> id{};
   if (processes.rank() == 0) std::ranges::fill(id, std::byte{42});

@@ -1,5 +1,5 @@
-// gpubench-faulty-ranks: the whole program on CPU ranks, one of which fails where bf16 is reduced. GPUBENCH_RANK_FAULT
-// says how: throw, memory, hang or kill.
+// gpubench-faulty-ranks: the program on CPU ranks, one of which fails when bf16 is reduced. GPUBENCH_RANK_FAULT: throw,
+// memory, hang or kill.
 #include <signal.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The second front end: Google Benchmark's flags and output, the engine's rounds, and no number without a verdict.
+// gpubench-gbench: Google Benchmark's flags and output with gpubench's rounds and verdicts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,13 +25,13 @@ ChildResult gbench(const Words& words, const std::string& script = "") {
                    {{"GPUBENCH_SIM_SCRIPT", script}});
 }
 
-// The library adds what it was told of a case to its name.
+// The library appends settings of the case to its name.
 std::string id_of(const Json& entry) {
   const std::string name = entry["run_name"];
   return name.substr(0, name.find("/iterations:"));
 }
 
-// Times in us, in the order of the repetitions, by case.
+// Times in us by case, in the order of the repetitions.
 std::map<std::string, std::vector<double>> rounds_of(const Json& document) {
   std::map<std::string, std::vector<double>> rounds;
   for (const Json& entry : document["benchmarks"]) {
@@ -46,7 +46,7 @@ TEST(Gbench, ListsEveryPlannedCaseUnderItsIdAndRunsNone) {
     EXPECT_THAT(result.out, HasSubstr(std::string("sim/") + name + "/n=8/f32/x1/iterations:1/repeats:3/manual_time\n"));
 }
 
-// The fake clock tells the same times to both, each op by its cost.
+// The fake clock gives both programs the same times, by the costs of ops.
 TEST(Gbench, ARepetitionIsARoundOfTheEngine) {
   const ChildResult result = gbench("--benchmark_format=json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -62,7 +62,7 @@ TEST(Gbench, ARepetitionIsARoundOfTheEngine) {
     ASSERT_EQ(times.size(), record.rounds.size()) << record.id;
     for (std::size_t r = 0; r < times.size(); ++r) {
       const double us = median(record.rounds[r].times.device_ns) / static_cast<double>(record.batch) / 1000.0;
-      EXPECT_NEAR(times[r], us, 1e-6 * us) << record.id;  // the library's clock holds seconds, in digits of its own
+      EXPECT_NEAR(times[r], us, 1e-6 * us) << record.id;  // the library converts to seconds
     }
   }
 }
@@ -94,7 +94,7 @@ TEST(Gbench, TheLibrarysRepetitionsAreRounds) {
   EXPECT_EQ(seen.at("sim/last/n=8/f32/x1").size(), 7U);
 }
 
-// Also where only the recheck, after the last round, finds it.
+// Also if only the recheck after the last round finds it.
 TEST(Gbench, ACaseThatDoesNotPassIsAnErrorInEveryRepetitionAndHasNoTime) {
   for (const char* fault : {"wrong_element@first.gemm", "drop/sequence@chain.down"}) {
     const std::string name = std::string(fault).find("first") == std::string::npos ? "chain" : "first";
@@ -120,7 +120,7 @@ TEST_F(GbenchFiles, BenchmarkOutIsWrittenBesideTheConsole) {
   EXPECT_EQ(rounds_of(read_json_file("out.json")).at("sim/last/n=8/f32/x1").size(), 3U);
 }
 
-// The library tells the host's name and the program's path in its JSON, on standard output as in a file.
+// Its JSON contains the host's name and the program's path.
 TEST_F(GbenchFiles, AnonymousItNamesNeitherHostNorPath) {
   char host[256];
   ASSERT_EQ(::gethostname(host, sizeof host), 0);

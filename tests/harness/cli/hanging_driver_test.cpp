@@ -1,4 +1,4 @@
-// A driver that hangs, in each of its calls: what asks it goes on, says which call it was, and leaves nothing behind.
+// A driver that hangs, in each of its calls: callers continue, name the call and leave no process behind.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class HangingDriver : public ScratchFolder {
                      {{"LD_LIBRARY_PATH", paths::fake_driver_folders}, {"GPUBENCH_FAKE_HANG", call}}, wait_for,
                      while_running);
   }
-  // Side by side: each waits for its deadline.
+  // In parallel, since each waits for its deadline.
   static std::map<std::string, ChildResult> run_each(const Words& words, const std::vector<std::string>& calls) {
     std::map<std::string, std::future<ChildResult>> running;
     for (const std::string& call : calls)
@@ -75,7 +75,7 @@ TEST_F(HangingDriver, IsToldOfItsManagementLibraryToo) {
   }
 }
 
-// Loading a library runs its constructors, which may call a driver: doctor loads none itself.
+// Loading a library runs its constructors, which may call a driver; doctor loads it in a child.
 TEST_F(HangingDriver, HangsNoDoctorInTheConstructorsOfTheModule) {
   const std::map<std::string, std::string> variables{{"LD_LIBRARY_PATH", paths::fake_driver_folders},
                                                      {"GPUBENCH_SIM_MODULE", paths::hanging_module},
@@ -86,14 +86,14 @@ TEST_F(HangingDriver, HangsNoDoctorInTheConstructorsOfTheModule) {
                     HasSubstr("backend sim starts")));
 }
 
-// run_child() returns once nobody holds the child's standard error any more: the one that hangs is gone as well.
+// run_child() returns when no process holds the child's standard error, so the hanging one has ended, too.
 TEST_F(HangingDriver, IsLeftBehindByNoEndOfItsParent) {
   for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP})
     exits(128 + signal,
           run("doctor --deadline off", "cuInit", "hangs in cuInit", [signal](int pid) { ::kill(pid, signal); }));
 }
 
-// Waits for the program to open the pipe and never writes anything; then tells it to stop.
+// Waits until the program opens the pipe, writes nothing, then stops it.
 TEST_F(HangingDriver, AndASilentPipeEndWithTheFirstSignal) {
   ASSERT_EQ(::mkfifo("silent", 0600), 0);
   for (const Words& words :
@@ -108,7 +108,7 @@ TEST_F(HangingDriver, AndASilentPipeEndWithTheFirstSignal) {
         ::execv(argv[0], argv.data());
         ::_exit(127);
       }
-      const int writing = ::open("silent", O_WRONLY);  // returns once it reads
+      const int writing = ::open("silent", O_WRONLY);  // returns when it is opened for reading
       ASSERT_GE(writing, 0);
       ::kill(pid, signal);
       int status = 0;

@@ -1,5 +1,5 @@
-// Every verb that reads or writes files, with the k-th operation on them failing, for all k: what is under its final
-// name is whole, nothing else is left, and the exit code says what is lost.
+// Every verb that reads or writes files, with the k-th file operation failing, for all k: files under final names are
+// complete, no others are left, and the exit code reports the loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ std::vector<Kind> kinds() {
           {"a short count", {.fault = Fault::short_count}}};
 }
 
-// When it was made, and the digest that covers that.
+// Removes the time, and the digest that covers it.
 std::string without_time(std::string text) {
   for (const std::string member : {"\"created_at\": \"", "\"digest\": \""}) {
     for (std::size_t at = text.find(member); at != std::string::npos; at = text.find(member, at + 1)) {
@@ -94,12 +94,12 @@ class EveryVerb : public ScratchFolder {
     }
     write(summary_file, summary_start);
   }
-  // Returns how many faults were met.
+  // Returns the number of faults injected.
   int try_all(const Call& call) const;
   void check(const Kind& kind, int code, const Captured& cli, bool may_leave_files) const;
 
   std::set<std::string> inputs_;
-  mutable std::map<std::string, std::string> whole_;  ///< what the outputs are where nothing fails
+  mutable std::map<std::string, std::string> whole_;
   mutable std::string whole_summary_;
   mutable std::string said_;
 };
@@ -118,7 +118,6 @@ void EveryVerb::check(const Kind& kind, int code, const Captured& cli, bool may_
   EXPECT_THAT(content_of(summary_file), AnyOf(summary_start, whole_summary_));
   if (code == 0) {
     EXPECT_EQ(content_of(summary_file), whole_summary_);
-    // A list shows what it could not read in its place.
     if (cli.out.str().find("unreadable: ") == std::string::npos) {
       EXPECT_EQ(cli.out.str(), said_);
     }
@@ -157,13 +156,12 @@ int EveryVerb::try_all(const Call& call) const {
       if (!struck) break;
       ++injected;
       check(kind, code, cli, removal);
-      if (testing::Test::HasFailure()) return injected;  // the next ones would say it again
+      if (testing::Test::HasFailure()) return injected;  // further ones would repeat the failure
     }
   }
   return injected;
 }
 
-// Each verb again for each of its file operations.
 TEST_F(EveryVerb, LeavesWholeFilesAndAnHonestExitCodeWhicheverFileOperationFails) {
   int injected = 0;
   for (const Call& call : std::vector<Call>{
@@ -190,7 +188,6 @@ TEST_F(EveryVerb, LeavesWholeFilesAndAnHonestExitCodeWhicheverFileOperationFails
   tell_count("I/O faults injected", injected);
 }
 
-// What was asked for was to be on standard output.
 TEST_F(EveryVerb, SaysWhenItsStandardOutputIsLost) {
   for (const Call& call : std::vector<Call>{{"list"},
                                             {"doctor"},
@@ -211,7 +208,7 @@ TEST_F(EveryVerb, SaysWhenItsStandardOutputIsLost) {
   }
 }
 
-// SIGKILL before each operation on a file: entries of the journal, the report, its page and what makes way for them.
+// SIGKILL before each file operation: entries of the journal, the report, its page and renames.
 TEST_F(EveryVerb, ARunThatIsKilledAtAnyFileOperationGoesOnWithoutLosingAFinishedCase) {
   const auto with_flags = [](const Words& words) {
     return words + "--isolate off --tier smoke --filter first|last --tuning-cache off --progress none";

@@ -1,7 +1,7 @@
-// Runs that are ended at any time, with their workers: what was finished is not lost, and nothing is left running.
+// Runs ended at any time, with their workers: finished cases are kept, and no process is left running.
 //
-// GPUBENCH_TRIAL_KILLS, GPUBENCH_TRIAL_SIGNALS, GPUBENCH_TRIAL_THRICE: how many kills, how many of each way to
-// interrupt, and how many runs that are interrupted three times (`ctest -C trials -L trials`: 500, 100 each, 200).
+// GPUBENCH_TRIAL_KILLS, GPUBENCH_TRIAL_SIGNALS, GPUBENCH_TRIAL_THRICE: number of kills, of interruptions of each kind,
+// and of runs interrupted three times (`ctest -C trials -L trials`: 500, 100 each, 200).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -48,8 +48,7 @@ class Killed : public ScratchFolder {
     const std::string text = content_of(journal);
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   }
-  // Ids, verdicts and checks; what has to do with time is left out. That is also how many runs a round had after its
-  // warm-up, and so which rounds of a state could be compared.
+  // Ids, verdicts and checks, without anything that depends on time, such as the rounds in which a state was compared.
   static std::map<std::string, std::string> findings(const std::string& path) {
     std::map<std::string, std::string> all;
     const Json report = read_json_file(path);
@@ -63,7 +62,7 @@ class Killed : public ScratchFolder {
     }
     return all;
   }
-  // Where the report first differs from that of a run that nobody disturbed; "" where it does not.
+  // The first difference from an undisturbed run; "" if there is none.
   [[nodiscard]] std::string difference(const std::string& path) const {
     const std::map<std::string, std::string> found = findings(path);
     if (found.size() != expected_.size()) return std::to_string(found.size()) + " cases";
@@ -73,7 +72,7 @@ class Killed : public ScratchFolder {
     }
     return "";
   }
-  // How many cases the journal in the folder says are finished; nothing where not even its start was written.
+  // Finished cases in the folder's journal; nothing if its start was not written.
   static std::optional<std::size_t> finished_in(const std::string& folder) {
     if (!std::filesystem::exists(folder + "/journal.jsonl")) return std::nullopt;
     try {
@@ -98,7 +97,7 @@ class Killed : public ScratchFolder {
     expected_ = findings("whole/report.json");
     ASSERT_EQ(expected_.size(), 6U);
   }
-  // Until some time of a run, and a little beyond its end, has gone by.
+  // A random time up to slightly beyond the end of a run.
   void wait_for_some_time(int pid) {
     const double share = std::uniform_real_distribution<double>(0.0, 1.1)(random_);
     const auto until = std::chrono::steady_clock::now() + share * whole_;
@@ -106,11 +105,11 @@ class Killed : public ScratchFolder {
   }
 
   std::map<std::string, std::string> expected_;
-  Seconds whole_{};  ///< what a run takes that nobody disturbs
+  Seconds whole_{};
   std::mt19937_64 random_{20240229};
 };
 
-// The signal comes once the journal has so many lines; a run that is done before that has nothing to be killed.
+// The signal comes when the journal has that many lines; a run may end before.
 TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
   run_whole();
   int kills = 0;
@@ -123,7 +122,7 @@ TEST_F(Killed, AtAnyLineOfTheJournalARunGoesOnWithoutLosingAFinishedCase) {
         ::kill(pid, signal);
       });
       const std::optional<std::size_t> finished = finished_in("o");
-      if (!finished) continue;  // it had ended by itself
+      if (!finished) continue;
       ++kills;
       EXPECT_EQ(killed.exit_code, 128 + signal) << killed.err;
       if (signal != SIGKILL) {
@@ -173,7 +172,7 @@ TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {
       ++after;
       EXPECT_EQ(difference("o/report.json"), "");
     } else {
-      ++before;  // nothing was measured yet
+      ++before;
       EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
     }
   }
@@ -184,7 +183,7 @@ TEST_F(Killed, AtARandomTimeARunGoesOnWithoutLosingAFinishedCase) {
   EXPECT_GT(resumed, 0);
 }
 
-// Each resumption is interrupted as well; a run that ends before its third interruption is whole.
+// Interrupts each resumption, too; a run that ends before its third interruption is complete.
 TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
   run_whole();
   const int runs = trial_count("GPUBENCH_TRIAL_THRICE", 10);
@@ -196,7 +195,7 @@ TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
     for (int time = 0; time < 3; ++time) {
       const int signal = std::array{SIGINT, SIGTERM, SIGKILL}[random_() % 3];
       const std::size_t lines = time == 0 ? 0 : lines_of("o/journal.jsonl");
-      const std::size_t until = lines + 1 + random_() % 8;  // of some 25
+      const std::size_t until = lines + 1 + random_() % 8;
       const ChildResult interrupted = run(words, "cases at tier", [&](int pid) {
         while (lines_of("o/journal.jsonl") < until && !has_ended(pid)) ::sched_yield();
         ::kill(pid, signal);
@@ -214,14 +213,14 @@ TEST_F(Killed, AtThreeRandomLinesARunEndsAsOneThatNobodyDisturbed) {
   EXPECT_GT(interruptions, 2 * runs);
 }
 
-// Descendants whose parent ended are handed to this process while it lives, so that each one is seen.
+// Adopts descendants whose parent ended, so that each is counted.
 class OrphanWatch {
  public:
   OrphanWatch() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  OrphanWatch(const OrphanWatch&) = delete;  // a setting of the process
+  OrphanWatch(const OrphanWatch&) = delete;  // changes a setting of the process
   OrphanWatch& operator=(const OrphanWatch&) = delete;
   ~OrphanWatch() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
-  /// How many there were; returns when all have ended.
+  /// Returns their number when all have ended.
   [[nodiscard]] static int wait_for_all() {
     int count = 0;
     while (::waitpid(-1, nullptr, 0) > 0) ++count;
@@ -259,18 +258,18 @@ TEST_F(Killed, AtARandomTimeAnInterruptedRunLeavesAPartialReportAndNoProcess) {
       const int left_running = OrphanWatch::wait_for_all();
       EXPECT_THAT(ended.exit_code, AnyOf(0, way.exit_code)) << ended.err;
       if (is_trial) {
-        EXPECT_LT(took.count(), 10.0);  // what the program promises
+        EXPECT_LT(took.count(), 10.0);  // the documented limit
       }
       const std::optional<std::size_t> finished = finished_in("o");
       if (std::filesystem::exists("o/report.json")) {
         const Report report = read_report("o/report.json");
         EXPECT_EQ(report.run.complete, ended.exit_code == 0);
         EXPECT_EQ(report.cases.size(), 6U);
-        EXPECT_EQ(left_running, 0);  // it waited for its worker; one that is killed takes its worker with it
+        EXPECT_EQ(left_running, 0);
         ++(report.run.complete ? whole : partial);
       } else {
         EXPECT_NE(ended.exit_code, 0);
-        // Only the second of two ends a run before it could write one.
+        // Only a second signal ends a run before it can write one.
         EXPECT_TRUE(!finished || way.signals.size() == 2) << ended.err;
         if (!finished) ++before;
       }

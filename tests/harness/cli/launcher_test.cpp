@@ -1,4 +1,3 @@
-// What a launcher's variables say.
 #include "harness/cli/environment.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +53,7 @@ TEST(Launcher, SeveralCommandLinesAreKnown) {
 TEST(Launcher, OneProcessIsARunByItself) {
   EXPECT_EQ(place_of({}).processes, 1);
   EXPECT_EQ(place_of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}).processes, 1);
-  // In a batch script these are set, and what it starts without srun is one process.
+  // Set in a batch script, too, whose commands without srun are single processes.
   EXPECT_EQ(place_of({{"SLURM_NTASKS", "16"}, {"SLURM_PROCID", "0"}}).processes, 1);
 }
 

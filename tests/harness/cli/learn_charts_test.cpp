@@ -1,5 +1,5 @@
-// The charts of learn, word for word. Where a change is meant: GPUBENCH_UPDATE_GOLDEN=1 ctest -R cli_test writes the
-// files anew; look at them in a browser before committing them.
+// Golden files of learn's charts. GPUBENCH_UPDATE_GOLDEN=1 ctest -R cli_test rewrites them; look at them in a browser
+// before committing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(LearnCharts, EachIsDrawnAsInItsFile) {
   const bool update = std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr;
   const std::vector<ModelLearning> models{sample()};
   const std::vector<page::Drawing> drawings = learning_drawings(models);
-  ASSERT_EQ(drawings.size(), 5U);  // loss, distance, steps, and two of the recipe that has broken ones
+  ASSERT_EQ(drawings.size(), 5U);  // loss, distance, steps, and two for the recipe with broken ones
   for (const page::Drawing& drawing : drawings) {
     const std::string path = std::string(paths::cli_golden) + "/" + drawing.name + ".svg";
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
@@ -129,7 +129,6 @@ TEST(LearnTable, ShowsWhatWasNotToldApart) {
   EXPECT_EQ(verdict_of(std::vector{emulated}, {}), Verdict::unsupported);
 }
 
-// What is no number must not look like one that is small.
 TEST(LearnTable, ALossThatIsNotFiniteIsSaid) {
   ModelLearning model = sample();
   model.recipes[0].losses.back() = std::numeric_limits<double>::quiet_NaN();

@@ -1,6 +1,6 @@
-// One process that runs suite after suite, in itself and in workers: what it holds stays the same.
+// Many suites in one process, in itself and in workers, hold constant resources.
 //
-// GPUBENCH_TRIAL_SUITES: how many (`ctest -C trials -L trials`: 1000).
+// GPUBENCH_TRIAL_SUITES: their number (`ctest -C trials -L trials`: 1000).
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/wait.h>
@@ -37,18 +37,17 @@ Held held_now() {
   held.descriptors = entries_of("/proc/self/fd");
   held.temporaries = entries_of("tmp");
   held.has_children = ::waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD;
-  ::malloc_trim(0);  // what was given back, and is only kept for the next who asks, is not held
+  ::malloc_trim(0);  // freed memory that malloc keeps does not count
   std::size_t pages = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> pages >> resident;
   held.resident_bytes = static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   return held;
 }
 
-// Twenty suites in one process; two thousand as a trial.
 TEST_F(LongProcess, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) {
   std::filesystem::create_directory("tmp");
   const int suites = trial_count("GPUBENCH_TRIAL_SUITES", 10);
-  const int warm = std::max(2, suites / 10);  // what is made once is there
+  const int warm = std::max(2, suites / 10);
   Held first;
   for (int i = 0; i < suites; ++i) {
     SCOPED_TRACE(i);
@@ -65,9 +64,9 @@ TEST_F(LongProcess, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) 
     ASSERT_EQ(held.descriptors, first.descriptors);
     ASSERT_EQ(held.temporaries, 0);
     ASSERT_FALSE(held.has_children);
-    ASSERT_EQ(entries_of("o"), 2);                 // the report and its page
-#ifndef GPUBENCH_SANITIZED                         // a sanitizer keeps what was freed
-    constexpr double some_pages = 256.0 * 1024.0;  // of ten megabytes, one percent is not many
+    ASSERT_EQ(entries_of("o"), 2);
+#ifndef GPUBENCH_SANITIZED                         // a sanitizer keeps freed memory
+    constexpr double some_pages = 256.0 * 1024.0;  // a few percent of ten megabytes
     ASSERT_LE(held.resident_bytes, 1.01 * first.resident_bytes + some_pages);
 #endif
   }

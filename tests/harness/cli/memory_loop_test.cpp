@@ -1,7 +1,7 @@
-// The k-th allocation fails, for all k: reports are measured, read, compared, gated, drawn and exported, or there is
-// one clear message and the exit code that says so, and no half of a file.
+// The k-th allocation fails, for all k: a verb succeeds, or prints one clear message with its exit code and leaves no
+// partial file.
 //
-// GPUBENCH_TRIAL_ALLOCATION_STEP: of so many one is tried (`ctest -C trials -L trials`: 1).
+// GPUBENCH_TRIAL_ALLOCATION_STEP: tries every N-th k (`ctest -C trials -L trials`: 1).
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,19 +22,18 @@ namespace memory_loop_test {
 
 using ::testing::HasSubstr;
 
-// A command, and what it writes.
 struct Command {
   Words words;
-  std::string file;      ///< empty: to standard output alone
-  std::string_view end;  ///< of the whole file
-  long steps = 1;  ///< of how many of the usual steps one is made: some commands allocate a hundred times as often
+  std::string file;  ///< empty: only standard output
+  std::string_view end;
+  long steps = 1;  ///< tries one in this many of the usual steps: some commands allocate a hundred times as often
 };
 
-// Where a child is, for the parent that goes on after its end.
+// Shared with the parent, which continues after the child's end.
 struct Progress {
   long k = 0;
-  long survived = 0;  ///< allocations that may fail, as those for a faster way to sort
-  long told = 0;      ///< by run_cli()
+  long survived = 0;  ///< optional allocations, such as for faster sorting
+  long told = 0;
   int odd_code = 0;
   char odd_text[2000] = {};
 };
@@ -62,14 +61,14 @@ class MemoryLoop : public ScratchFolder {
   Progress* progress_ = shared();
 };
 
-// In a child: ends with 0 once there are no so many allocations, with 3 where memory ended in a destructor.
+// In a child: exit code 0 if there are fewer allocations, 3 if memory ended in a destructor.
 void MemoryLoop::try_from(const Command& command, int usual_code, long step, bool and_after) const {
   ::dup2(::open("stderr.txt", O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
   end_cleanly_without_memory();
   for (;; progress_->k += step) {
     Captured cli;
-    cli.variables["TMPDIR"] = "elsewhere";  // which is not there: a report is where it was asked for, or nowhere
-    for (std::ostringstream* stream : {&cli.out, &cli.err}) {  // room: real streams need no memory to grow
+    cli.variables["TMPDIR"] = "elsewhere";                     // does not exist: no fallback for the report
+    for (std::ostringstream* stream : {&cli.out, &cli.err}) {  // preallocates: real streams need no memory to grow
       stream->str(std::string(std::size_t{1} << 16U, ' '));
       stream->seekp(0);
     }
@@ -79,7 +78,7 @@ void MemoryLoop::try_from(const Command& command, int usual_code, long step, boo
       const FailingMemory memory(progress_->k, and_after);
       try {
         code = cli.run(command.words);
-      } catch (const std::bad_alloc&) {  // of what stands before run_cli(), or it had no memory for its last words
+      } catch (const std::bad_alloc&) {  // outside run_cli(), or it had no memory for its message
         code = 3;
         told = true;
       }
@@ -100,7 +99,7 @@ void MemoryLoop::try_from(const Command& command, int usual_code, long step, boo
     if (code == usual_code && !and_after) {
       ++progress_->survived;
     } else if ((code == 2 || code == 3) && (told || said.find("out of memory") != std::string::npos ||
-                                            said.find("out of host memory") != std::string::npos)) {  // of a case
+                                            said.find("out of host memory") != std::string::npos)) {
       ++progress_->told;
     } else {
       progress_->odd_code = code;
@@ -136,7 +135,7 @@ long MemoryLoop::try_all(const Command& command, bool and_after) {
   return progress_->survived + progress_->told + in_destructors;
 }
 
-// Each verb again for one of 41 of its allocations; for each of them as a trial.
+// One of 41 allocations of each verb; all of them as a trial.
 TEST_F(MemoryLoop, EndsWithOneClearMessageWhicheverAllocationFails) {
   for (const bool and_after : {false, true}) {
     for (const Command& command : std::vector<Command>{

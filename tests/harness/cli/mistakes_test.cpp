@@ -1,5 +1,5 @@
-// What people write by mistake, or as other tools have it: understood where there is one meaning, else told what to
-// write. On the sim backend.
+// Frequent mistakes and habits from other tools, on the sim backend: accepted if unambiguous, else answered with the
+// right form.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST_F(Mistakes, ListSuggestsTheNearestWorkloadToo) {
               HasSubstr("no case is named or matches 'sim/frist'; did you mean 'sim/first'?"));
 }
 
-// A workload whose one case begins at a tier, in a suite of the same name.
+// A workload with one case from a given tier on, in a suite of the same name.
 class FromTier final : public Workload {
  public:
   FromTier(std::string name, Tier tier) : name_(std::move(name)), tier_(tier) {}
@@ -145,7 +145,7 @@ TEST_F(Mistakes, EnergyWithoutAGpuAndMoreRanksThanProcessorsAreWarnedOf) {
 
 TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {
   Captured cli;
-  cli.script = "kill@first.gemm";  // a case that started would end this process
+  cli.script = "kill@first.gemm";  // fails if a case starts
   EXPECT_EQ(cli.run({}), 2);
   EXPECT_EQ(cli.out.str(), "");
   const std::string said = cli.err.str();
@@ -158,7 +158,7 @@ TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {
   EXPECT_THAT(wished.out.str(), HasSubstr("nothing was run (--dry-run)"));
 }
 
-// The words that a shell would pass on, up to where its own syntax begins.
+// The words of a command up to the shell's syntax.
 Words words_of_command(const std::string& line) {
   std::istringstream stream(line.substr(0, line.find("  ", 2)));
   Words words;
@@ -166,7 +166,7 @@ Words words_of_command(const std::string& line) {
     if (word == "|" || word == ">" || word == "&&") break;
     if (word.size() > 1 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);
     words.push_back(word);
-    if (word.find('*') != std::string::npos) words.push_back(word);  // which a shell makes several of
+    if (word.find('*') != std::string::npos) words.push_back(word);  // the shell expands it
   }
   return words;
 }

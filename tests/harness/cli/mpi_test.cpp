@@ -1,5 +1,4 @@
-// A run in several processes, as users start it, with each MPI that is installed: what passes, who reports, and what is
-// said where one of the processes fails.
+// Runs in several processes with each installed MPI: verdicts, reports, and errors if one process fails.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +47,7 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
           << "no MPI is installed (Debian: libopenmpi-dev openmpi-bin, or libmpich-dev mpich): nothing is tried";
   }
 
-  // These machines may have fewer processors than processes, and tests may run as root.
+  // For machines with fewer processors than processes, and for tests as root.
   static ChildResult start(int processes, const std::string& program, Words words, const std::string& fault = "") {
     return run_child(Words{GetParam().launcher, "-np", std::to_string(processes), program} + words,
                      {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
@@ -59,7 +58,7 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
                       {"GPUBENCH_TUNING_CACHE", "off"}});
   }
 
-  // Collectives that pass, and a step of training in which process 1 fails; the report if there is one.
+  // Collectives that pass, and a training step in which process 1 fails; returns the report if there is one.
   static ChildResult start_faulty(const std::string& fault, Words more = {}) {
     const Words words = Words{"--tier", "smoke",     "--ranks",
                               "2",      "--filter",  "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",
@@ -70,20 +69,20 @@ class InProcesses : public ScratchFolder, public ::testing::WithParamInterface<M
   // mpirun of Open MPI 5.0.7 (Debian 13) crashes when it is given several commands.
   static bool starts_several_commands() { return start(1, "/bin/true", ": -np 1 /bin/true").exit_code == 0; }
 
-  // Of a long text on stdout Open MPI 5 may drop a part.
+  // Open MPI 5 may drop parts of long output.
   static constexpr const char* report_file = "report.json";
   [[nodiscard]] static Json report_there() { return parse_json(content_of(report_file), report_file); }
   static std::string reason_of(const Json& report) {
     for (const Json& one : report["gpubench"]["cases"]) {
       const std::string reason = one["status"] == "error" ? one["reason"].get<std::string>() : "";
-      // Those that had not ended by then are not to blame.
+      // Skips cases that had not ended when the device was lost.
       if (!reason.empty() && !reason.starts_with("the device was lost in an earlier case")) return reason;
     }
     return "";
   }
 };
 
-// Each collective, on two processes and on four: the only test that sees all of them pass through MPI.
+// Each collective on two and four processes: the only test of all of them through MPI.
 TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
   for (const int processes : {2, 4}) {
     const ChildResult result =
@@ -91,7 +90,7 @@ TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
               {"--suite", "collectives", "--tier", "smoke", "--ranks", processes == 2 ? "2" : "2,4", "--check", "full",
                "--json", report_file, "--force"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(result.out.find("VERDICT"), result.out.rfind("VERDICT"));  // nobody else wrote there
+    EXPECT_EQ(result.out.find("VERDICT"), result.out.rfind("VERDICT"));
     const Json report = report_there();
     EXPECT_EQ(schema_errors(report), "");
     EXPECT_EQ(report["gpubench"]["totals"]["pass"], processes == 2 ? 13 : 28);
@@ -102,7 +101,7 @@ TEST_P(InProcesses, EveryCollectivePassesOnTwoAndFourAndOnlyTheFirstReports) {
   }
 }
 
-// A whole training step: nothing smaller has compute beside collectives of several groups.
+// The smallest workload with compute concurrent to collectives of several groups.
 TEST_P(InProcesses, AStepOfTrainingPassesOnTwoWithItsComputeBesideItsCollectives) {
   const ChildResult result = start(2, paths::program,
                                    {"--tier", "smoke", "--ranks", "1,2", "--precision", "f32", "--filter",
@@ -144,7 +143,6 @@ TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
               HasSubstr("--virtual-ranks: they are of one process"));
 }
 
-// The CPU is never taken in a GPU's place.
 TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
   if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a GPU";
   EXPECT_THAT(exits(3, start(2, paths::program, "--device cuda")).err, HasSubstr("gpubench: --device cuda: "));
@@ -156,7 +154,6 @@ TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
   EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
 }
 
-// Two starts of mpirun.
 TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
   for (const auto& [fault, text] : {std::pair{"throw", "the link is down"}, {"memory", "out of memory"}}) {
     exits(3, start_faulty(fault));
@@ -166,7 +163,6 @@ TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
   }
 }
 
-// Waits for a deadline of seconds.
 TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten) {
   exits(3, start_faulty("hang", "--deadline 3"));
   const Json report = report_there();
@@ -175,7 +171,6 @@ TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten)
               AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has come no further for 3 s, last in '")));
 }
 
-// Waits for a deadline of seconds.
 TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReportIsWritten) {
   exits(3, start_faulty("stop", "--deadline 3"));
   EXPECT_THAT(reason_of(report_there()), AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has sent nothing for 3 s")));
@@ -223,9 +218,9 @@ TEST_P(InProcesses, AProcessThatDoesNotFitIsRefusedByNameWithExitCode3) {
   }
 }
 
-// 20 s alone: two runs, each killed and resumed.
+// 20 s: two runs, each killed and resumed.
 TEST_P(InProcesses, AKilledProcessEndsTheRunWhichGoesOnWhereItWas) {
-  for (const Words& how_many : {Words("--ranks 2"), {}}) {  // or all of them
+  for (const Words& how_many : {Words("--ranks 2"), {}}) {
     const std::string folder = how_many.empty() ? "all" : "two";
     const Words words =
         Words{"--tier", "smoke", "--filter", "bert_train_step/.*/f32/x2|collectives/(broadcast|all_gather)/",

@@ -317,7 +317,6 @@ TEST(HelpText, OfVerbsWithManyFlagsBeginsWithTheirOwn) {
   EXPECT_THAT(help_text("soak", 80), HasSubstr("flags\n  --minutes N"));
 }
 
-// Commands to copy are not broken; nor are words.
 TEST(HelpText, FitsEveryTerminalFromFortyColumnsOn) {
   std::vector<std::string_view> subjects{""};
   for (const Verb& verb : verbs()) {

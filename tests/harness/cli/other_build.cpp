@@ -1,4 +1,4 @@
-// A CUDA module as another build would have made it.
+// A CUDA module of another build.
 #include "reference/cuda/module.h"
 
 extern "C" __attribute__((visibility("default"))) const gpubench::cuda::Module* gpubench_cuda_module() {

@@ -1,4 +1,3 @@
-// --impl and --versus with the real program, as users have them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +70,6 @@ TEST_F(OwnImplementationProgram, ReplacesOneOpInsideAWholeStepAndNothingIsFusedO
   EXPECT_GT(others, 0);
 }
 
-// A whole training step on two ranks.
 TEST_F(OwnImplementationProgram, OnSeveralRanksEachHasIt) {
   const ChildResult result = run_with(
       paths::loops, "--filter bert_train_step --ranks 2 --precision f32 --preset minimal --detail full --json -");
@@ -121,7 +119,7 @@ TEST_F(OwnImplementationProgram, WhatItPrintsGoesToAFileBesideTheReportAndWritin
 }
 
 TEST_F(OwnImplementationProgram, AJournalAloneStartsNoCodeAndAnotherRunIsRefusedBeforeItIsLoaded) {
-  const auto here = [](const Words& words) {  // where no second place takes the lost report
+  const auto here = [](const Words& words) {  // no second place for the lost report
     return run_child(Words{"/usr/bin/env", "TMPDIR=missing", paths::program, "run"} + words);
   };
   const Words flags{"--device", "cpu", "--tier", "smoke", "--tuning-cache", "off", "--filter", small[1]};
@@ -150,7 +148,7 @@ TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
     EXPECT_EQ(one["status"], "pass") << one["id"];
     ++cases[one["contender"].get<std::string>() + " " + one["suite"].get<std::string>()];
   }
-  // Half of them in f32; those in bf16 where oneDNN has it on this processor, and declined elsewhere.
+  // Half of them in f32; those in bf16 only if this processor's oneDNN has it.
   EXPECT_GE(cases["onednn gemm"], 7);
   EXPECT_GE(cases["onednn conv"], 2);
 #ifdef GPUBENCH_TEST_OPENBLAS
@@ -158,7 +156,7 @@ TEST_F(OwnImplementationProgram, ForeignLibrariesPassInEveryCaseThatTheyTake) {
 #endif
 }
 
-// Compiles what `gpubench impl new` writes, as its first lines say.
+// Compiles the output of `gpubench impl new` with the command in its first lines.
 TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullCheck) {
   const ChildResult made = run_child({paths::program, "impl", "new", "mine", "--op", "rms_norm_forward"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
@@ -175,7 +173,7 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
   EXPECT_THAT(checked.out, HasSubstr("llama_train_step f32 @mine"));
 }
 
-// The usual cases have its two kinds of calls at one epsilon; it takes others.
+// The usual cases have two kinds of its calls, at one epsilon; it takes others.
 TEST_F(OwnImplementationProgram, WhatNoCaseTriedIsListedAndFailsWhereThatIsStrict) {
   ASSERT_EQ(run_child({paths::program, "impl", "new", "mine", "--op", "rms_norm_forward"}).exit_code, 0);
   ASSERT_EQ(run_child({"/bin/sh", "-ec", "cd mine; cc -O2 -shared -fPIC -I. mine.c -o libmine.so -lm"}).exit_code, 0);
@@ -216,7 +214,6 @@ TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
   EXPECT_THAT(complaint("new mine --op gemm"), HasSubstr("mine is there already"));
 }
 
-// Two measured runs: what is compared has to be timed.
 TEST_F(OwnImplementationProgram, ReportsOfTwoImplementationsAreComparedByTheirIds) {
   std::filesystem::copy(paths::loops, "other.so");
   const Words rest("--filter gemm/matmul/m=35.*/f32/ --json");

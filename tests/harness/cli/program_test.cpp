@@ -1,4 +1,4 @@
-// The program as a user starts it, with its worker processes, on the sim backend.
+// The program with its worker processes, on the sim backend.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -44,7 +44,6 @@ TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
   EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
 }
 
-// Started through a shell, as scripts and service managers start programs.
 ChildResult run_in_shell(const std::string& commands) {
   return run_child({"/bin/sh", "-c", commands, paths::sim_program});
 }
@@ -57,7 +56,7 @@ TEST_F(Program, ClosedDescriptorsFailNoCase) {
   }
 }
 
-// The report is lost, and said to be: it never goes to whichever file got the number of standard output.
+// The report must not go to a file that got the number of standard output.
 TEST_F(Program, AClosedStandardOutputIsALostReport) {
   exits(3, run_in_shell("\"$0\" --tier smoke --json - >&-"));
   exits(3, run_in_shell("\"$0\" --tier smoke --json r.json <&- >&- 2>&-"));
@@ -104,7 +103,7 @@ TEST_F(Program, WorkersRememberAndANoteOfTheirsIsToldOnce) {
   std::filesystem::remove(file);
   std::filesystem::create_directory(file);
 
-  // The second case ends its worker, so that two of them find the folder in the file's place.
+  // The second case ends its worker, so two workers find the folder in place of the file.
   const ChildResult spoilt = exits(3, run(words, "fastest=b;kill@chain.down"));
   EXPECT_EQ(first_choice(spoilt), "timed");
   EXPECT_THAT(spoilt.err, HasSubstr("note: choices are not remembered: cache/simulated-device-"));
@@ -129,7 +128,7 @@ TEST_F(Program, AKilledWorkerCostsItsCaseExitsThreeAndNoOther) {
 
 TEST_F(Program, AnInterruptWritesAPartialReport) {
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
-    // The last case hangs; once the program has announced its plan it is told to stop.
+    // The last case hangs; the signal comes after the plan is printed.
     const ChildResult result = exits(code, run("--tier smoke --out out --force", "hang@last.add", "cases at tier",
                                                [signal = signal](int pid) { ::kill(pid, signal); }));
     const Json report = read_json_file("out/report.json");
@@ -166,8 +165,7 @@ TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
   EXPECT_EQ(ids.size(), 3U);
 }
 
-// The runs are told the flag, and with them what is made of them: no report that is kept, and no noise file, has a
-// name.
+// The runs inherit the flag, so kept reports and the noise file contain no names.
 TEST_F(Program, CalibrateIsAsAnonymousAsItsRuns) {
   exits(0, run("calibrate --runs 2 --tier smoke --preset gate --filter sim/first --keep runs -o noise.json --anonymize "
                "--anonymize-key key",
@@ -192,12 +190,11 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
   EXPECT_TRUE(std::filesystem::is_empty("."));
 }
 
-// Told once, a run ends its worker and writes what it has. This worker does not end by SIGTERM, so that the second
-// signal comes first: no report, unless both came together. Standard error ends, and the program is waited for, once
-// all three processes are gone.
+// After the first signal, a run ends its worker and writes its report. This worker ignores SIGTERM, so the second
+// signal comes first: no report, unless both came together. Standard error closes when all three processes have ended.
 TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
   const Words words{paths::sim_program, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"};
-  // None; one with the first, of a script that ends everything; a user's.
+  // None; one right after the first, as from a script that ends everything; a user's.
   for (const std::chrono::milliseconds later : {-1ms, 0ms, 400ms}) {
     exits(143, run_child_in_steps(
                    words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
@@ -210,7 +207,7 @@ TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
   }
 }
 
-// As timeout(1) does: the process is told, then its group. The worker speaks once the run has taken the first.
+// As timeout(1): a signal to the process, then to its group. The worker prints when the run has received the first.
 TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
   const ChildResult result =
       exits(143, run_child_in_steps({paths::sim_program, "--tier", "smoke", "--json", "again.json"},
@@ -220,7 +217,7 @@ TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
   EXPECT_TRUE(std::filesystem::exists("again.json")) << result.err;
 }
 
-// As a service manager does: it signals every process of a service, and calibrate passes its own signal on to its run.
+// As a service manager: a signal to every process of a service; calibrate also passes it on to its run.
 TEST_F(Program, ASignalToCalibrateAndItsRunIsOneWish) {
   const auto child_of = [](int pid) {
     std::ifstream children("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");

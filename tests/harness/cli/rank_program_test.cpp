@@ -1,4 +1,4 @@
-// What a run does when one of its ranks fails: in processes, as users have it.
+// A run in processes, one of whose ranks fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class RankProgram : public ScratchFolder {
  protected:
-  // Four collectives of suite collectives on two ranks, of which the second fails; returns its reason.
+  // Four collectives on two ranks, the second of which fails; returns its reason.
   static std::string reason_after(const std::string& fault) {
     const Json report = parse_json(
         exits(3, run_child({paths::faulty_ranks_program, "--suite", "collectives", "--tier", "smoke", "--filter",
@@ -43,7 +43,7 @@ TEST_F(RankProgram, ARankWithoutMemoryIsNamedAndTheOthersFinish) {
   EXPECT_THAT(reason_after("memory"), HasSubstr("rank 1: out of memory (in 'y')"));
 }
 
-// A rank is given up after 15 s.
+// Waits for the limit of 15 s.
 TEST_F(RankProgram, ARankThatHangsIsNamedWithWhoWaitedAndTheOthersFinish) {
   EXPECT_THAT(reason_after("hang"),
               AllOf(HasSubstr("rank 1 has come no further for 15 s, last in 'y'"), HasSubstr("rank 0 was waiting")));

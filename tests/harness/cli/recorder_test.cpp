@@ -1,4 +1,3 @@
-// What a run's records come to where it is interrupted.
 #include "harness/cli/recorder.h"
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 namespace gpubench::sim {
 namespace {
 
-/// Raises the signal once so many rounds are done.
 class InterruptedAfter final : public RunObserver {
  public:
   InterruptedAfter(RunObserver& inner, int rounds, StopFlag& stop) : inner_(inner), left_(rounds), stop_(stop) {}
@@ -37,7 +35,7 @@ std::vector<CaseRecord> interrupted_after(int rounds, Recorder& recorder, SimBac
   return recorder.in_order_of(sim_cases(), stop);
 }
 
-// All cases of the simulated suite take turns, so that each has a round once as many have been done.
+// The cases of the simulated suite take turns: after as many rounds as cases each has one.
 TEST(Recorder, KeepsTheRoundsOfInterruptedCasesAsUnfinished) {
   SimBackend backend(parse_script(""));
   Remembering view;
@@ -78,7 +76,7 @@ TEST(Recorder, HasNothingUnfinishedOfCasesThatHadNoRoundOrFinished) {
   for (const CaseRecord& record : unused.in_order_of(sim_cases(), SIGINT)) EXPECT_FALSE(record.unfinished);
 }
 
-// Interrupted twice: the second time before the case had another round.
+// The second interruption comes before the case has another round.
 TEST(Recorder, KeepsWhatAnEarlierInterruptionLeft) {
   SimBackend backend(parse_script(""));
   Remembering view;
@@ -101,7 +99,7 @@ TEST(Recorder, KeepsWhatAnEarlierInterruptionLeft) {
   EXPECT_EQ(rounds, 1);
 }
 
-// A flag's value may look like a flag: taking it for one would shift what stands behind it into a flag's place.
+// If a value that looks like a flag were taken for one, the next word would become a flag.
 TEST(JournalWords, ValuesThatLookLikeFlagsOfCodeAreValues) {
   const std::vector<std::string> crafted{
       "--filter",  "--trust-libraries",    "--exclude", "--impl=evil.so", "--filter", "--impl", "--seed", "1",

@@ -1,4 +1,4 @@
-// Whole runs of this program: the shell stands in for it.
+// The shell replaces the runs of this program.
 #include "harness/cli/repeated_runs.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,6 @@
 
 namespace gpubench {
 
-// The stop flag is up before the run begins, so that the signal is the first thing that it meets.
 TEST(ChildRun, IsPassedTheSignalAndEnds) {
   const StopFlag stopped{15};
   std::ostringstream err;

@@ -1,4 +1,4 @@
-// Where else a run's report goes: JUnit, CSV, Markdown, GitHub.
+// The forms of a run's report: JUnit, CSV, Markdown, GitHub.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ TEST_F(RunOutputs, StandardOutputIsTheOneDocumentThatWasGivenADash) {
 }
 
 TEST_F(RunOutputs, TwoDashesOrTwoFormsInOneFileAreRefusedBeforeAnythingRuns) {
-  cli_.script = "kill@first.gemm";  // a case that started would end this process
+  cli_.script = "kill@first.gemm";  // fails if a case starts
   EXPECT_EQ(run("--junit - --csv -"), 2);
   EXPECT_THAT(cli_.err.str(),
               HasSubstr("--csv: --junit takes standard output already; one flag at most can be given -"));
@@ -107,7 +107,7 @@ TEST_F(RunOutputs, GithubGetsAnnotationsAndASummaryOfItsOwnAccord) {
   EXPECT_EQ(run("--json r.json"), 1);
   EXPECT_THAT(cli_.out.str(), HasSubstr("\n::error title=gpubench fail::sim/first/n=8/f32/x1: "));
   EXPECT_THAT(content_of("summary.md"), StartsWith("### gpubench: FAIL\n"));
-  EXPECT_EQ(run("--json r.json"), 1);  // a second command of the step
+  EXPECT_EQ(run("--json r.json"), 1);
   EXPECT_EQ(content_of("summary.md").rfind("### gpubench: FAIL\n") > 0, true);
 }
 
@@ -130,7 +130,7 @@ TEST_F(RunOutputs, WithADocumentOnStandardOutputAnnotationsGoToStandardError) {
   EXPECT_THAT(cli_.err.str(), HasSubstr("\n::error"));
 }
 
-// The variable may hold anything: the verdict stands, and only who asked for a summary is told so by the exit code.
+// The variable is untrusted; the exit code reports a lost summary only if it was requested.
 TEST_F(RunOutputs, ASummaryThatCannotBeWrittenIsToldAndChangesNoVerdict) {
   in_github();
   std::filesystem::create_directory("a folder");

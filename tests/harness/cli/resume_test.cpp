@@ -1,4 +1,4 @@
-// Going on with interrupted runs, in one process: what the journal keeps, and what is refused.
+// Resuming interrupted runs in one process.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class Resume : public ScratchFolder {
   static Words words(const Words& more) {
     return "--isolate off --tier smoke --tuning-cache off --progress none" + more;
   }
-  // A whole run whose report is lost, so that its journal stays: cut off anywhere it is that of a killed one.
+  // The journal of a whole run whose report is lost; a prefix is that of a killed run.
   std::string whole_journal() {
     Captured cli;
     cli.variables["TMPDIR"] = ".";
@@ -59,7 +59,7 @@ TEST_F(Resume, ARunThatEndsLeavesNoJournal) {
   EXPECT_THAT(cli.out.str(), Not(HasSubstr("resume ")));
 }
 
-// Killed between any two entries, and in the middle of each: verdicts are those of a run that was not.
+// A kill between any two entries and in the middle of each.
 TEST_F(Resume, AfterAKillAtAnyEntryTheReportIsThatOfAnUninterruptedRun) {
   const std::string journal = whole_journal();
   const auto expected = told("o/report.json");
@@ -89,7 +89,7 @@ TEST_F(Resume, AfterAKillAtAnyEntryTheReportIsThatOfAnUninterruptedRun) {
   EXPECT_GT(in_flight, 0U);
 }
 
-// With all rounds there, the last of them is measured again, since the recheck needs what it leaves.
+// The last of all rounds is measured again, since the recheck needs its buffers.
 TEST_F(Resume, ARunThatIsKilledInItsRecheckTwiceGoesOn) {
   std::string journal = whole_journal();
   const auto expected = told("o/report.json");
@@ -118,7 +118,7 @@ TEST_F(Resume, FinishedCasesAreNotRunAgainAndTheReportSaysThatItWasResumed) {
   const std::string journal = whole_journal();
   killed_after(journal, journal.size());
   Captured cli;
-  cli.script = "kill@first.gemm;kill@last.add";  // a case that ran again would end this process
+  cli.script = "kill@first.gemm;kill@last.add";  // fails if a case runs again
   EXPECT_EQ(resume(cli), 0) << cli.err.str();
   const Json report = read_json_file("o/report.json");
   EXPECT_EQ(schema_errors(report), "");
@@ -178,14 +178,13 @@ TEST_F(Resume, WhatIsNoJournalIsRefused) {
   EXPECT_THAT(refusal("--resume o --out elsewhere"), HasSubstr("leave the flag out"));
   write("o/journal.jsonl", journal.substr(1));
   EXPECT_THAT(refusal("--resume o"), HasSubstr("is damaged"));
-  // A new run does not destroy an old one's measurements either.
+  // A new run must not destroy old measurements either.
   write("o/journal.jsonl", journal);
   std::filesystem::remove("o/report.json");
   std::filesystem::remove("o/report.html");
   EXPECT_THAT(refusal("--tier smoke --out o"), HasSubstr("--resume continues it, --force starts anew"));
 }
 
-// A journal may come from somebody else.
 TEST_F(Resume, AJournalMayNotSayWhatIsWrittenWhere) {
   std::filesystem::create_directory("o");
   JournalStart start{"0123456789abcdef", {"--tier", "smoke", "--csv", "planted.csv"}, {}};

@@ -1,4 +1,3 @@
-// Rounds on demand, as races ask for them.
 #include "harness/cli/run_context.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +32,7 @@ class TakingTurns : public ScratchFolder {
 
 TEST_F(TakingTurns, EachLineIsAnsweredAndTheEndOfInputEndsTheCase) {
   EXPECT_EQ(run("0.001\n0.02\n0.001\n"), 0);
-  ASSERT_EQ(answers().size(), 3U);  // nothing else is on standard output
+  ASSERT_EQ(answers().size(), 3U);
   const Json report = read_json_file("r.json");
   const Json& record = report["gpubench"]["cases"][0];
   EXPECT_EQ(record["status"], "pass");
@@ -44,7 +43,7 @@ TEST_F(TakingTurns, EachLineIsAnsweredAndTheEndOfInputEndsTheCase) {
     EXPECT_GE(answer["rounds"].get<std::size_t>(), 1U);
     rounds += answer["rounds"].get<std::size_t>();
   }
-  EXPECT_EQ(rounds, record["rounds"].size());  // as many as were asked for, whatever the preset says
+  EXPECT_EQ(rounds, record["rounds"].size());  // as requested, whatever the preset
 }
 
 TEST_F(TakingTurns, ACaseThatFailsItsCheckHasNoTurn) {

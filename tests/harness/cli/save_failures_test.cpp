@@ -1,4 +1,4 @@
-// --save-failures: what a failing op read and left, as files that NumPy and a person can read.
+// --save-failures: inputs and outputs of a failing op, readable by NumPy and people.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,6 @@ TEST_F(SaveFailures, ASingleWrongElementIsInTheFilesWithWhatItShouldBe) {
                                                   HasSubstr(" outside their bound"), HasSubstr("want")));
 }
 
-// Every kind of op fails once, and Python loads what was saved.
 TEST_F(SaveFailures, EveryKindOfOpCanBeLoaded) {
   if (!has_numpy()) GTEST_SKIP() << "/usr/bin/python3 has no numpy";
   const std::pair<const char*, const char*> failing[] = {{"attention_forward", "attention/.*forward"},
@@ -89,7 +88,7 @@ TEST_F(SaveFailures, NothingIsOverwrittenAndWhatCannotBeWrittenLeavesTheVerdict)
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--save-failures: f has files already"));
   write("f/gemm_matmul_m=35,n=127,k=1760_f32_x1", "in the way");
-  const ChildResult failed = run(words);  // with --force
+  const ChildResult failed = run(words);
   EXPECT_EQ(failed.exit_code, 1);
   EXPECT_THAT(unwrapped(failed.out), HasSubstr("its tensors could not be saved: "));
   EXPECT_EQ(content_of("f/gemm_matmul_m=35,n=127,k=1760_f32_x1"), "in the way");

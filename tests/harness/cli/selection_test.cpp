@@ -26,7 +26,7 @@ TEST(BusyWarning, TellsThePressureAndWhatToDo) {
               AllOf(HasSubstr("82% of the last 10 s (D205)"), HasSubstr("unreliable"), HasSubstr("stop other work")));
 }
 
-// A build that has just ended is in the load average for minutes, and takes nothing from this run.
+// A build that ended is in the load average for minutes without affecting this run.
 TEST(BusyWarning, TheLoadAverageCountsOnlyWhereTheKernelTellsNoPressure) {
   EXPECT_EQ(busy_warning(host_with(0.5, 4.0)), "");
   EXPECT_THAT(busy_warning(host_with(std::nullopt, 4.0)), HasSubstr("load average is 4.00 on 2 processors (D206)"));
@@ -53,7 +53,6 @@ TEST_F(BusyRun, IsWarnedAtTheStartAndOnlyThere) {
   EXPECT_THAT(quiet.err.str(), Not(HasSubstr("warning")));
 }
 
-// The verdict and the exit code are about results; the time is another matter.
 TEST_F(BusyRun, ItsUnreliableTimingsAreCountedMarkedAndNoBest) {
   Captured cli;
   cli.script = "clock=100000;uneven=400";  // round medians of 100, 500, 100, ... us
@@ -62,7 +61,7 @@ TEST_F(BusyRun, ItsUnreliableTimingsAreCountedMarkedAndNoBest) {
   EXPECT_THAT(out, HasSubstr("VERDICT  PASS (correct)  6 pass of 6 cases in "));
   EXPECT_THAT(out, HasSubstr("\n         6 of 6 timings unreliable: "));
   EXPECT_THAT(out, AllOf(HasSubstr("  [noisy]\n"), HasSubstr("\n[noisy] the 95% interval is wider"), HasSubstr(" ~")));
-  EXPECT_THAT(out, ::testing::ContainsRegex("\nsim +6 +0 +0 +- "));  // no best rate
+  EXPECT_THAT(out, ::testing::ContainsRegex("\nsim +6 +0 +0 +- "));
   EXPECT_THAT(out, HasSubstr("exit 0   all that ran passed"));
   EXPECT_THAT(exits(0, ran(words(), {.script = "clock=100000"})).out,
               AllOf(HasSubstr("VERDICT  PASS  6 pass"), Not(HasSubstr("~")), Not(HasSubstr("[noisy]"))));

@@ -1,4 +1,3 @@
-// --shapes on the command line, with the sim suite's workloads: what is run, summed up, written and refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +29,7 @@ class ShapesRun : public ScratchFolder {
 
 TEST_F(ShapesRun, EachShapeIsACaseAndItsCallsAreSummedUpEverywhere) {
   Captured cli;
-  cli.script = "clock=1000";  // ns a run
+  cli.script = "clock=1000";  // ns per run
   EXPECT_EQ(cli.run(words()), 0) << cli.err.str();
   EXPECT_THAT(cli.err.str(), HasSubstr("note: my.json: 3 calls left out: sim/last is not there in bf16\n"));
   EXPECT_THAT(cli.out.str(),

@@ -1,4 +1,4 @@
-// The sim backend and its cases as the command line takes them.
+// The sim backend and its cases for the command line.
 #pragma once
 
 #include <span>
@@ -9,11 +9,10 @@
 
 namespace gpubench {
 
-/// One suite, "sim": the six cases of tests/fakes/sim/sim_suite.h.
+/// Suite "sim": the six cases of tests/fakes/sim/sim_suite.h.
 [[nodiscard]] std::span<const Suite> sim_suites();
 
-/// One backend, "sim", that follows `script`; of several with "|" between them device N follows the N-th from 0, or the
-/// last.
+/// Backend "sim" that follows `script`. Of scripts separated by "|" device N follows the N-th, from 0, or the last.
 [[nodiscard]] std::vector<BackendEntry> sim_backends(const std::string& script);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-// gpubench-gbench-sim: the second front end on a backend that fails on demand, as GPUBENCH_SIM_SCRIPT says.
+// gpubench-gbench-sim: gpubench-gbench on a backend that fails as GPUBENCH_SIM_SCRIPT says.
 #include <cstdlib>
 
 #include "harness/cli/run_cli.h"

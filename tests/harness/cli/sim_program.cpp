@@ -1,5 +1,5 @@
-// gpubench-sim: the whole program on a backend that fails on demand. GPUBENCH_SIM_SCRIPT says how
-// (tests/fakes/sim/sim_script.h), GPUBENCH_SIM_MODULE in which folder a CUDA module lies.
+// gpubench-sim: the program on a backend that fails as GPUBENCH_SIM_SCRIPT says (tests/fakes/sim/sim_script.h).
+// GPUBENCH_SIM_MODULE: the folder of a CUDA module.
 #include <cstdlib>
 #include <filesystem>
 

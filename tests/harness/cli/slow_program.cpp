@@ -1,7 +1,7 @@
-// gpubench-slow: the whole program on the CPU backend, as slow as GPUBENCH_SLOW says where a GPU's is: each plan, and
-// what crosses between host and device ("plan_ms=500;copy_bytes_per_s=100000000", items of
-// tests/fakes/sim/sim_script.h); and, where that is asked for, without a type ("lacks=f16") or killed as it plans an op
-// for the n-th time ("kill_in_plan@ln1#2"). Rehearsals of scripts/validate-gpu run it.
+// gpubench-slow: the program on the CPU backend, slowed by GPUBENCH_SLOW where a GPU is slow: planning, and copies
+// between host and device ("plan_ms=500;copy_bytes_per_s=100000000", items of tests/fakes/sim/sim_script.h). It can
+// also lack a type ("lacks=f16") or be killed when it plans an op for the n-th time ("kill_in_plan@ln1#2"). Used by
+// rehearsals of scripts/validate-gpu.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>

@@ -1,4 +1,3 @@
-// A whole run on terminals of all kinds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +22,6 @@ class TerminalRun : public ScratchFolder {
     cli_.err_is_terminal = true;
     return cli_.run("--isolate off --tier smoke --json r.json --force" + more);
   }
-  // Ids, paths and rerun lines stay in one piece.
   static bool fits(std::string line, int width) {
     if (columns(line) <= width) return true;
     line.erase(0, line.find_first_not_of(' '));
@@ -69,7 +67,7 @@ TEST_F(TerminalRun, APipeHasAHundredColumnsOrThoseOfColumns) {
       for (std::string line; std::getline(lines, line);) EXPECT_TRUE(fits(line, width)) << width << ": " << line;
     }
     EXPECT_THAT(cli_.out.str(), HasSubstr("\n    sim/first/n=8/f32/x1\n"));
-    EXPECT_THAT(cli_.out.str(), HasSubstr("\n    sim/chain/n=8/f32/x1\n"));  // passed, and -v
+    EXPECT_THAT(cli_.out.str(), HasSubstr("\n    sim/chain/n=8/f32/x1\n"));
   }
 }
 

@@ -31,7 +31,7 @@ TEST_F(Terminal, ColourFollowsTheFlagThenTheVariablesThenTheTerminal) {
   EXPECT_FALSE(use_color(ColorMode::automatic, false, environment_));
   variables_["CLICOLOR_FORCE"] = "1";
   EXPECT_TRUE(use_color(ColorMode::automatic, false, environment_));
-  variables_["NO_COLOR"] = "0";  // any value that is not empty
+  variables_["NO_COLOR"] = "0";  // any non-empty value
   EXPECT_FALSE(use_color(ColorMode::automatic, true, environment_));
   EXPECT_TRUE(use_color(ColorMode::always, false, environment_));
   variables_.clear();
@@ -47,7 +47,7 @@ TEST_F(Terminal, ColourIsOffOnADumbTerminalUnlessItIsForced) {
   EXPECT_TRUE(use_color(ColorMode::automatic, true, environment_));
   variables_["FORCE_COLOR"] = "0";
   EXPECT_FALSE(use_color(ColorMode::automatic, true, environment_));
-  variables_["TERM"] = "";  // not set: a terminal like any other
+  variables_["TERM"] = "";  // not set: a normal terminal
   EXPECT_TRUE(use_color(ColorMode::automatic, true, environment_));
 }
 
@@ -60,7 +60,7 @@ TEST_F(Terminal, NoColorCountsOnlyWhereItIsNotEmpty) {
 }
 
 TEST_F(Terminal, AWidthIsThatOfTheTerminalUnlessColumnsSaysOtherwise) {
-  EXPECT_EQ(columns_of(Stream::err, environment_), 100);  // no terminal
+  EXPECT_EQ(columns_of(Stream::err, environment_), 100);
   environment_.err_is_terminal = true;
   EXPECT_EQ(columns_of(Stream::err, environment_), 80);
   environment_.out_is_terminal = true;
@@ -97,7 +97,7 @@ TEST_F(Terminal, Utf8IsUsedWhereTheLocaleSaysSo) {
   EXPECT_FALSE(use_utf8(environment_));
   variables_["LANG"] = "en_US.UTF-8";
   EXPECT_TRUE(use_utf8(environment_));
-  variables_["LC_ALL"] = "C";  // beats LANG
+  variables_["LC_ALL"] = "C";  // precedes LANG
   EXPECT_FALSE(use_utf8(environment_));
   variables_["LC_ALL"] = "C.utf8";
   EXPECT_TRUE(use_utf8(environment_));
@@ -110,7 +110,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Rows on the stream that the rest is told on.
+// Rows on the stream of the other output.
 ProgressOptions rows_on(std::ostream& out, ProgressStyle style, const ConsoleStyle& rows = {}) {
   ProgressOptions options{style, {}, 60, 2};
   options.rows = {&out, rows, {}, true};
@@ -137,7 +137,6 @@ TEST(Progress, QuietLinesTellOnlyWhatWentWrong) {
   EXPECT_THAT(err.str(), HasSubstr("FAIL"));
 }
 
-// A clock of its own: a minute takes no time.
 struct Clock {
   std::chrono::steady_clock::time_point now{};
   void wait(int seconds) { now += std::chrono::seconds(seconds); }
@@ -182,7 +181,7 @@ TEST(Progress, LinesSayEveryThirtySecondsThatTheRunIsAlive) {
   EXPECT_EQ(err.str(), "0 of 2 cases finished, now starting\n0 of 2 cases finished, now check of gemm/x\n");
   err.str("");
   clock.wait(20);
-  progress->finished(sample_record());  // says so itself
+  progress->finished(sample_record());
   clock.wait(20);
   err.str("");
   progress->tick();
@@ -220,7 +219,7 @@ TEST(Progress, TheBarIsCutBetweenCharacters) {
 TEST(Progress, TheBarStaysWithinTheTerminalAndErasesItself) {
   std::ostringstream err;
   {
-    const auto progress = make_progress(err, {ProgressStyle::bar, {}, 60, 2});  // rows go elsewhere, or nowhere
+    const auto progress = make_progress(err, {ProgressStyle::bar, {}, 60, 2});
     progress->phase("gemm/" + std::string(100, 'x'), "check");
     EXPECT_EQ(err.str().size(), std::string("\r\x1b[K").size() + 59);
     progress->finished(sample_record());
@@ -231,7 +230,7 @@ TEST(Progress, TheBarStaysWithinTheTerminalAndErasesItself) {
   EXPECT_THAT(err.str(), ::testing::EndsWith("\r\x1b[K"));
 }
 
-// The row takes the bar's place, and the bar comes back below it.
+// The row replaces the bar, which is redrawn below.
 TEST(Progress, RowsStreamAboveTheBarUnderOneTitle) {
   std::ostringstream terminal;
   const auto progress = make_progress(terminal, rows_on(terminal, ProgressStyle::bar));
@@ -244,7 +243,7 @@ TEST(Progress, RowsStreamAboveTheBarUnderOneTitle) {
   terminal.str("");
   progress->finished(sample_record(Verdict::fail));
   EXPECT_THAT(terminal.str(), ::testing::StartsWith("\r\x1b[KFAIL "));
-  EXPECT_EQ(terminal.str().find("FAIL "), terminal.str().rfind("FAIL "));  // once
+  EXPECT_EQ(terminal.str().find("FAIL "), terminal.str().rfind("FAIL "));
 }
 
 TEST(Progress, NoneIsSilentButForTheRows) {

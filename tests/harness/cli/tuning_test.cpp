@@ -1,5 +1,4 @@
-// What the command line remembers between runs, on the sim backend, which offers three implementations of each op and
-// finds the one fastest that its script names.
+// The tuning cache on the sim backend, which offers three implementations of each op; the script names the fastest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +37,7 @@ TEST_F(Tuning, WhatWasTimedOnceIsRememberedByLaterRuns) {
   EXPECT_EQ(run("fastest=b", {}), "sim:b timed");
   EXPECT_EQ(run("fastest=a", {}), "sim:b remembered");
   EXPECT_EQ(run("fastest=a", "--tuning-cache off"), "sim:a timed");
-  EXPECT_EQ(run("fastest=c", "--deterministic"), "sim:c timed");  // other candidates, other choices
+  EXPECT_EQ(run("fastest=c", "--deterministic"), "sim:c timed");
   EXPECT_EQ(run("fastest=a", "--deterministic"), "sim:c remembered");
   EXPECT_EQ(run("fastest=a", "--tuning-cache elsewhere"), "sim:a timed");
   EXPECT_EQ(run("fastest=b", "--tuning-cache elsewhere"), "sim:a remembered");

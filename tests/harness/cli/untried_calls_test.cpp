@@ -15,7 +15,7 @@ namespace untried_calls_test {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A softmax and a product of it; tf32 changes the product alone.
+// Only the product changes with tf32.
 Program softmax_and_product(const Case& c, const Recipe& r) {
   Program p;
   const auto in = [&](const char* name) {

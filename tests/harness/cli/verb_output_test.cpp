@@ -1,4 +1,3 @@
-// What an interrupted verb says of how far it came.
 #include "harness/cli/verb_output.h"
 
 #include <fmt/format.h>
@@ -36,7 +35,7 @@ TEST(Completion, OfItemsInTurnTheInterruptedOneIsNotDone) {
 
 class InterruptedVerb : public ScratchFolder {};
 
-// The signal is there before the work begins, so that nothing is done.
+// The signal is raised before the work begins.
 TEST_F(InterruptedVerb, IsNotPassedAndTellsWhatWasDoneOfWhatWasAskedFor) {
   for (const auto& [verb, requested, unit] : {std::tuple{"soak", 30.0, "s"},
                                               {"selftest", 8.0, "steps"},  // six cases, and two more

@@ -1,5 +1,4 @@
-// selftest, determinism and soak in processes of their own: what is said where one crashes or hangs, and several
-// devices that vote.
+// selftest, determinism and soak in child processes that crash or hang, and votes of several devices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -93,7 +92,7 @@ TEST_F(VerbWork, DeterministicSaysWhatIsPromisedAndWhatWasShown) {
   EXPECT_EQ(run("determinism", "last_bit/sequence@chain.up").exit_code, 0) << "a property, without the flag";
 }
 
-// The bit is within the bounds of the textbook: only the other device shows it.
+// The flipped bit is within the textbook's bounds; only the other device reveals it.
 TEST_F(VerbWork, TwoDevicesVoteAndATieSaysSo) {
   if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
   const Words two("soak --minutes 0.03 --devices 2 --json s.json --force");
@@ -109,8 +108,7 @@ TEST_F(VerbWork, TwoDevicesVoteAndATieSaysSo) {
               AllOf(HasSubstr("not compared:\n"), HasSubstr("device 1 is another model than the others")));
 }
 
-// Which of several implementations is the fastest may differ from one device to the next; bits are compared all the
-// same, since all run what the first has found.
+// The fastest implementation may differ between devices; all run the first one's choice, so bits can be compared.
 TEST_F(VerbWork, DevicesRunTheImplementationsThatTheFirstHasChosen) {
   if (processors() < 2) GTEST_SKIP() << "there is one processor to share";
   EXPECT_THAT(exits(0, run("soak --minutes 0.03 --devices 2", "fastest=a|fastest=b")).out,

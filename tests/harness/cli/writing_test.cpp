@@ -1,4 +1,3 @@
-// What becomes of a run's report where it cannot be written as asked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -33,7 +32,6 @@ class Writing : public ScratchFolder {
     return cli.run("--isolate off --tier smoke --filter last --tuning-cache off" + more);
   }
   int run(const Words& more) { return run(cli_, more); }
-  // The one file in a folder; "" where there is none.
   static std::string only_file(const std::string& folder) {
     std::string path;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) path = entry.path().string();
@@ -47,7 +45,7 @@ TEST_F(Writing, AReportThatIsThereIsReplacedOnlyByForce) {
   const std::string first = content_of("r.json");
   for (const Words& words : std::vector<Words>{"--json r.json", "--json new.json --csv r.json"}) {
     Captured again;
-    again.script = "kill@last.add";  // a case that started would end this process
+    again.script = "kill@last.add";  // fails if a case starts
     EXPECT_EQ(run(again, words), 2);
     EXPECT_THAT(again.err.str(), HasSubstr("r.json: is there already; --force replaces it"));
   }
@@ -74,7 +72,7 @@ TEST_F(Writing, ReportsAreTheirOwnersUnlessAModeIsAskedFor) {
   }
 }
 
-// As a shell's >(command) is given.
+// As the shell's >(command).
 TEST_F(Writing, APipeOfTheShellGetsTheReport) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -126,7 +124,7 @@ TEST_F(Writing, AFullOrFailingDiskExitsThreeAndAForbiddenPathTwo) {
          std::vector<Words>{"--tier smoke --out o --tuning-cache off", "--tier smoke --json r.json --tuning-cache off",
                             "--tier smoke --tuning-cache off", "explain --html pages", "impl new mine --op gemm"}) {
       Captured cli;
-      cli.script = "kill@first.gemm";  // a case that started would end this process
+      cli.script = "kill@first.gemm";  // fails if a case starts
       const FailingIo io(std::filesystem::current_path(), {.first = 1, .and_after = true, .error = error});
       EXPECT_EQ(cli.run(words), expected) << words.front() << ": " << cli.err.str();
       EXPECT_THAT(cli.err.str(), HasSubstr(std::strerror(error)));
@@ -136,7 +134,7 @@ TEST_F(Writing, AFullOrFailingDiskExitsThreeAndAForbiddenPathTwo) {
   EXPECT_EQ(Captured().run("export --format csv r.json -o /dev/full"), 3);
 }
 
-// As a user can do who may rename in the folder where root starts a run.
+// Possible for a user who may rename in the folder where root runs.
 TEST_F(Writing, ARunKeepsItsFolderThoughALinkTakesItsPlace) {
   std::filesystem::create_directory("victim");
   write("victim/report.html", "precious");
@@ -192,8 +190,8 @@ TEST_F(Writing, AnEmptyValueIsAnErrorOfEveryFlag) {
   EXPECT_THAT(cli.err.str(), HasSubstr("GPUBENCH_BATCH: '1,,2' has an empty value"));
 }
 
-// Whatever fails, and on a full disk everything from there on: a file under its final name is whole, and a report that
-// was measured is somewhere.
+// One failing operation, and a disk that stays full from one on: files under final names are complete, and a measured
+// report is somewhere.
 TEST_F(Writing, WhicheverOperationFailsTheReportIsSomewhereAndTheExitCodeSaysSo) {
   int injected = 0;
   for (IoFaults faults : {IoFaults{.error = ENOSPC}, IoFaults{.and_after = true, .error = ENOSPC},

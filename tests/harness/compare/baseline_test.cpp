@@ -109,18 +109,18 @@ TEST(Setup, ALimitedInstructionSetIsDecisiveAndItsReasonIsTold) {
   const auto limited = setup("limited to avx512_core_bf16", "oneDNN died with SIGILL");
   EXPECT_EQ(fingerprint(limited), fingerprint(setup("limited to avx512_core_bf16", "CPUID leaf 0x1D is empty")));
   EXPECT_NE(fingerprint(limited), fingerprint(setup("limited to avx2", "oneDNN died with SIGILL")));
-  // A report without a limit, old or new, has no such fact.
+  // Reports without a limit have no such fact.
   const std::vector<Difference> apart = differences(setup("", "").decisive, limited.decisive);
   ASSERT_EQ(apart.size(), 1U);
   EXPECT_EQ(difference_text(apart[0]), "device.cpu_isa (none) -> limited to avx512_core_bf16");
 }
 
-// Before schema 1.5 presets were called as tiers are.
+// Before schema 1.5 presets had the names of tiers.
 TEST(Setup, APresetByItsOldNameIsNoDifference) {
   for (const auto& [before, now] : {std::pair{"smoke", "minimal"}, {"quick", "brief"}, {"standard", "normal"}}) {
     EXPECT_TRUE(differences({{"preset", before}}, {{"preset", now}}).empty()) << now;
     EXPECT_EQ(differences({{"preset", before}}, {{"preset", "gate"}}).size(), 1U);
-    EXPECT_EQ(differences({{"tier", before}}, {{"tier", now}}).size(), 1U);  // only presets were
+    EXPECT_EQ(differences({{"tier", before}}, {{"tier", now}}).size(), 1U);  // only names of presets changed
   }
 }
 
@@ -149,8 +149,7 @@ TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
   }
 }
 
-// Assumed where nothing was measured: 0.3% with a locked clock, 1% without, 3% on a processor; of two set-ups the
-// noisier one's.
+// Assumed without a measurement: 0.3% with a locked clock, 1% without, 3% on a processor; of two set-ups the larger.
 TEST(Setup, TheSpreadToAssumeIsThatOfTheNoisierSide) {
   Report report = timed_report({});
   const auto setup_as = [&](const char* kind, int locked) {

@@ -20,8 +20,8 @@ Comparison of(const std::vector<double>& a, const std::vector<double>& b) {
   return compare(side_of(a), side_of(b), {});
 }
 
-// Spread of both sides: the logs differ by 1e-3 from their neighbours, v = 1e-6, so that the floor of 0.1% is met;
-// 8 degrees of freedom, t(.975) = 2.306004, error .001 sqrt(2/3).
+// Spread of both sides: the logs differ by 1e-3 from their neighbours, v = 1e-6, the lower limit of 0.1%; 8 degrees of
+// freedom, t(.975) = 2.306004, error .001 sqrt(2/3).
 TEST(Comparison, TheRatioIsOfSpeedsWithStudentsInterval) {
   const double step = std::exp(0.001);
   const Comparison comparison = of({1000 / step, 1000, 1000 * step}, {500 / step, 500, 500 * step});
@@ -39,7 +39,7 @@ TEST(Comparison, TheRatioIsOfSpeedsWithStudentsInterval) {
 TEST(Comparison, WordsFollowTheInterval) {
   const std::vector<double> base{1000, 1001, 999};
   EXPECT_EQ(of(base, {1100, 1101, 1099}).cases[0].relation, Relation::slower);
-  EXPECT_EQ(of(base, {1005, 1006, 1004}).cases[0].relation, Relation::same);  // certain, and within 3%
+  EXPECT_EQ(of(base, {1005, 1006, 1004}).cases[0].relation, Relation::same);  // significant, and within 3%
   EXPECT_EQ(of({1000, 1100, 900}, {1010, 1110, 910}).cases[0].relation, Relation::unsure);
 }
 
@@ -97,7 +97,7 @@ std::string conflict_of(const CaseRecord& a, const CaseRecord& b) {
   return definition_conflict(match(std::span(sides).first(1), std::span(sides).last(1)).front());
 }
 
-// Residual and norm in one launch read the sum once less than two launches do; the work is the same.
+// Residual and norm in one launch read the sum once less than in two; the definition is the same.
 TEST(DefinitionConflict, IsNoneWhereABackendMovesFewerBytesForTheSameDefinition) {
   CaseRecord fused = timed_record("a", 900);
   fused.derived.bytes *= 0.75;
@@ -111,7 +111,6 @@ TEST(DefinitionConflict, IsTheHashWhereTheCountsAreEqual) {
             "def_hash 0123456789abcdef on one side, fedcba9876543210 on the other: another definition");
 }
 
-// As before schema 1.4, on one side or both.
 TEST(DefinitionConflict, IsTheCountsWhereAReportHasNoHash) {
   CaseRecord old = timed_record("a", 1000);
   old.def_hash.reset();
@@ -128,7 +127,6 @@ TEST(DefinitionConflict, IsTheCountsWhereAReportHasNoHash) {
   EXPECT_EQ(conflict_of(old, other), "rates in FLOP/s on one side, in tokens/s on the other");
 }
 
-// A GPU against a processor: cases meet by their ids, and the head says what differs.
 TEST(Comparison, HardwareOfDifferentMakesIsComparedAndNamed) {
   Report gpu = timed_report({timed_record("a", 100)});
   gpu.run.devices[0].kind = "cuda";
@@ -152,12 +150,12 @@ TEST(Comparison, HardwareOfDifferentMakesIsComparedAndNamed) {
   }
 }
 
-// One run a side: 1.13 times less and more.
+// One run a side: factors of 1.13.
 TEST(Comparison, BatchesThatDifferTooMuchAreUnsureWithinWhatTheyExplain) {
   for (const auto& [ns, relation] : {std::pair(4 * 700, Relation::unsure), std::pair(4 * 1650, Relation::unsure),
                                      std::pair(4 * 500, Relation::faster), std::pair(4 * 4000, Relation::slower)}) {
     CaseRecord other = timed_record("a", ns);
-    other.batch = 16;  // the other side has 4
+    other.batch = 16;
     const std::vector<Invocation> b{read_back(timed_report({other}))};
     const Comparison comparison = compare(side_of({1000}), b, {});
     EXPECT_EQ(comparison.cases[0].relation, relation) << ns;

@@ -31,7 +31,7 @@ Comparison compared(const std::vector<double>& reference, const std::vector<doub
   return compare_contenders(of_contender(report, ""), of_contender(report, "own"));
 }
 
-// A machine that gets twice as slow during the run disturbs both alike: the pairs differ by log 2 +- .001, standard
+// A machine that slows down by half during the run affects both alike: the pairs differ by log 2 +- .001, standard
 // error .001 / sqrt(3), 2 degrees of freedom, t(.975) = 4.302653.
 TEST(Contenders, RoundsAreComparedInPairsSoThatADriftOfTheMachineCancels) {
   const double step = std::exp(0.001);

@@ -53,8 +53,7 @@ TEST(Effect, WithOneRunASideACalibrationIsAllThereIs) {
   EXPECT_NEAR(effect.error, 0.02 * std::sqrt(2.0), 1e-15);
 }
 
-// Five baseline runs 0, 1, 2, 3, 4 have variance 2.5; used as the calibration, they are not pooled once more:
-// s^2 = 4 * 2.5 / 4.
+// Five baseline runs 0, 1, 2, 3, 4 have variance 2.5; as the calibration they are not pooled again: s^2 = 4 * 2.5 / 4.
 TEST(Effect, ABaselineThatIsItsOwnCalibrationCountsOnce) {
   Evidence one = evidence_of({0, 1, 2, 3, 4}, {2});
   one.prior = Prior{2.5, 5, true};
@@ -64,7 +63,7 @@ TEST(Effect, ABaselineThatIsItsOwnCalibrationCountsOnce) {
   EXPECT_NEAR(effect.error, std::sqrt(2.5 * (0.2 + 1.0)), 1e-14);
 }
 
-// Four invocations are too few to stand in for repeated runs, yet enough to add to them.
+// Four invocations cannot replace repeated runs, but add to them.
 TEST(Effect, ASmallCalibrationNeedsRepeatedRuns) {
   EXPECT_EQ(only(calibrated_evidence({1.0}, {1.1}, 0.01, 4)).source, NoiseSource::assumed);
   EXPECT_EQ(only(calibrated_evidence({1.0}, {1.1}, 0.01, 5)).source, NoiseSource::calibration);
@@ -74,7 +73,7 @@ TEST(Effect, ASmallCalibrationNeedsRepeatedRuns) {
   EXPECT_EQ(only(calibrated_evidence({1, 2, 3}, {4, 6, 8}, 0.5, 1)).source, NoiseSource::sides);
 }
 
-// Two runs a side are fewer than three: assumed 3% each, and what the rounds leave open: sqrt(.03^2 + .04^2) = .05.
+// Two runs a side are fewer than three: assumed 3% each, plus the variance of rounds: sqrt(.03^2 + .04^2) = .05.
 TEST(Effect, TooFewRunsAndNoCalibrationMeanAnAssumedNoise) {
   Evidence one = evidence_of({1, 1}, {1, 1});
   for (auto* side : {&one.baseline, &one.candidate}) {

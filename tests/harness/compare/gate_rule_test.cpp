@@ -1,4 +1,4 @@
-// The rule, condition by condition. Effects are logs: 0.05 is a little more than 5%.
+// The rule, condition by condition. Effects are logs: 0.05 is slightly more than 5%.
 #include "harness/compare/gate_rule.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ TEST(GateRule, ACertainSlowdownThatIsSmallIsUnchanged) {
   EXPECT_EQ(judgement.verdict, GateVerdict::unchanged);
 }
 
-// log(1.03) = .0295588. The floor is met exactly at it, and not a hair below.
+// log(1.03) = .0295588, inclusive.
 TEST(GateRule, TheFloorIsALogarithmOfOnePlusTau) {
   const double floor = std::log1p(0.03);
   EXPECT_EQ(only(shifted(floor + 1e-9, 0.001)).verdict, GateVerdict::regressed);
@@ -63,7 +63,7 @@ TEST(GateRule, TheIntervalIsStudents) {
   EXPECT_NEAR(judgement.high95, 0.1 + 2.262157 * 0.05 * std::sqrt(2.0), 1e-6);
 }
 
-// One case: an estimate must reach t(0.99, 9) = 2.821438 standard errors of 0.0707107, and does so with 90% where the
+// One case: an estimate must reach t(0.99, 9) = 2.821438 standard errors of 0.0707107, which happens with 90% if the
 // truth is t(0.9, 9) = 1.383029 more. Quiet cases: the floor is log 1.03, with t(0.9, 13) = 1.350171 errors of 0.0816%.
 TEST(GateRule, TheDetectableSlowdownIsFoundInNineOfTenGates) {
   const double noisy = *only(calibrated_evidence({1.0}, {1.0}, 0.05)).detectable;
@@ -111,7 +111,7 @@ TEST(GateRule, TheDetectableSlowdownPaysForTheNumberOfCases) {
   EXPECT_NEAR(t - 1.383029, 5.2907, 2e-3);  // beyond the printed t(0.9995, 9) = 4.7809
 }
 
-// p = 0.0088 passes alone; as the best of 40 cases whose others show nothing it is q = 0.35.
+// p = 0.0088 passes alone; as the best of 40 cases without differences q is 0.35.
 TEST(GateRule, OneOfManyCasesMustBeMoreCertain) {
   const Evidence doubtful = calibrated_evidence({1.0}, {1.0 + 2.90 * 0.02 * std::sqrt(2.0)}, 0.02);
   EXPECT_EQ(only(doubtful).verdict, GateVerdict::regressed);
@@ -130,7 +130,7 @@ TEST(GateRule, WithoutACalibrationThreeRunsASideAreEnoughAndTwoAreNot) {
   EXPECT_FALSE(two.q_slower.has_value());
 }
 
-// 5 sqrt(2) 3% = 21.2% on a processor; 1% on a GPU makes it 7.07%. Nothing is ever called unchanged.
+// 5 sqrt(2) 3% = 21.2% on a processor; 1% on a GPU makes it 7.07%. Never unchanged.
 TEST(GateRule, ASingleRunWithoutACalibrationConcludesOnlyFarBeyondTheAssumedNoise) {
   EXPECT_EQ(only(evidence_of({1.0}, {1.211})).verdict, GateVerdict::inconclusive);
   EXPECT_EQ(only(evidence_of({1.0}, {1.213})).verdict, GateVerdict::regressed);
@@ -183,12 +183,11 @@ TEST(GateRule, BatchesThatDifferByMoreThanTwiceExplainAFactorAndNoMore) {
       EXPECT_EQ(only(other).doubt == InconclusiveReason::none, verdict == changed) << sign * delta;
     }
   }
-  // Noise that is not known, one run a side.
   Evidence one{{CaseRun{1.0, 0.0, 10, 10, 4}}, {CaseRun{1.0 + std::log(4.0), 0.0, 10, 10, 1}}};
   EXPECT_EQ(only(one).verdict, GateVerdict::regressed);
 }
 
-// Two of three candidate runs are 7 usual spreads slower: some processes are, some are not.
+// Two of three candidate runs are 7 usual spreads slower.
 TEST(GateRule, ACaseWithTwoSpeedsConcludesNothing) {
   const Judgement judgement = only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.07, 1.07}, 0.01));
   EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
@@ -196,12 +195,12 @@ TEST(GateRule, ACaseWithTwoSpeedsConcludesNothing) {
   EXPECT_NE(only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.059, 1.059}, 0.01)).doubt, InconclusiveReason::bimodal);
 }
 
-// Two speeds 7% apart say nothing about a difference of 7%, but never make one of 20%.
+// Two speeds 7% apart explain a difference of 7%, but not one of 20%.
 TEST(GateRule, TwoSpeedsExplainNoDifferenceLargerThanTheirDistance) {
   EXPECT_EQ(only(calibrated_evidence({1.0, 1.07, 1.0}, {1.2, 1.27, 1.27}, 0.01)).verdict, GateVerdict::regressed);
 }
 
-// A doubtful case must not take part in the correction of the others: q of the good one stays its p.
+// Cases in doubt are left out of the correction: q of the good one stays p.
 TEST(GateRule, CasesInDoubtAreNotTested) {
   Evidence doubtful = shifted(0.0);
   doubtful.candidate[0].rounds = 1;
@@ -216,7 +215,7 @@ Evidence with_clocks(Evidence one, double baseline_mhz, double candidate_mhz) {
   return one;
 }
 
-// 5% slower at a clock that is 5% lower is the same number of cycles. At the same clock it is not.
+// 5% slower at a clock that is 5% lower is the same number of cycles.
 TEST(GateRule, ASlowdownThatTheClockExplainsIsInconclusive) {
   const Judgement judgement = only(with_clocks(shifted(std::log(1.05)), 2000, 2000 / 1.05));
   EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
@@ -226,7 +225,7 @@ TEST(GateRule, ASlowdownThatTheClockExplainsIsInconclusive) {
   EXPECT_EQ(only(with_clocks(shifted(std::log(1.10)), 2000, 2000 / 1.05)).verdict, GateVerdict::regressed);
 }
 
-// Pressures of three runs: their mean counts, of each side for itself, and only where every run tells it.
+// The mean pressure of a side's runs counts, if every run reports it.
 TEST(GateRule, OnAProcessorThatOthersTookNoDifferenceIsCalledOne) {
   const auto under = [](std::vector<double> baseline, std::vector<double> candidate, double delta = 0.1) {
     Evidence one = shifted(delta);
@@ -238,7 +237,7 @@ TEST(GateRule, OnAProcessorThatOthersTookNoDifferenceIsCalledOne) {
   EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.0, 0.1, 0.2}, -0.1).doubt, InconclusiveReason::busy);
   EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.9, 1.0, 1.0}).verdict, GateVerdict::inconclusive);
   EXPECT_EQ(under({0.0, 0.1, 1.0}, {0.2, 0.3, 0.9}).verdict, GateVerdict::regressed);  // means .37 and .47
-  EXPECT_EQ(under({}, {1.0, 1.0}).verdict, GateVerdict::regressed);                    // one run does not tell
+  EXPECT_EQ(under({}, {1.0, 1.0}).verdict, GateVerdict::regressed);
 }
 
 TEST(GateRule, ADriftingCaseNeedsThreeRunsToHaveRegressed) {
@@ -267,7 +266,7 @@ TEST(GateRule, MoreRunsAreThoseAfterWhichNothingWouldBeLeftToFind) {
   EXPECT_EQ(only(calibrated_evidence({1.0}, {1.0}, 0.03)).more_runs, 6);
 }
 
-// A difference within a millionth of the floor is settled by no reasonable number of runs.
+// No number of runs up to the limit settles a difference within a millionth of the floor.
 TEST(GateRule, ADifferenceAtTheFloorItselfIsNeverSettled) {
   const Judgement judgement = only(calibrated_evidence({1.0}, {1.0 + std::log1p(0.03) - 1e-6}, 0.03));
   EXPECT_EQ(judgement.doubt, InconclusiveReason::noise);

@@ -1,9 +1,9 @@
-// How often the rule errs, on simulated suites, with fixed seeds.
+// Error rates of the rule on simulated suites with fixed seeds.
 //
 // On a log scale a sample is  shift + I + D(u) + Q + e + o:  I ~ N(0, run) per invocation (half of its variance is
 // common to all cases of the invocation), Q ~ N(0, round) per round, D = d (1 - exp(-3 u)) over the invocation with d ~
 // |N(0, drift)|, e an AR(1) process of standard deviation `sample` and lag-1 correlation rho, and with probability p an
-// outlier log(1 + Exp(mean mu)). Each case has its own noise, all of it scaled by exp(N(0, 0.5)).
+// outlier log(1 + Exp(mean mu)). The noise of each case is scaled by exp(N(0, 0.5)).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 struct Regime {
   double run, round, sample, rho, drift, outliers, outlier_size;
 };
-// Clocks free on a GPU of one's own; and a virtual machine, or the CPU backend, on a shared host.
+// An exclusive GPU with free clocks; a virtual machine, or the CPU backend, on a shared host.
 constexpr Regime unlocked{0.006, 0.003, 0.008, 0.5, 0.005, 0.01, 0.10};
 constexpr Regime shared{0.025, 0.01, 0.03, 0.5, 0.015, 0.03, 0.30};
 
@@ -36,7 +36,6 @@ class Machine {
     for (double& one : scale_) one = std::exp(0.5 * normal());
   }
 
-  // All cases in one invocation.
   std::vector<CaseRun> invocation(int rounds) {
     const double half = regime_.run * std::sqrt(0.5);
     const double common = half * normal();
@@ -52,7 +51,7 @@ class Machine {
  private:
   double normal() { return normal_(bits_); }
 
-  // The case beside what the whole invocation shares: its median over all samples, and what its rounds leave open.
+  // Median over all samples and error of the rounds of a case, apart from the common part of the invocation.
   CaseRun within(double scale, int rounds) {
     const double drift = std::fabs(normal()) * regime_.drift;
     const double innovation = regime_.sample * std::sqrt(1.0 - regime_.rho * regime_.rho);
@@ -88,12 +87,12 @@ class Machine {
 };
 
 struct Rates {
-  double found_as_stated = 0.0;  // share of suites in which a single case, slowed by what the gate detects, regressed
-  double false_cases = 0.0;   // unchanged cases called regressed
-  double false_suites = 0.0;  // suites with at least one
-  double inconclusive = 0.0;  // of unchanged cases
-  double exit_4 = 0.0;        // unchanged suites with an inconclusive case whose interval is wholly above tau
-  std::vector<double> found;  // share of slowed cases called regressed, per effect
+  double found_as_stated = 0.0;  // share of suites in which one case, slowed by the detectable slowdown, regressed
+  double false_cases = 0.0;
+  double false_suites = 0.0;
+  double inconclusive = 0.0;
+  double exit_4 = 0.0;        // unchanged suites with an inconclusive case whose interval is above tau
+  std::vector<double> found;  // share of slowed cases called regressed, by effect
 };
 
 std::vector<Evidence> measured(Machine& machine, int runs, int rounds, bool calibrated) {
@@ -107,7 +106,7 @@ std::vector<Evidence> measured(Machine& machine, int runs, int rounds, bool cali
       suite[c].prior = Prior{std::pow(standard_deviation(y), 2), calibration_runs};
     }
   }
-  for (int k = 0; k < runs; ++k) {  // A B A B A B
+  for (int k = 0; k < runs; ++k) {
     for (auto side : {&Evidence::baseline, &Evidence::candidate}) {
       const std::vector<CaseRun> all = machine.invocation(rounds);
       for (int c = 0; c < cases; ++c) (suite[c].*side).push_back(all[c]);
@@ -176,7 +175,6 @@ TEST(GateSimulation, ThreeRunsASideOnAGpuFindFivePercentAndRarelyAlarm) {
   EXPECT_NEAR(rates.found_as_stated, 0.9, 0.07);
 }
 
-// A hundred gates of whole suites: rates are estimated.
 TEST(GateSimulation, OneCalibratedRunASideOnAGpuFindsHalfOfFivePercent) {
   const Rates rates = simulate(unlocked, 100, 1, {0.05});
   tell("unlocked, 1 run", rates);
@@ -193,7 +191,7 @@ TEST(GateSimulation, OneRunASideOnASharedProcessorSaysThatItCannotTell) {
   EXPECT_NEAR(rates.found_as_stated, 0.9, 0.07);
 }
 
-// Without a calibration the suite's own spread serves.
+// Without a calibration the suite's spread is used.
 TEST(GateSimulation, ThreeRunsASideWithoutACalibrationDoAlmostAsWell) {
   const Rates rates = simulate(unlocked, 60, 3, {0.05}, false);
   tell("unlocked, 3 runs, no calibration", rates);

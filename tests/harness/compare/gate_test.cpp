@@ -1,4 +1,3 @@
-// From reports to an outcome.
 #include "harness/compare/gate.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +16,6 @@ using ::testing::HasSubstr;
 const std::vector<double> steady{1000, 1001, 999};
 const std::vector<double> slower{1100, 1101, 1099};
 
-// Three reports a side with these cases each.
 std::vector<Invocation> runs_of_cases(const std::vector<CaseRecord>& cases) {
   std::vector<Invocation> side;
   for (int i = 0; i < 3; ++i) {
@@ -56,7 +54,7 @@ TEST(Gate, EqualSidesPass) {
   EXPECT_EQ(result.noise, "from the reports of both sides");
 }
 
-/// Four times as slow, so that a sample has a quarter of the runs; and a case that stays as it is.
+/// One case is four times as slow, so its samples have a quarter of the runs; another is unchanged.
 TEST(Gate, ACaseThatIsSoMuchSlowerThatItsBatchIsSmallerFails) {
   CaseRecord slow = timed_record("a", 4000);
   slow.batch = 1;  // the baseline's has 4
@@ -72,7 +70,7 @@ TEST(Gate, ACaseThatIsSoMuchSlowerThatItsBatchIsSmallerFails) {
 
 TEST(Gate, ACaseThatIsSlowerAndInconclusiveNeverPasses) {
   CaseRecord slow = timed_record("a", 1300);
-  slow.rounds.resize(3);  // too few
+  slow.rounds.resize(3);
   GateResult result = gate_of({timed_record("a", 1000), timed_record("b", 1000)}, {slow, timed_record("b", 1000)});
   EXPECT_EQ(result.count(GateVerdict::inconclusive), 1);
   EXPECT_EQ(result.count(GateVerdict::unchanged), 1);
@@ -127,7 +125,6 @@ TEST(Gate, ACaseThatNoLongerPassesFails) {
   }
 }
 
-// A check that fails fails, though the baseline was no better; what neither side could run says nothing.
 TEST(Gate, ACheckThatFailedOnBothSidesStillFails) {
   const GateResult failing = gate_of({timed_record("a", 1000), failed_record("b", Verdict::fail)},
                                      {timed_record("a", 1000), failed_record("b", Verdict::fail)});
@@ -165,7 +162,6 @@ TEST(Gate, OneIdOverOtherWorkIsNotComparable) {
   EXPECT_THAT(result.cases[0].reason, HasSubstr("65.5 kFLOP on one side, 131 kFLOP on the other"));
 }
 
-// Exit codes 1 before 4: a regression is told even where other cases are not comparable.
 TEST(Gate, ARegressionCountsBeforeWhatIsNotComparable) {
   CaseRecord other = timed_record("b", 1000);
   other.derived.bytes *= 2;
@@ -256,7 +252,7 @@ TEST(Gate, OneReportTwiceIsNotTwoRuns) {
   twice.push_back(twice[0]);
   EXPECT_THAT(refusal(twice, side_of(steady)), HasSubstr("--baseline: 0.json and 0.json are one report"));
   EXPECT_THAT(refusal(side_of(steady), twice), HasSubstr("--candidate"));
-  for (Invocation& one : twice) one.id.clear();  // as before schema 1.3: told by its times
+  for (Invocation& one : twice) one.id.clear();  // as before schema 1.3: compared by times
   EXPECT_THAT(refusal(twice, side_of(steady)), HasSubstr("are one report"));
   twice.back().cases[0].run->log_median += 1e-9;
   EXPECT_EQ(refusal(twice, side_of(steady)), "accepted");

@@ -187,7 +187,7 @@ TEST(GateText, JunitCountsFailuresErrorsAndSkippedBySuite) {
   EXPECT_THAT(text, HasSubstr("<testcase classname=\"gemm\" name=\"gemm/w4/n=1/f32/x1\" time=\"0.000001500\"/>"));
 }
 
-// A server that only counts must not take a gate that judged nothing for one that passed.
+// A server that only counts tests must not see a pass.
 TEST(GateText, JunitOfARefusedGateHasAnError) {
   const std::string text = gate_junit(result_with({}, GateOutcome::not_comparable), "0", false);
   EXPECT_THAT(text, ::testing::AllOf(HasSubstr("errors=\"1\""), HasSubstr("<error type=\"NOT COMPARABLE\"")));

@@ -18,7 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A passing, a failing and a skipped case.
 Report three_cases() {
   Report report = sample_report();
   report.cases[1].c.workload = "failing";
@@ -30,7 +29,7 @@ std::string refusal(const std::string& text) {
   return thrown_text<ReadError>([&] { (void)parse_invocation(text, "r.json"); }, "accepted");
 }
 
-// Of ten rounds four were at 0.1, two at 0.4 and four at 0.9: the middle is 0.4.
+// Of ten rounds four at 0.1, two at 0.4 and four at 0.9: the median is 0.4.
 TEST(Invocation, TheProcessorsPressureIsTheMedianOverTheRoundsAndIsKept) {
   CaseRecord record = timed_record("a", 1000);
   for (std::size_t r = 0; r < record.rounds.size(); ++r) {
@@ -110,7 +109,7 @@ TEST(Invocation, CasesThatDidNotPassHaveNoTime) {
   EXPECT_EQ(invocation.cases[2].reason, "needs 34 GB, 20 GB are free");
 }
 
-// Of a step the wall counts: 4100 ns in the middle of 4100, 3900 and 4700.
+// Wall times of the step: median of 4100, 3900 and 4700.
 TEST(Invocation, AStepIsTimedByTheWall) {
   Report report = three_cases();
   report.cases.resize(1);
@@ -118,7 +117,6 @@ TEST(Invocation, AStepIsTimedByTheWall) {
   EXPECT_NEAR(read_back(report).cases[0].run->log_median, std::log(2050.0), 1e-15);
 }
 
-// The members of a case stand in no order that JSON knows of.
 TEST(Invocation, MembersInAnotherOrderAreReadAlike) {
   Json json = report_json(three_cases());
   for (Json& one : json["gpubench"]["cases"]) {
@@ -131,7 +129,7 @@ TEST(Invocation, MembersInAnotherOrderAreReadAlike) {
   EXPECT_NEAR(invocation.cases[0].run->log_median, std::log(2050.0), 1e-15);
 }
 
-// Logs of two round medians 100 and 121: 1.21 = e^.190620; deviation .190620 / sqrt(2), error that / sqrt(2).
+// Logs of round medians 100 and 121: 1.21 = e^.190620; deviation .190620 / sqrt(2), error that / sqrt(2).
 TEST(Invocation, TheErrorOfItsRoundsIsKnown) {
   CaseRecord record = timed_record("a", 100.0);
   record.rounds.resize(2);
@@ -140,7 +138,7 @@ TEST(Invocation, TheErrorOfItsRoundsIsKnown) {
   EXPECT_NEAR(invocation.cases[0].run->round_error, 0.5 * std::log(1.21), 1e-14);
 }
 
-// What comparing does not need is not held; line and column are those of the file all the same.
+// Parts that comparisons don't need are not held; lines are still those of the file.
 TEST(Invocation, AMistakeIsNamedByItsLineInTheFile) {
   std::string text = dump(report_json(three_cases()), 1);
   const std::size_t at = text.rfind("\"derived\": {") + std::string_view("\"derived\": {").size();
@@ -195,8 +193,7 @@ TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
   }
 }
 
-// Whatever `validate` refuses is no evidence: neither as it is nor where its digest was taken out, as in reports that
-// are older than it.
+// With its digest, and without one, as in older reports.
 TEST(Invocation, WhatValidateRefusesIsRefused) {
   for (const auto& files : {malformed_bytes(), malformed_members(), contradictory_reports()}) {
     for (const MalformedFile& file : files) EXPECT_NE(refusal(file.bytes), "accepted") << file.name;
@@ -210,7 +207,7 @@ TEST(Invocation, AReportThatWasChangedIsRefusedThoughItHolds) {
   std::string other = text;
   other.replace(other.find("\"seed\": 42"), 10, "\"seed\": 43");
   EXPECT_EQ(refusal(other), "r.json:digest: is not that of the content: the file was changed after it was written");
-  EXPECT_EQ(refusal(dump(json)), "accepted");  // without a digest it is checked as a whole
+  EXPECT_EQ(refusal(dump(json)), "accepted");  // without a digest all of it is checked
 }
 
 TEST(Invocation, SurvivesBeingKept) {

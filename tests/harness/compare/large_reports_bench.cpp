@@ -44,7 +44,7 @@ double seconds_of(const auto& work) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Reports are made by another process, so that its memory is not counted.
+  // In another process, whose memory does not count.
   if (argc == 4 && std::string(argv[1]) == "--write") {
     write_report(argv[2], std::stoi(argv[3]));
     return 0;

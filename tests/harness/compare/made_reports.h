@@ -1,4 +1,4 @@
-// Reports made up for tests of comparing: a few cases with times that are known.
+// Reports with known times for tests of comparisons.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ inline CaseRecord timed_record(const std::string& workload, double ns) {
   return record;
 }
 
-/// An honest report of these cases; `second` sets reports of one machine apart.
+/// `second`: distinguishes reports of one machine.
 inline Report timed_report(std::vector<CaseRecord> cases, int second = 0) {
   Report report = sample_report();
   report.run.injected.clear();
@@ -41,12 +41,11 @@ inline Report timed_report(std::vector<CaseRecord> cases, int second = 0) {
   return report;
 }
 
-/// As from its file.
 inline Invocation read_back(const Report& report, const std::string& source = "a.json") {
   return parse_invocation(sealed_text(report_json(report)), source);
 }
 
-/// One invocation per value; case "gemm/a/..." took that many ns.
+/// An invocation per value; case "gemm/a/..." took that many ns.
 inline std::vector<Invocation> side_of(const std::vector<double>& ns, const std::string& workload = "a") {
   std::vector<Invocation> side;
   for (std::size_t i = 0; i < ns.size(); ++i)
@@ -54,8 +53,6 @@ inline std::vector<Invocation> side_of(const std::vector<double>& ns, const std:
         read_back(timed_report({timed_record(workload, ns[i])}, static_cast<int>(i)), fmt::format("{}.json", i)));
   return side;
 }
-
-// Cases made up for tests of the rule: logs of medians, one per invocation.
 
 /// Invocations with these log medians, each of 10 rounds of 10 samples with batch 4.
 inline std::vector<CaseRun> runs_of(const std::vector<double>& log_medians) {
@@ -75,7 +72,7 @@ inline Evidence evidence_of(const std::vector<double>& baseline, const std::vect
   return {runs_of(baseline), runs_of(candidate)};
 }
 
-/// The same with a calibration of 10 invocations that found this standard deviation.
+/// With a calibration of 10 invocations with this standard deviation.
 inline Evidence calibrated_evidence(const std::vector<double>& baseline, const std::vector<double>& candidate,
                                     double spread, int runs = 10) {
   Evidence one = evidence_of(baseline, candidate);

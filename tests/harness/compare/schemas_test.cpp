@@ -1,4 +1,3 @@
-// What comparing writes, by the schemas that are published for it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -24,7 +23,7 @@ Json baseline() {
   return to_json(make_baseline("main", created, runs, noise_of(runs, created)));
 }
 
-// A case that is slower, one that is only in the candidate, one that failed there, and another machine.
+// A slower case, one only in the candidate, one that failed there, and another machine.
 Json gate() {
   std::vector<Invocation> before, after;
   for (int run = 0; run < 3; ++run) {
@@ -72,7 +71,7 @@ TEST(CompareSchemas, AskForEveryMemberOfTheDocument) {
   for (const Document& document : documents) {
     const Json whole = document.written();
     for (const auto& member : whole.items()) {
-      if (document.schema == std::string("baseline.v1.json") && member.key() == "noise") continue;  // need not be
+      if (document.schema == std::string("baseline.v1.json") && member.key() == "noise") continue;
       Json json = whole;
       json.erase(member.key());
       EXPECT_NE(schema_errors(json, document.schema), "") << document.schema << ": " << member.key();

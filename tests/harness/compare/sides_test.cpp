@@ -1,4 +1,3 @@
-// read_sides(): files of several sides, read together and told apart.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +68,7 @@ TEST_F(Sides, RefuseABaselineThatWasChangedOrLostItsDigest) {
   EXPECT_EQ(refusal(faster), "b.json:digest: is not that of the content: the file was changed after it was written");
   Json json = to_json(baseline);
   EXPECT_EQ(refusal(dump(json)), "b.json:(root): lacks \"digest\" as its last member: the file was changed by hand");
-  json["schema_version"] = "1.1";  // the last that had none
+  json["schema_version"] = "1.1";  // the last without digests
   EXPECT_EQ(parse_baseline(dump(json), "b.json").name, "main");
 }
 

@@ -24,7 +24,7 @@ CaseRecord step(double remainder) {
 
 TEST(StepBreakdown, KindsOfOpsAreSharesOfTheStep) {
   const SectionPart part = part_of(made_report({step(0.25)}), "breakdown");
-  ASSERT_EQ(part.figures.size(), 1U);  // each op is a layer of its own: there are none
+  ASSERT_EQ(part.figures.size(), 1U);  // no figure of layers: each op is a layer
   const Figure figure = part.figures.front();
   const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
   ASSERT_EQ(bar.parts.size(), 3U);
@@ -49,8 +49,8 @@ TEST(StepBreakdown, ANegativeRemainderIsToldAndNoPart) {
   EXPECT_THAT(column_of(figure.table, "of the step"), Contains("-12.5%"));
 }
 
-// As on the console (share_is_sure()): with a step of +-20% the parts, 100% of it, may be off by
-// 20% x sqrt(2) = 28 points, more than 25; with +-10% by 14.
+// As on the console (share_is_sure()): with a step of +-20% the parts, 100% of it, may be off by 20% x sqrt(2) = 28
+// points, more than 25; with +-10% by 14.
 TEST(StepBreakdown, ARemainderIsUnknownFromWhereItIsOnTheConsole) {
   CaseRecord record = step(0.0);
   const auto remainder = [&] {
@@ -62,7 +62,7 @@ TEST(StepBreakdown, ARemainderIsUnknownFromWhereItIsOnTheConsole) {
   EXPECT_EQ(remainder(), "unknown");
 }
 
-// "left over -1806%" is no number to show; nor is that of a step whose own time may be off by half.
+// A remainder of -1806%, and one of a step whose time may be off by half.
 TEST(StepBreakdown, ARemainderWithoutMeaningIsUnknown) {
   CaseRecord unsure = step(0.25);
   unsure.summary.ci95_high_ns = 2e6;
@@ -78,7 +78,7 @@ TEST(StepBreakdown, ARemainderWithoutMeaningIsUnknown) {
       HasSubstr("~1.00 ms, unreliable"));
 }
 
-// Ops alone that take 18 times the step, with +-10% of it: 12 and 6 of 18 are drawn, and no share of the step is said.
+// Ops alone that take 18 times the step, with +-10%: parts of 12 and 6 of 18, and no shares of the step.
 TEST(StepBreakdown, OpsThatTakeFarMoreThanTheStepAreSharesOfTheirSum) {
   CaseRecord record = step(-17.0);
   record.derived.breakdown = {{"qkv", "gemm", "lib", 12e6, 12.0, 1, 1}, {"ln", "norm", "own", 6e6, 6.0, 1, 1}};
@@ -106,7 +106,7 @@ TEST(StepBreakdown, ModelFlopUtilizationNamesThePeak) {
   EXPECT_EQ(column_of(figure.table, "largest").back(), "bf16's peak: a data sheet");
 }
 
-// Of two steps in bf16 the one with more FLOP is drawn, and its layers follow its ops in the order of the step.
+// Draws the step in bf16 with more FLOP; its layers follow its ops.
 TEST(StepBreakdown, TheLargestStepIsDrawnAndToldByLayerToo) {
   CaseRecord large = step(0.25);
   large.derived.breakdown = {{"block0.qkv", "gemm", "lib", 3e5, 0.3, 6e5, 1},

@@ -36,7 +36,7 @@ CaseRecord unreliable(CaseRecord record) {
   return record;
 }
 
-// The gradient norm reads 4 MB in the time in which a triad moves 3: no ceiling, for its data may stay in a cache.
+// The gradient norm reads 4 MB in the time of 3 MB of a triad: not a ceiling, since its data may be in a cache.
 TEST(KnownCeilings, TheMemoryIsWhatAReliableCopyOrTriadReached) {
   const std::vector<CaseRecord> cases{memory_bound({}, {}), streaming("copy", 2e6), streaming("triad", 3e6),
                                       unreliable(streaming("copy", 9e6))};
@@ -45,10 +45,10 @@ TEST(KnownCeilings, TheMemoryIsWhatAReliableCopyOrTriadReached) {
   EXPECT_TRUE(known_ceilings(made_report({unreliable(made_gemm(600))})).measured.empty());
 }
 
-// 4 GB/s where a triad reaches 3, at 1/4 FLOP per byte, +-10%: surely above the slope.
+// 4 GB/s above the triad's 3, at 1/4 FLOP per byte, +-10%.
 TEST(Roofline, WhatIsAboveTheRoofIsToldWithItsReason) {
   CaseRecord product = arithmetic_bound(600, {}, {});
-  product.derived.bytes = 1e4;  // right of the ridge
+  product.derived.bytes = 1e4;
   SectionPart part = part_of(made_report({product, memory_bound({}, {}), streaming("triad", 3e6)}), "roofline");
   ASSERT_EQ(part.figures.size(), 1U);
   EXPECT_THAT(part.tables.take(), ::testing::HasSubstr("1 case is above it"));
@@ -93,7 +93,7 @@ TEST(KnownCeilings, AFailedCaseTellsNoCeiling) {
   EXPECT_TRUE(known.measured.empty());
 }
 
-// Peak 1e12 FLOP/s over 1e11 B/s: the ridge stands at 10 FLOP per byte. The points lie at 600 / 6 = 100 and at 1 / 4.
+// Peak 1e12 FLOP/s over 1e11 B/s: the ridge is at 10 FLOP per byte. The points are at 600 / 6 = 100 and at 1 / 4.
 TEST(Roofline, TheRoofBendsWhereArithmeticMeetsMemory) {
   const SectionPart part = part_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {})}), "roofline");
   ASSERT_EQ(part.figures.size(), 1U);

@@ -22,7 +22,7 @@ CaseRecord taking(std::int64_t n, double ns) {
 
 const chart::ForestChart& forest(const Figure& figure) { return std::get<chart::ForestChart>(figure.chart); }
 
-// Times 1 ms and 1 ms against 0.25 ms and 2 ms: four times and half as fast; the geometric mean is the root of 2.
+// Times 1 ms and 1 ms against 0.25 ms and 2 ms: speeds 4 and 1/2; the geometric mean is sqrt(2).
 TEST(ComparisonForest, TheSecondReportIsHeldAgainstTheFirst) {
   const std::vector<Report> reports{made_report({taking(100, 1e6), taking(200, 1e6)}),
                                     made_report({taking(100, 0.25e6), taking(200, 2e6)})};
@@ -51,7 +51,7 @@ TEST(ComparisonForest, OfManyCasesTheMostDifferentAreDrawnAndAllAreInTheTable) {
     b.push_back(taking(i, 1e6 * (1.0 + 0.01 * static_cast<double>(i))));
   }
   const Figure figure = part_of({made_report(a), made_report(b)}, "comparison").figures.front();
-  EXPECT_EQ(forest(figure).rows.size(), 17U);  // 16 and their mean
+  EXPECT_EQ(forest(figure).rows.size(), 17U);
   EXPECT_EQ(figure.table.rows.size(), 60U);
   EXPECT_EQ(forest(figure).rows[1].label, "matmul/m=60,n=60,k=60/f32");
 }
@@ -76,7 +76,7 @@ TEST(ComparisonForest, AReportThatCannotBeComparedSaysWhy) {
   EXPECT_THAT(part.notice, HasSubstr("cannot be compared: report B:gpubench.cases[0].rounds: hold no sample"));
 }
 
-// gemm as above; a conv that only A has; and a case of gemm that fails in B.
+// gemm as above; a conv only in A; and a gemm that fails in B.
 TEST(Ratios, ASuiteIsARowWithItsMeanGainsLossesAndWhatItLeavesOut) {
   const std::vector<Report> reports{
       made_report({taking(100, 1e6), taking(200, 1e6), taking(300, 1e6),

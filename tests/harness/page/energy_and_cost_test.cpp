@@ -32,8 +32,8 @@ CaseRecord tokens(int ranks) {
   return record;
 }
 
-// 50 tokens in 1 ms are 50,000 a second: a million takes 20 s, at 3.6 an hour 0.001 a second: 0.02. On two ranks two
-// devices are paid. 1e9 FLOP in 1 ms: an exaFLOP takes 1e6 s: 1000.
+// 50 tokens in 1 ms are 50,000 a second: a million takes 20 s, at 3.6 an hour 0.001 a second: 0.02. Two ranks are
+// charged for two devices. 1e9 FLOP in 1 ms: an exaFLOP takes 1e6 s: 1000.
 TEST(Cost, IsThePriceOfTheTimeThatTheWorkTakes) {
   const SectionPart part = part_of(made_report({tokens(1), tokens(2)}), "energy", "Cost", {3.6});
   ASSERT_EQ(part.figures.size(), 2U);
@@ -46,14 +46,13 @@ TEST(Cost, RanksOfOneProcessorSharePrice) {
   EXPECT_THAT(column_of(part.figures[0].table, "Cost of a million tokens"), ElementsAre("0.02"));
 }
 
-// A block, a convolution and a matrix product are parts of what anybody pays for.
 TEST(Cost, OnlyWholeStepsArePriced) {
   CaseRecord block = with_rate(made_case("gpt2_block", {{"b", 8}}, "bf16", "transformer"), 1e9, 1e6, "tokens/s", 50.0);
   CaseRecord images = with_rate(made_case("conv2d_forward", {{"n", 8}}, "f32", "conv"), 1e9, 1e6);
   images.derived.item = "images";
   images.derived.items_per_s = 1e6;
   const SectionPart part = part_of(made_report({block, images, made_gemm(100), tokens(1)}), "energy", "Cost", {3.6});
-  ASSERT_EQ(part.figures.size(), 2U);  // tokens and an exaFLOP
+  ASSERT_EQ(part.figures.size(), 2U);
   for (const Figure& figure : part.figures)
     EXPECT_THAT(column_of(figure.table, "case"), ElementsAre("transformer/gpt2_train_step/b=8/bf16/x1"));
   const SectionPart none = part_of(made_report({block, images}), "energy", "Cost", {3.6});

@@ -45,7 +45,7 @@ TEST(ErrorBudget, ACellIsTheLargestErrorOfItsKindAndPrecision) {
   EXPECT_FALSE(map_of(figure).cells[0][0].marked);
   EXPECT_EQ(map_of(figure).cells[0][1].text, "0.12");
   EXPECT_EQ(map_of(figure).cells[1][0].text, "0");
-  EXPECT_EQ(map_of(figure).cells[1][1].text, "");  // no softmax in bf16
+  EXPECT_EQ(map_of(figure).cells[1][1].text, "");
   EXPECT_THAT(column_of(figure.table, "elements judged"), ElementsAre("20", "10", "10"));
   EXPECT_THAT(column_of(figure.table, "worst in"),
               ElementsAre("gemm/matmul/n=2/f32/x1", "gemm/matmul/n=3/bf16/x1", "gemm/matmul/n=1/f32/x1"));
@@ -54,7 +54,7 @@ TEST(ErrorBudget, ACellIsTheLargestErrorOfItsKindAndPrecision) {
 TEST(ErrorBudget, OfABriefReportIsThatOfTheFullOne) {
   const CaseRecord full = checked("f32", {op("gemm", 0.25), op("norm", 0.5), op("gemm", 0.125), op("norm", 0.25)}, 1);
   const CaseRecord brief_one = brief(full);
-  ASSERT_EQ(brief_one.parity.ops.size(), 1U);  // all are of one phase
+  ASSERT_EQ(brief_one.parity.ops.size(), 1U);
   const auto figure_of = [](const CaseRecord& record) {
     return part_of(made_report({record}), "error-budget").figures.front();
   };
@@ -63,7 +63,7 @@ TEST(ErrorBudget, OfABriefReportIsThatOfTheFullOne) {
   EXPECT_THAT(map_of(figure_of(brief_one)).cells[1][0].note, HasSubstr("0.25 of its bound, gemm recheck in"));
 }
 
-// The one chart that failing cases are in: it is about them.
+// The only chart that includes failing cases.
 TEST(ErrorBudget, AboveOneIsMarkedAndFirst) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Figure figure =

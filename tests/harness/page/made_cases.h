@@ -1,4 +1,4 @@
-// Cases made up for tests of the page: only what a figure reads, with figures that are easy to work out by hand.
+// Cases for tests of the page: the members that figures read, with numbers that are easy to check by hand.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 namespace gpubench::page {
 
-/// A passing case whose one run takes 1 ms: 10 rounds of 4 samples of 2 runs, all alike, the 95% interval +-10%.
+/// A passing case of 1 ms a run: 10 equal rounds of 4 samples of 2 runs; 95% interval +-10%.
 inline CaseRecord made_case(const std::string& workload, Dims dims, const std::string& recipe = "f32",
                             const std::string& suite = "gemm") {
   CaseRecord r;
@@ -48,7 +48,7 @@ inline CaseRecord made_case(const std::string& workload, Dims dims, const std::s
   return r;
 }
 
-/// `flop` and `bytes` of a run, which takes 1 ms; the headline in FLOP/s, B/s or items.
+/// `flop` and `bytes` per run of 1 ms; the headline in FLOP/s, B/s or items.
 inline CaseRecord with_rate(CaseRecord r, double flop, double bytes, const std::string& unit = "FLOP/s",
                             double items = 0.0) {
   Derived& d = r.derived;
@@ -63,7 +63,6 @@ inline CaseRecord with_rate(CaseRecord r, double flop, double bytes, const std::
   return r;
 }
 
-/// A square matrix product of size n.
 inline CaseRecord made_gemm(std::int64_t n, const std::string& recipe = "f32") {
   const auto size = static_cast<double>(n);
   return with_rate(made_case("matmul", {{"m", n}, {"n", n}, {"k", n}}, recipe), 2.0 * size * size * size,
@@ -94,14 +93,13 @@ inline Report made_report(std::vector<CaseRecord> cases, const std::string& kind
   return report;
 }
 
-/// The sections of the page.
 inline std::vector<Section> drawn_sections(const std::vector<Report>& reports, const PageOptions& options = {}) {
   std::vector<Section> sections = report_sections(reports, options);
   draw(sections, chart::Placement::page);
   return sections;
 }
 
-/// The part of that section with figures or a notice, or of that title; an empty one where the page has none.
+/// The part with that title, or the first with figures or a notice; empty if the page has none.
 inline SectionPart part_of(const std::vector<Report>& reports, const std::string& key, const std::string& title = "",
                            const PageOptions& options = {}) {
   for (Section& section : drawn_sections(reports, options)) {
@@ -119,7 +117,6 @@ inline SectionPart part_of(const Report& report, const std::string& key, const s
 
 inline const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
 
-/// The column of that title.
 inline std::vector<std::string> column_of(const DataTable& table, const std::string& title) {
   std::vector<std::string> cells;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
@@ -129,7 +126,7 @@ inline std::vector<std::string> column_of(const DataTable& table, const std::str
   return cells;
 }
 
-// A report as large as a whole run's: ids as long, rounds, checks and breakdowns as many.
+// A report as large as that of a real run: ids, rounds, checks and breakdowns.
 
 namespace large {
 
@@ -220,7 +217,7 @@ inline CaseRecord record(int i) {
 
 }  // namespace large
 
-/// So many cases of six suites, with peaks and telemetry, as a GPU's report has them.
+/// Cases of six suites, with peaks and telemetry as on a GPU.
 inline Report large_report(int cases) {
   std::vector<CaseRecord> records;
   for (int i = 0; i < cases; ++i) {
@@ -239,7 +236,6 @@ inline Report large_report(int cases) {
     large::add_telemetry(record, i);
     records.push_back(std::move(record));
   }
-  // A plan goes suite by suite.
   std::stable_sort(records.begin(), records.end(),
                    [](const CaseRecord& a, const CaseRecord& b) { return a.c.suite < b.c.suite; });
   return made_report(std::move(records));

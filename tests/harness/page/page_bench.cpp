@@ -1,5 +1,4 @@
-// How long a page takes, from report.json to HTML: reading and drawing apart, at the size of --suite all on a laptop
-// and on a GPU.
+// Times of reading report.json and of drawing its page, at the size of --suite all on a laptop and on a GPU.
 #include <benchmark/benchmark.h>
 
 #include "harness/page/report_page.h"

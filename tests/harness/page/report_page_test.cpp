@@ -20,7 +20,7 @@ using ::testing::Not;
 
 std::string page_of(const Report& report) { return report_page({&report, 1}); }
 
-// A page is too long to be printed where it lacks something.
+// EXPECT_THAT would print the whole page.
 bool holds(const std::string& page, const std::string& part) { return page.find(part) != std::string::npos; }
 
 std::size_t count_of(const std::string& text, const std::string& part) {
@@ -139,7 +139,7 @@ TEST(Document, NothingOutsideIsNamed) {
   const std::string page = page_of(large_report(200));
   for (const char* outside : {"http:", "https:", "://", "src=", "@import", "<link", "<img", "<iframe", "javascript:"})
     EXPECT_FALSE(holds(page, outside));
-  EXPECT_EQ(count_of(page, "url("), count_of(page, "url(#"));  // clip paths of the same page
+  EXPECT_EQ(count_of(page, "url("), count_of(page, "url(#"));
 }
 
 TEST(Document, OnlyTheOneScriptMayRun) {
@@ -153,8 +153,7 @@ TEST(Document, OnlyTheOneScriptMayRun) {
   EXPECT_THAT(std::string(style_sheet()), Not(HasSubstr("</style")));
 }
 
-// Every place that text of a report gets to. A markup character that comes through unescaped makes a tag or an
-// attribute more than the same page of harmless text has.
+// Text in every place of a report. An unescaped markup character adds a tag or an attribute to the page.
 Report with_text(const std::string& text) {
   Report report = holding_report();
   report.host.host_name = report.run.tool_version = report.run.injected = report.run.tier = text;
@@ -177,7 +176,7 @@ Report with_text(const std::string& text) {
 TEST(Document, HostileTextStaysText) {
   const std::string harmless = page_of(with_text("harmless"));
   for (const std::string& text : hostile_texts()) {
-    if (text.empty()) continue;  // where there is no text, some facts have no row
+    if (text.empty()) continue;  // without text some facts have no row
     const std::string page = page_of(with_text(text));
     EXPECT_EQ(count_of(page, "<script"), 1U) << text.substr(0, 40);
     EXPECT_EQ(count_of(page, "<!--"), 0U) << text.substr(0, 40);
@@ -254,7 +253,7 @@ TEST(Document, FlagsVerdictsAndIdsAreExplainedWhereTheyAreShown) {
   EXPECT_TRUE(holds(words, "<dt>severe</dt><dd>more than 5% of the samples"));
   EXPECT_TRUE(holds(words, "<dt>downgraded</dt><dd>computed in less than the declared precision: a probe read it"));
   EXPECT_TRUE(holds(words, "<dt>case</dt><dd>suite/workload/dimensions/precision[/modes]/xranks"));
-  EXPECT_FALSE(holds(words, "<dt>drift"));  // of what does not occur nothing is said
+  EXPECT_FALSE(holds(words, "<dt>drift"));
 }
 
 TEST(Document, ArithmeticThatWasReadStandsBesideItsRate) {
@@ -280,7 +279,7 @@ TEST(Document, ArithmeticThatWasReadStandsBesideItsRate) {
   EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "<h3>Arithmetic"));
 }
 
-// Not folded: who prints the page, or blocks scripts, has the table too.
+// Not folded, for prints and for browsers without scripts.
 TEST(Document, TheTableOfAllCasesIsOpen) {
   const std::string page = page_of(made_report({made_gemm(100)}));
   const std::string cases = page.substr(page.find("<h2>All cases"));
@@ -309,7 +308,7 @@ TEST(Document, WhatIsNoDefaultIsSaid) {
   EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "Set for this run"));
 }
 
-// Clocks in MHz of two rounds, told by their lowest, middle and highest: 1400 and 1500 +- 10 have 1450 as their median.
+// Clocks in MHz of two rounds, by minimum, median and maximum: 1400 and 1500 +- 10 have the median 1450.
 TEST(Document, WhatTheSensorsToldWhileItMeasuredIsAFactOfTheEnvironment) {
   CaseRecord record = made_gemm(100);
   record.rounds.resize(2);

@@ -47,7 +47,7 @@ TEST(ScalingCurves, SpeedUpStandsBesideItsIdeal) {
   EXPECT_DOUBLE_EQ(efficiency.series[0].points[2].y, 0.9);
 }
 
-// On a CPU ranks share the processors: with no more units, 1 is ideal.
+// Ranks on a CPU share the processors, so 1 is ideal.
 TEST(ScalingCurves, RanksThatShareTheProcessorsAreNotExpectedToBeFaster) {
   CaseRecord two = step(2, 100, 1.0);
   two.derived.ranks->units = 4;
@@ -112,7 +112,7 @@ TEST(Links, TellWhereTheirRanksAreAndWhichTimingsAreUnsure) {
   EXPECT_THAT(map.description, ::testing::HasSubstr("ranks 0 (a, GPU 0) and 3 (b, GPU 1): 100.0% behind."));
 }
 
-// 572% of one rank, and a step that is faster than its parts without communication: beyond +-10% of each timing.
+// 572% of one rank, and a step faster than its parts without communication, beyond +-10% of each timing.
 TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
   CaseRecord impossible = step(2, 1144, 5.72);
   impossible.derived.ranks->exposed_communication = -0.71;
@@ -123,7 +123,7 @@ TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
   EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "unknown", "105.0%"));
   EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown", "-10.0%"));
   const chart::PlotChart efficiency = plot(part.figures[1]);
-  ASSERT_EQ(efficiency.series[0].points.size(), 2U);  // one rank and four
+  ASSERT_EQ(efficiency.series[0].points.size(), 2U);
   EXPECT_DOUBLE_EQ(efficiency.series[0].points[1].y, 1.05);
 }
 

@@ -25,7 +25,7 @@ DataTable table_of(std::vector<CaseRecord> cases) {
   return speed_table(sides_of(reports));
 }
 
-// The root of 2 and 8 is 4. 10% below and above 1 ms: log(1.1 / 0.9) / 2 is 0.10034, and sinh of that 10%.
+// sqrt(2 * 8) is 4. 10% below and above 1 ms: log(1.1 / 0.9) / 2 is 0.10034, and sinh of that 10%.
 TEST(Speed, ASuiteInAPrecisionIsARowWithItsMeanItsBestAndHowSureTheyAre) {
   const DataTable table = table_of({product_at(2, 100), product_at(8, 200), product_at(3, 100, "bf16")});
   EXPECT_THAT(column_of(table, "suite"), ElementsAre("gemm", "gemm"));

@@ -1,4 +1,3 @@
-// The first screen of the page.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ CaseRecord at_rate(double tera, std::int64_t n, const std::string& recipe = "f32
   return with_rate(made_case("matmul", {{"m", n}, {"n", n}, {"k", n}}, recipe), tera * 1e9, 1e6);
 }
 
-// A 95% interval of 0.9 to 2 ms around 1 ms: 55% to either side on average, where 25% is reliable.
+// A 95% interval of 0.9 to 2 ms around 1 ms: 55% to either side on average; 25% is reliable.
 CaseRecord unreliable_timing(CaseRecord record) {
   record.summary.ci95_high_ns = 2e6;
   return record;
@@ -123,7 +122,7 @@ TEST(BestRates, ASuiteWithoutAReliableTimingHasADash) {
   EXPECT_THAT(column_of(table, "case"), ElementsAre("-", "conv2d_forward n=1"));
 }
 
-// Two cases in FLOP/s, one of 1e6 B in 1 ms, and the largest number of all in launches.
+// Two cases in FLOP/s, one of 1e6 B in 1 ms, and launches with the largest number.
 TEST(BestRates, ASuiteHasItsBestInItsMostFrequentUnit) {
   CaseRecord two_ranks = at_rate(8, 100, "bf16");
   two_ranks.c.ranks = 2;

@@ -53,8 +53,7 @@ TEST(ThroughputBySize, EachPrecisionIsASeries) {
   EXPECT_EQ(chart.series[1].name, "bf16");
 }
 
-// A line between two shapes says something of what lies between them: true where one dimension grows, m n k together
-// do not.
+// A line implies values between its points: valid if one dimension grows, but not for m, n and k together.
 TEST(ThroughputBySize, ALineJoinsPointsOnlyWhereASingleDimensionGrows) {
   std::vector<CaseRecord> copies;
   for (const std::int64_t n : {1000, 2000, 4000})
@@ -82,7 +81,7 @@ TEST(ThroughputBySize, ThePublishedPeakIsAGuide) {
   ASSERT_EQ(chart.guides.size(), 1U);
   EXPECT_EQ(chart.guides[0].label, "bf16 peak");
   EXPECT_DOUBLE_EQ(chart.guides[0].points[0].y, 1e12);
-  // The limit of memory says nothing about FLOP/s.
+  // The memory limit does not bound FLOP/s.
   const SectionPart memory =
       part_of(made_report({with_peak(made_gemm(100), "memory", 1e9, 3e12), made_gemm(200), made_gemm(400)}),
               "throughput", "Against size");
@@ -177,7 +176,7 @@ TEST(BestRates, EachSuiteAndUnitHasAChart) {
   std::vector<std::string> titles;
   for (const Figure& figure : part.figures) titles.push_back(bars(figure).title);
   EXPECT_THAT(titles, ElementsAre("gemm, FLOP/s", "memory, B/s", "gemm, launches/s"));
-  EXPECT_THAT(column_of(part.figures[0].table, "rate"), ElementsAre("2.00 GFLOP/s"));  // the larger one is unreliable
+  EXPECT_THAT(column_of(part.figures[0].table, "rate"), ElementsAre("2.00 GFLOP/s"));
 }
 
 TEST(SeveralReports, EachIsASeriesOfItsOwn) {

@@ -1,4 +1,3 @@
-// Writes the page of a made report of N cases, one of which failed, for tests that look at the file: write_page FILE N.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

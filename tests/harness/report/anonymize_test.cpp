@@ -1,4 +1,3 @@
-// Reports without what identifies a machine or its user: what becomes of each text that a report holds.
 #include "harness/report/anonymize.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +28,7 @@ constexpr HashKey other_key{1, 2};
 const KeptFlags flags{{"--suite", "--device", "--filter", "--seed"}, {}, {"--pin"}};
 constexpr const char* marker = "qzword";
 
-// The paper's example (its appendix A): key 00 01 ... 0f, message 00 01 ... 0e.
+// The example in the paper's appendix A: key 00 01 ... 0f, message 00 01 ... 0e.
 TEST(Anonymize, HashesAreThoseOfThePaper) {
   std::string message;
   for (char byte = 0; byte < 15; ++byte) message += byte;
@@ -55,12 +54,12 @@ Report whole_report() {
 }
 
 enum class Fate {
-  kept,   // says what was run, how, and what came out
-  text,   // a sentence: names and paths in it are not kept
-  hidden  // nothing of it is left anywhere
+  kept,  // selection, method and results
+  text,  // a sentence: names and paths in it are replaced
+  hidden
 };
 
-// What becomes of each text of a report. A field that is new fails until it is decided on here, and in anonymize.cpp.
+// The result for each text of a report. A new member fails until it is listed here and handled in anonymize.cpp.
 const std::vector<std::pair<const char*, Fate>>& fates() {
   static const std::vector<std::pair<const char*, Fate>> all{
       {".* \\(name\\)", Fate::kept},  // names are the program's; those of properties and variables of an allow-list
@@ -72,14 +71,14 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/context/gpubench/(started_at|finished_at)", Fate::kept},
       {"/context/gpubench/suites/N", Fate::kept},
       {"/context/gpubench/build/.*", Fate::text},
-      {"/context/gpubench/argv/2", Fate::text},  // of --suite
+      {"/context/gpubench/argv/2", Fate::text},
       {"/context/gpubench/argv/N", Fate::hidden},
       {"/context/gpubench/env/GPUBENCH_SUITE", Fate::text},
       {"/context/gpubench/env/.*", Fate::hidden},
       {"/context/gpubench/arithmetic/N", Fate::kept},
       {"/context/gpubench/shapes/file", Fate::hidden},
       {"/context/gpubench/shapes/format", Fate::kept},
-      {"/context/gpubench/shapes/excepts/N/reason", Fate::text},  // has words of the file
+      {"/context/gpubench/shapes/excepts/N/reason", Fate::text},
       {"/context/gpubench/implementations/N/(name|digest)", Fate::kept},
       {"/context/gpubench/implementations/N/version", Fate::text},
       {"/gpubench/calls_totals/N/(suite|recipe|missing)", Fate::kept},
@@ -107,7 +106,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/unfinished/(why|checked|implementation)", Fate::kept},
       {"/gpubench/cases/N/(unfinished/)?rounds/N/note", Fate::text},
       {"/gpubench/cases/N/(unfinished/)?rounds/N/telemetry/reasons/N", Fate::kept},
-      {"/gpubench/cases/N/(unfinished/)?rounds/N/telemetry/errors/N", Fate::kept},  // a number and a name of ours
+      {"/gpubench/cases/N/(unfinished/)?rounds/N/telemetry/errors/N", Fate::kept},  // a number and a fixed name
       {"/gpubench/cases/N/summary/flags/N", Fate::kept},
       {"/gpubench/cases/N/derived/(item|headline_unit)", Fate::kept},
       {"/gpubench/cases/N/derived/breakdown/N/(label|kind|implementation)", Fate::kept},
@@ -140,7 +139,7 @@ TEST(Anonymize, EveryTextOfAReportIsDecidedOnAndBecomesWhatWasDecided) {
     ASSERT_TRUE(fate.has_value()) << "decide in anonymize.cpp what becomes of it, and say so here";
     const std::string text = *fate == Fate::text ? "qzword of qzuser on A-Host in /home/qzuser/x" : marker;
     const std::optional<Report> report = report_with(whole, field, text);
-    if (!report) continue;  // takes a few words only
+    if (!report) continue;  // only accepts some words
     ++tried[*fate];
     const Report anonymous = anonymized(*report, key, flags, {"qzuser"});
     const std::string document = dump(report_json(anonymous));
@@ -194,12 +193,12 @@ TEST(Anonymize, OneKeyGivesOneMachineOneNameAndAnotherKeyAnother) {
   EXPECT_EQ(host(whole_report(), key), host(whole_report(), key));
   EXPECT_NE(host(whole_report(), key), host(elsewhere, key));
   EXPECT_NE(host(whole_report(), key), host(whole_report(), other_key));
-  // The device that a variable names is the one that its property names.
+  // The device in a variable has the name in its properties.
   const RunContext run = anonymized(whole_report(), key, flags).run;
   EXPECT_EQ(run.env[1].second, run.devices[0].properties[1].second + ",1");
 }
 
-// What failed on another host than the report's names it.
+// A failure on another host names it.
 TEST(Anonymize, HostsOfOtherRanksAreHiddenWhereverTheyAreNamed) {
   Report report = whole_report();
   report.cases[0].reason = "rank 1: process 1 (pid 4711 on qztwo): out of memory";
@@ -244,7 +243,7 @@ TEST(Anonymize, PartsOfPathsOfTheCommandLineAreHashedWhereverTheyOccur) {
     EXPECT_EQ(anonymizer.text(left), left);
 }
 
-// A gate compares them with those of other reports, and a resumed run with its journal's.
+// Gates compare facts with those of other reports, and resumed runs with their journal's.
 TEST(Anonymize, FactsDoNotDependOnTheNamesOfOutputFiles) {
   Report report = holding_report();
   report.run.devices[0].name = "AMD EPYC";

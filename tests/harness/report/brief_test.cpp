@@ -1,4 +1,4 @@
-// Brief reports: what they keep of a case, and that readers get the same from both.
+// Brief reports: the members they keep, and equal results for readers.
 #include "harness/report/report_json.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ OpParity op(const std::string& label, const std::string& kind, const std::string
   return parity;
 }
 
-// Five ops in three phases: a tie in "check", of which c is the worst op, and one in "exact". The breakdown has e.
+// Five ops in three phases: a tie in "check", whose worst op is c, and one in "exact". The breakdown has e.
 CaseRecord record() {
   CaseRecord r = holding_record();
   r.parity.passed.reset();
@@ -73,7 +73,7 @@ TEST(Brief, KeepsEachOpThatDidNotPass) {
   r.parity.ops[6].verdict = Verdict::fail;
   r.parity.ops[6].error_over_bound = 3.5;
   r.parity.ops[7].verdict = Verdict::not_proven;
-  r.parity.worst_op = "b";  // which decides both ties
+  r.parity.worst_op = "b";
   EXPECT_THAT(kept_of(r), ElementsAre("check b", "exact b", "recheck b", "recheck c"));
 }
 
@@ -113,7 +113,7 @@ TEST(Brief, OfABriefRecordIsTheSame) {
   }
 }
 
-// holding_record() has sums of two ops already; of its own two ops one is dropped.
+// holding_record() has sums of two ops; one of its two ops is dropped.
 TEST(Brief, AddsToTheSumsOfABriefRecord) {
   const Parity parity = brief(holding_record()).parity;
   ASSERT_EQ(parity.passed->size(), 1U);
@@ -158,7 +158,7 @@ TEST(BriefReport, LeavesOutSharesThatItsReaderComputes) {
   EXPECT_EQ(text.find("\"share\""), std::string::npos);
   EXPECT_EQ(read(text).cases[0].derived.breakdown[0].share, record().derived.breakdown[0].share);
   CaseRecord other = record();
-  other.derived.breakdown[0].share = 0.5;  // which does not follow
+  other.derived.breakdown[0].share = 0.5;
   EXPECT_NE(report_json_text(report_of(other)).find("\"share\":0.5"), std::string::npos);
 }
 
@@ -170,7 +170,7 @@ TEST(BriefReport, GivesThePinsOfAFullOne) {
   };
   const Report report = report_of(record());
   const auto pins = pins_of(report_json_text(report));
-  EXPECT_EQ(pins, pins_of(sealed_text(report_json(report), 1)));  // as all reports were written before 1.16
+  EXPECT_EQ(pins, pins_of(sealed_text(report_json(report), 1)));  // as in all reports before 1.16
   EXPECT_THAT(pins.at(report.cases[0].id), ElementsAre(Pair("a", "lib:a"), Pair("b", "lib:b"), Pair("c", "lib:c"),
                                                        Pair("d", "lib:d"), Pair("e", "lib:e")));
 }

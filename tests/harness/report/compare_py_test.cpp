@@ -1,5 +1,5 @@
-// Google Benchmark's own compare.py on our exports, with its real dependencies. It is no part of this tree: the test
-// runs it where it is found (tests/harness/report/CMakeLists.txt), and says why where it does not.
+// Google Benchmark's compare.py with its real dependencies on exports. It is not in this tree;
+// tests/harness/report/CMakeLists.txt looks for it and skips the test without it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ std::string compare_py() {
   return variable != nullptr ? variable : paths::compare_py;
 }
 
-// Twelve rounds of three samples around `ns`, so that the U test has enough of them (it asks for nine).
+// Twelve rounds of three samples around `ns`; the U test needs nine.
 CaseRecord timed(const std::string& workload, double ns) {
   CaseRecord record = holding_record();
   record.c.workload = workload;
@@ -56,7 +56,7 @@ class ComparePy : public ScratchFolder {
     return name;
   }
 
-  // What compare.py makes of two files, by case.
+  // The output of compare.py for two files, by case.
   Json compared(const std::string& before, const std::string& after) {
     const ShellResult result =
         shell(python_ + " '" + compare_py() + "' --no-color -d dump.json benchmarks '" + before + "' '" + after + "'");
@@ -101,7 +101,7 @@ TEST_F(ComparePy, TakesTheSummaryToo) {
   EXPECT_NEAR(median["measurements"][0]["time"].get<double>(), 0.1, 1e-12);
 }
 
-// A failed case has no time: as 0 it would count as infinitely fast, and poison the mean of all.
+// A failed case as 0 would count as infinitely fast, and spoil the mean.
 TEST_F(ComparePy, DoesNotSeeACaseThatFailed) {
   CaseRecord failed = timed("fails", 2000);
   failed.verdict = Verdict::fail;

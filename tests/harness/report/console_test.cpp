@@ -59,7 +59,7 @@ TEST(Results, VerboseOnesTellPercentilesAndNoP99OfFewerThanAHundredSamples) {
 TEST(Results, VerboseOnesTellPeakClockBestAndEnergy) {
   CaseRecord record = sample_record();
   record.choice = Choice::remembered;
-  record.derived.energy_per_work_j = 2e-12;  // 0.5 TFLOP for each joule
+  record.derived.energy_per_work_j = 2e-12;  // 0.5 TFLOP per joule
   const std::string text = result_rows({&record, 1}, {.verbosity = 1});
   EXPECT_THAT(text, HasSubstr("MFU: 54.6% of bf16's peak (Made Up, sourced: a page), 72.8% of it at the clock of the "
                               "rounds, 87.5% of the best here (gemm/square/m=128/bf16/x1)\n"));
@@ -235,7 +235,7 @@ TEST(ScalingText, TellsEachStepOfSeveralRanksWithWhatIsKnownOfIt) {
   EXPECT_THAT(scaling_text(records, {.width = 40}), HasSubstr("\nblock bf16 x2\n  rate 1.50 ktokens/s  efficiency"));
 }
 
-/// Two ranks exchange, at `ns` each way; of three.
+/// Two of three ranks exchange, at `ns` each way.
 CaseRecord exchange(std::vector<int> partners, double ns) {
   CaseRecord record = step(3, RankSpread{.partners = partners});
   record.c.workload = "pairs";
@@ -273,7 +273,7 @@ TEST(ScalingText, SharesOfAnUnreliableTimingAreUnknownAndItsRateIsMarked) {
   EXPECT_THAT(text, HasSubstr("~1.50 ktokens/s     unknown  unknown    +0.0%\n"));
 }
 
-// Of one rank there is a time that is no ground for an efficiency; without it there is nothing to be known.
+// Unreliable one-rank time: unknown efficiency. No one-rank time: no efficiency.
 TEST(ScalingText, AnEfficiencyAgainstAnUnreliableTimingIsUnknownAndAgainstNoneADash) {
   CaseRecord alone = step(1, {});
   alone.derived.ranks.reset();

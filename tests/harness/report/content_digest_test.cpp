@@ -9,7 +9,7 @@
 namespace gpubench {
 namespace content_digest_test {
 
-// Worked out by the words of content_digest.h in another language: SplitMix64's finalizer over (state ^
+// Computed from the description in content_digest.h in another language: SplitMix64's finalizer over (state ^
 // finalizer(word)).
 TEST(ContentDigest, IsWhatItsDescriptionMakes) {
   EXPECT_EQ(content_digest(""), "a7f72697a2731486");
@@ -23,7 +23,7 @@ TEST(ContentDigest, BlanksCountInTextsOnly) {
   EXPECT_NE(content_digest("{\"b\":\"x\\\" y\""), content_digest("{\"b\":\"x\\\"y\""));
 }
 
-// Whatever stands in texts, and wherever the blanks are. A byte order mark is part of the content.
+// For any text and any blanks. A byte order mark is part of the content.
 TEST(ContentDigest, IsTheSameMadeWhileReading) {
   for (const std::string& text :
        {std::string("{}"), std::string("\xef\xbb\xbf { \"a b\" :\n[1.5e3 ,\ttrue,\r\n\" \\\" x\\\\\" ] } "),
@@ -47,7 +47,7 @@ TEST(ContentDigest, HoldsHoweverTheDocumentIsIndented) {
   EXPECT_EQ(seal_of(dump(json)), Seal::none);
 }
 
-// But for blanks between members, no byte of the file can be another: the digest is none, or not that of the content.
+// Except for blanks between members, any changed byte gives no digest or another one.
 TEST(ContentDigest, EveryByteThatChangesIsSeen) {
   const std::string text = sealed_text(Json{{"a", 1.5}, {"b", "x y"}, {"c", {1, 2, 3}}});
   ASSERT_EQ(seal_of(text), Seal::holds);

@@ -1,5 +1,3 @@
-// contradictory_reports(): each by hand.
-
 #include "tests/harness/report/malformed_reports.h"
 
 namespace gpubench {
@@ -13,7 +11,7 @@ Json& run(Json& report) { return report["context"]["gpubench"]; }
 std::vector<MalformedFile> contradictory_reports() {
   struct WrongValue {
     const char* name;
-    const char* path;  ///< of the member that has it
+    const char* path;
     Json value;
     const char* why;
     const char* told_at = path;

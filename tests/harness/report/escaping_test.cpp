@@ -1,4 +1,4 @@
-// Hostile text in every field of a report, told to everything that reports are told to: it stays text, and comes back.
+// Hostile text in every field of a report and every sink: it stays text, and round trips.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* marker = "qzword";
 
-// The second case failed, in other words than its op's: both are told at length. The third has nothing of its own.
+// The second case failed with another reason than its op, so both are printed. The third has none.
 Json document() {
   Report report = holding_report();
   report.cases.pop_back();
@@ -42,7 +42,7 @@ std::vector<std::string> payloads() {
 struct Tally {
   int checks = 0;
   int read_back = 0;
-  std::set<std::string> complaints;  // one of a kind: sink and field
+  std::set<std::string> complaints;
 };
 
 struct Harmless {
@@ -56,7 +56,7 @@ void try_one(const Sink& sink, const std::string& where, const Report& report, c
              const std::string& text, Tally& tally) {
   const std::string output = sink.written(report);
   ++tally.checks;
-  // An empty text may leave out what it would have been in.
+  // An empty text may omit its surroundings.
   const std::string problem =
       output == harmless.output ? "" : sink.problem(output, text.empty() ? output : harmless.output);
   if (!problem.empty()) tally.complaints.insert(sink.name + ", " + where + ": " + problem.substr(0, 200));
@@ -78,7 +78,7 @@ TEST(Escaping, EveryFieldOfAReportThatTakesTextTakesAnyAndTheOthersSayNo) {
   const std::vector<StringField> open = open_fields();
   std::set<std::string> places;
   for (const StringField& field : open) places.insert(field.text());
-  // Of each struct one that must be found, so that the walk itself is seen to walk.
+  // A place in each struct, to check that the walk finds them.
   for (const char* place :
        {"/context/host_name", "/context/gpubench/devices/0/name", "/context/gpubench/env/OMP_NUM_THREADS",
         "/context/gpubench/env/OMP_NUM_THREADS (name)", "/context/gpubench/devices/0/libraries/oneDNN (name)",
@@ -92,7 +92,7 @@ TEST(Escaping, EveryFieldOfAReportThatTakesTextTakesAnyAndTheOthersSayNo) {
   EXPECT_GE(open.size(), 60U);
 }
 
-// 30 s: every field that takes text, forty texts or more, and everything that is told a report.
+// 30 s: every text field, at least forty texts, every sink.
 TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
   const Json whole = document();
   const std::vector<std::string> texts = payloads();
@@ -105,8 +105,8 @@ TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
     for (const Sink& sink : sinks()) outputs.emplace_back(sink, harmless);
     for (std::size_t t = 0; t < texts.size(); ++t) {
       const std::optional<Report> report = report_with(whole, fields[f], texts[t]);
-      if (!report) continue;  // refused, and said so
-      // Each sink meets each field and each text, each field each text: not each sink every text in every field.
+      if (!report) continue;
+      // Each sink meets each field and each text, each field each text, but not in all combinations.
       for (std::size_t s = 0; s < sinks().size(); ++s) {
         if ((f + t + s) % 4 == 0) try_one(sinks()[s], fields[f].text(), *report, outputs[s], texts[t], tally);
       }
@@ -119,7 +119,7 @@ TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
   expect_none(tally);
 }
 
-// An interrupted case's rounds are kept for whoever looks for them; no rate is made of them.
+// Rounds of an interrupted case are kept, but no rate is derived from them.
 TEST(Sinks, TellNothingOfTheRoundsOfAnUnfinishedCase) {
   Report with = sample_report();
   with.run.complete = false;
@@ -132,7 +132,7 @@ TEST(Sinks, TellNothingOfTheRoundsOfAnUnfinishedCase) {
   }
 }
 
-// What the reader would refuse: the sinks do not rely on it.
+// Sinks must not rely on the reader's checks.
 TEST(Escaping, HostileIdsStayTextToo) {
   using Set = void (*)(CaseRecord&, const std::string&);
   const std::vector<std::pair<const char*, Set>> fields{
@@ -163,7 +163,7 @@ TEST(Escaping, HostileIdsStayTextToo) {
   expect_none(tally);
 }
 
-// A check that cannot fail shows nothing: each sink's is given an output with the text put in as it is.
+// Each sink's check must reject unescaped text.
 TEST(Escaping, TheChecksSeeTextThatWasNotEscaped) {
   Report report = holding_report();
   report.cases[1].reason = marker;

@@ -1,4 +1,4 @@
-// The CSV export, read back by RFC 4180.
+// The CSV export, read by RFC 4180.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -54,9 +54,9 @@ TEST(ExportCsvCases, HasARowForEachCaseWithEveryNumberInAColumn) {
     }
   }
   const auto first = by_title(rows[0], rows[1]);
-  EXPECT_EQ(first.at("median_ns"), "2900");  // as above
+  EXPECT_EQ(first.at("median_ns"), "2900");
   EXPECT_EQ(first.at("p50_ns"), "2900");
-  EXPECT_EQ(first.at("p99_ns"), "");  // six samples know nothing of it
+  EXPECT_EQ(first.at("p99_ns"), "");  // too few samples
   EXPECT_EQ(first.at("samples"), "6");
   EXPECT_EQ(first.at("rate_unit"), "FLOP/s");
   EXPECT_EQ(first.at("error_over_bound"), "0.25");
@@ -80,7 +80,6 @@ TEST(ExportCsv, NumbersComeBackAsTheyWere) {
   EXPECT_EQ(values.at("straggler"), 0.0625);
 }
 
-// What most people open it with.
 TEST(ExportCsv, PythonsReaderFindsTheReportsValues) {
   if (!is_installed("python3")) GTEST_SKIP() << "python3 is not installed";
   Report report = holding_report();
@@ -119,7 +118,7 @@ TEST(ExportCsv, ACaseThatDidNotPassHasOneRowWithItsReasonAndNoNumber) {
   EXPECT_EQ(skipped.at("metric") + skipped.at("value") + skipped.at("unit"), "");
 }
 
-// No cell may start as a formula does, and what follows the apostrophe is the text as it can be seen.
+// No cell starts like a formula; after the apostrophe follows the visible text.
 TEST(ExportCsv, HostileTextIsOneHarmlessCell) {
   for (const std::string& text : hostile_texts()) {
     Report report = holding_report();

@@ -1,4 +1,4 @@
-// The Prometheus export, by a reader of the format that is written from its documentation.
+// The Prometheus export, read by a reader written from the format's documentation.
 #include <gtest/gtest.h>
 
 #include "harness/core/text/visible_text.h"
@@ -74,7 +74,7 @@ TEST(ExportPrometheus, AnInterruptedRunWithoutAPassStillTellsSo) {
 TEST(ExportPrometheus, HostileTextIsShownInItsLabelAndNowhereElse) {
   const std::size_t usual = samples_of(exported_prometheus(holding_report())).size();
   for (const std::string& text : hostile_texts()) {
-    const std::string shown = printable(text);  // what a terminal would take for more than text as \xNN
+    const std::string shown = printable(text);  // control characters as \xNN
     Report report = holding_report();
     report.run.devices[0].name = text;
     report.run.tool_version = text;

@@ -1,4 +1,4 @@
-// Exports as JSON, by what their readers document. CSV and Prometheus have tests of their own.
+// JSON exports, by their readers' documentation. CSV and Prometheus have separate tests.
 #include "harness/report/export.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ Json parsed(const Report& report, ExportFormat format) { return parse_json(expor
 
 const std::string passing = "gemm/square/m=64,n=32,k=16/bf16/warm/x2";
 
-// A report of the case that passed, its numbers chosen: median 2000 ns, interval 1600 to 2500 ns, 40 kFLOP.
+// A passing case with median 2000 ns, interval 1600 to 2500 ns, 40 kFLOP.
 Report simple_report() {
   Report report = holding_report();
   Summary& s = report.cases[0].summary;
@@ -93,20 +93,20 @@ TEST(Export, SaysWhichTimingsAreUnreliable) {
   const std::string prometheus = "gpubench_case_time_unreliable{case=\"" + passing;
   EXPECT_EQ(extra().find("unreliable"), std::string::npos);
   EXPECT_TRUE(in_text(ExportFormat::csv, ",unreliable,0,0 or 1"));
-  EXPECT_TRUE(in_text(ExportFormat::prometheus, prometheus));  // its values: export_prometheus_test.cpp
+  EXPECT_TRUE(in_text(ExportFormat::prometheus, prometheus));
   report.cases[0].summary.ci95_high_ns = 2700;
   EXPECT_THAT(extra(), testing::EndsWith(", unreliable timing"));
   EXPECT_TRUE(in_text(ExportFormat::csv, ",unreliable,1,0 or 1"));
 }
 
-// github-action-benchmark, README: an array of {name, unit, value, range, extra}; one direction for a whole file.
+// github-action-benchmark, README: an array of {name, unit, value, range, extra}; one direction per file.
 TEST(ExportAction, HasOneFileOfTimesAndOneOfRates) {
   const Json times = parsed(simple_report(), ExportFormat::action_smaller);
   ASSERT_EQ(times.size(), 1U);
   EXPECT_EQ(times[0]["name"], passing);
   EXPECT_EQ(times[0]["unit"], "ns");
   EXPECT_EQ(times[0]["value"], 2000.0);
-  EXPECT_EQ(times[0]["range"], "± 500");  // the further end of the interval
+  EXPECT_EQ(times[0]["range"], "± 500");
   EXPECT_TRUE(times[0]["extra"].is_string());
 
   const Json rates = parsed(simple_report(), ExportFormat::action_bigger);
@@ -133,7 +133,7 @@ TEST(Export, ANumberThatIsNotFiniteIsRefusedByNameNeverWritten) {
       [](CaseRecord& r) { r.rounds[0].times.device_ns[1] = std::numeric_limits<double>::infinity(); },
       [](CaseRecord& r) { r.rounds[1].times.wall_ns[2] = std::numeric_limits<double>::quiet_NaN(); },
       [](CaseRecord& r) { r.summary.ci95_high_ns = std::numeric_limits<double>::infinity(); },
-      [](CaseRecord& r) { r.summary.ci95_low_ns = 0; },  // of a rate, then, the end is infinite
+      [](CaseRecord& r) { r.summary.ci95_low_ns = 0; },  // makes the end of a rate infinite
       [](CaseRecord& r) { r.derived.headline = std::numeric_limits<double>::infinity(); },
       [](CaseRecord& r) { r.derived.items_per_s = std::numeric_limits<double>::quiet_NaN(); },
       [](CaseRecord& r) { r.parity.error_over_bound = std::numeric_limits<double>::quiet_NaN(); },
@@ -143,7 +143,7 @@ TEST(Export, ANumberThatIsNotFiniteIsRefusedByNameNeverWritten) {
     change(report.cases[0]);
     int refused = 0;
     for (const ExportFormat format : enum_values<ExportFormat>) {
-      if (format == ExportFormat::report) continue;  // ours has words for such numbers
+      if (format == ExportFormat::report) continue;
       try {
         const std::string text = exported(report, format);
         for (const char* word : {": null", ",nan,", ",inf,", " nan", " inf"})
@@ -168,7 +168,7 @@ TEST(Export, HostileNamesStayTextInJson) {
       const Json json = parsed(report, format);
       EXPECT_EQ(json["context"]["host_name"], text);
       EXPECT_EQ(json["context"]["executable"], text);
-      EXPECT_EQ(json["benchmarks"].back().value("label", ""), text);  // an empty one is left out
+      EXPECT_EQ(json["benchmarks"].back().value("label", ""), text);
     }
     EXPECT_EQ(parsed(report, ExportFormat::action_bigger)[0]["unit"], text);
   }

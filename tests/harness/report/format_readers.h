@@ -1,5 +1,5 @@
-// Strict readers of the formats that gpubench writes. What our writers never use is refused: where it is there,
-// somebody's text became markup.
+// Strict readers of the formats that gpubench writes. They refuse syntax that gpubench's writers never use: it would
+// come from unescaped text.
 #pragma once
 
 #include <map>
@@ -11,32 +11,30 @@
 
 namespace gpubench {
 
-/// Of XML: elements, attributes in double quotes, text, the five named entities; no comments, CDATA, DTDs or processing
-/// instructions but the declaration.
+/// XML: elements, attributes in double quotes, text, the five named entities; no comments, CDATA, DTDs or processing
+/// instructions except the declaration.
 struct XmlElement {
   std::string name;
   std::map<std::string, std::string> attributes;
-  std::string text;  ///< of the element itself, without that of its children
+  std::string text;
   std::vector<XmlElement> children;
 
-  /// The children of that name.
   [[nodiscard]] std::vector<const XmlElement*> all(std::string_view child) const;
   /// "testsuites/testsuite/testcase ...": every element's path, in order.
   [[nodiscard]] std::vector<std::string> paths() const;
 };
 
-/// The root; or nothing, with why in `problem`.
+/// The root; or nothing, with the reason in `problem`.
 [[nodiscard]] std::optional<XmlElement> read_xml(std::string_view document, std::string& problem);
 
-/// What xmllint finds wrong in a JUnit document by junit.xsd; "" for nothing.
+/// xmllint's errors for a JUnit document by junit.xsd; "" if valid.
 [[nodiscard]] std::string junit_problem(const std::string& document);
 
-// CSV as RFC 4180, section 2, has it, strictly: CRLF ends each record, a quoted cell doubles its quotes, others have
-// none.
+// Strict CSV (RFC 4180, section 2): CRLF ends each record, a quoted cell doubles its quotes, others have none.
 
 using CsvRow = std::vector<std::string>;
 
-/// Throws std::runtime_error for what is no CSV.
+/// Throws std::runtime_error for invalid CSV.
 inline std::vector<CsvRow> csv_rows(std::string_view text) {
   std::vector<CsvRow> rows;
   std::size_t at = 0;
@@ -72,23 +70,20 @@ inline std::vector<CsvRow> csv_rows(std::string_view text) {
   return rows;
 }
 
-// HTML as gpubench writes it, read strictly: tags with attributes in double quotes, text without a bare < or &.
+// HTML as gpubench writes it: tags with attributes in double quotes, text without a bare < or &.
 
 struct HtmlContent {
-  std::vector<std::string>
-      tags;          ///< in order: "a href class", "/a"; <wbr>, which ids have after their slashes, left out
-  std::string text;  ///< text and values of attributes, entities read, a line for each piece
+  std::vector<std::string> tags;  ///< in order: "a href class", "/a"; without <wbr>
+  std::string text;               ///< text and values of attributes, decoded, a line per piece
 };
 
-/// Throws std::runtime_error where something stands in it that we do not write. What <style> and <script> hold is
-/// skipped.
+/// Throws std::runtime_error for other syntax. Skips the content of <style> and <script>.
 [[nodiscard]] HtmlContent read_html(const std::string& document);
 
 }  // namespace gpubench
 
-// Prometheus' text exposition format 0.0.4 as a scraper reads it, written from its documentation. Stricter where we
-// promise more: gauges only, no timestamps (node_exporter's textfile collector drops a file that has one), finite
-// numbers only.
+// Prometheus' text exposition format 0.0.4, from its documentation, restricted to gpubench's output: gauges only,
+// finite numbers, no timestamps (node_exporter's textfile collector drops files with them).
 namespace gpubench::prometheus {
 
 struct Sample {
@@ -97,12 +92,10 @@ struct Sample {
   double value = 0.0;
 };
 
-/// Every sample of a file. Throws std::runtime_error for whatever would be refused: bad names, labels or escapes, bytes
-/// that are not UTF-8, a family without HELP and TYPE before its samples or that stands twice, a series that does, no
-/// newline at the end.
+/// Every sample of a file. Throws std::runtime_error for bad names, labels or escapes, bytes that are not UTF-8, a
+/// family without HELP and TYPE before its samples, a repeated family or series, and a missing final newline.
 [[nodiscard]] std::vector<Sample> samples_of(const std::string& text);
 
-/// Those of one metric.
 [[nodiscard]] std::vector<Sample> of_metric(const std::vector<Sample>& samples, const std::string& metric);
 
 }  // namespace gpubench::prometheus

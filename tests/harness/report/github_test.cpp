@@ -46,7 +46,7 @@ TEST(GithubAnnotations, AreOneLineForEachCaseThatWentWrongWorstFirst) {
   const std::string text = annotations(report_with(2, 1, 3));
   EXPECT_EQ(count(text, "\n"), 3);
   EXPECT_THAT(text, StartsWith("::error title=gpubench error::gemm/square/m=201/bf16/warm/x1: "));
-  // Errors of 2 and 3 of the bound: the larger comes first.
+  // Errors of 2 and 3 times the bound: the larger comes first.
   EXPECT_LT(text.find("m=102"), text.find("m=101"));
   EXPECT_THAT(text, HasSubstr("rerun: gpubench run --filter"));
 }
@@ -82,7 +82,7 @@ TEST(GithubAnnotations, WarnOfWhatLooksLikeAPassAndIsNone) {
 }
 
 TEST(GithubAnnotations, LongMessagesAreCutBetweenCharacters) {
-  // "é" has two bytes: an odd limit may not fall between them.
+  // "é" has two bytes: an odd limit must not split it.
   std::string text = "x";
   for (int i = 0; i < 4000; ++i) text += "é";
   const std::string line = annotations_text(std::vector<Annotation>{{AnnotationKind::error, "t", text}}, "r");
@@ -164,7 +164,7 @@ TEST(Markdown, AHeadThatIsTooLongIsCutBetweenLines) {
   }
 }
 
-// A case with a reason of a megabyte must leave room for the others.
+// Despite a reason of a megabyte.
 TEST(Markdown, OneLongReasonDoesNotHideTheOtherCases) {
   Report report = report_with(3, 0, 0);
   report.cases[2].reason = std::string(1U << 20U, 'y');

@@ -1,4 +1,4 @@
-// Text that somebody might put into a name to do harm where the name is shown.
+// Text that could do harm where a name is shown.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace gpubench {
 
-/// Formulas, quotes, separators, markup, terminal and label escapes; all of it UTF-8, as a reader of JSON gives it.
+/// Formulas, quotes, separators, markup, terminal and label escapes, all valid UTF-8.
 inline const std::vector<std::string>& hostile_texts() {
   static const std::vector<std::string> texts{
       "=1+1",
@@ -80,11 +80,11 @@ inline const std::vector<std::string>& hostile_texts() {
       "##[error]x",
       "%0A::error::x%25",
       "a:b,c=d",
-      "\xe2\x80\xa8::error::x",    // line separator
+      "\xe2\x80\xa8::error::x",
       "\xe2\x80\x8f \xd8\x9c",     // right-to-left marks
-      "\xef\xbf\xbf\xef\xbf\xbe",  // noncharacters, which XML lacks
+      "\xef\xbf\xbf\xef\xbf\xbe",  // noncharacters, not allowed in XML
       "\xef\xbb\xbf=1",            // a byte order mark before a formula
-      "\xf3\xa0\x81\x81",          // a tag
+      "\xf3\xa0\x81\x81",
       "\x1b]8;;https://example.invalid\x1b\\x",
       " ",
       " leading",
@@ -95,7 +95,7 @@ inline const std::vector<std::string>& hostile_texts() {
   return texts;
 }
 
-/// The same of bytes that are not UTF-8, as the names of devices and hosts may have.
+/// Invalid UTF-8, as in names of devices and hosts.
 inline const std::vector<std::string>& broken_texts() {
   static const std::vector<std::string> texts{
       "\xff\xfe",

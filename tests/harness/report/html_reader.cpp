@@ -29,7 +29,6 @@ class Reader {
   }
 
  private:
-  // Up to a character, or to the end of the document.
   std::string text_until(char end) {
     std::string text;
     while (!rest_.empty() && rest_.front() != end) {
@@ -83,7 +82,7 @@ class Reader {
     if (rest_.starts_with("/")) rest_.remove_prefix(1);
     if (!rest_.starts_with(">")) refuse("no end of a tag", rest_);
     rest_.remove_prefix(1);
-    if (element == "wbr") return;  // within a piece of text
+    if (element == "wbr") return;
     end_piece();
     content_.tags.push_back(described);
     if (described.starts_with("style") || described.starts_with("script")) {

@@ -90,7 +90,7 @@ TEST_F(JournalFile, RoundsAddUpAndAWorkerThatBeginsAnewReplacesThem) {
   EXPECT_EQ(rounds[1].times.device_ns.front(), 200.0);
 }
 
-// A run that goes on measures the last round again where it was the last of all: the recheck needs what it leaves.
+// A resumed run repeats the last round, since the recheck needs its buffers.
 TEST_F(JournalFile, ARoundThatIsMeasuredAgainTakesThePlaceOfTheFormer) {
   const auto numbers_read = [this](std::initializer_list<int> numbers) {
     {
@@ -106,7 +106,7 @@ TEST_F(JournalFile, ARoundThatIsMeasuredAgainTakesThePlaceOfTheFormer) {
   EXPECT_THROW((void)numbers_read({1, 0}), ReadError);
 }
 
-// As a kill leaves it: whatever was whole is there, and going on cuts the rest off.
+// As after a kill: complete lines are kept, and resuming cuts the rest off.
 TEST_F(JournalFile, ATornEndIsIgnoredAtEveryByteAndCutOffBeforeTheNextLine) {
   write_sample();
   const std::string whole = text();
@@ -162,7 +162,7 @@ TEST_F(JournalFile, ADamagedMissingOrForeignLineMakesItUnusable) {
   EXPECT_THAT(refusal(), HasSubstr("line 1: is damaged"));
 }
 
-// Checksums are no proof of who wrote it.
+// A checksum does not prove the origin.
 TEST_F(JournalFile, WhatAChecksumDoesNotTellIsCheckedToo) {
   const std::string head = line(
       R"({"line":0,"start":{"schema":"gpubench-journal","schema_version":1,"invocation":"0","words":[],"settings":{}}})");
@@ -187,7 +187,7 @@ TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
   JournalWriter first(path_, start(), {});
   EXPECT_THAT(refusal_to_start(), HasSubstr("another run is writing to it"));
   Journal read;
-  EXPECT_THROW(JournalWriter(path_, read, {}), WriteError);  // the first still writes
+  EXPECT_THROW(JournalWriter(path_, read, {}), WriteError);
   JournalWriter anew(path_, start(), {.replace = true});
   EXPECT_EQ(read_journal(path_).end.lines, 1U);
 }
@@ -209,7 +209,7 @@ TEST_F(JournalFile, TheFileThatWasReadIsContinuedThoughAnotherTakesItsName) {
   std::filesystem::rename(path_, moved);
   put("precious");
   Journal second;
-  EXPECT_THROW(JournalWriter(moved, second, {}), WriteError);  // locked since it was read
+  EXPECT_THROW(JournalWriter(moved, second, {}), WriteError);
 
   on.resumed();
 
@@ -217,7 +217,7 @@ TEST_F(JournalFile, TheFileThatWasReadIsContinuedThoughAnotherTakesItsName) {
   EXPECT_EQ(read_journal(moved).resumed, 1);
 }
 
-// Whichever operation fails: what was reported as written is read again.
+// Whichever operation fails, entries reported as written can be read.
 TEST_F(JournalFile, WhicheverOperationFailsEveryEntryThatWasWrittenIsRead) {
   int injected = 0;
   for (const bool and_after : {false, true}) {
@@ -232,14 +232,13 @@ TEST_F(JournalFile, WhicheverOperationFailsEveryEntryThatWasWrittenIsRead) {
           ++written;
           for (int number = 1; number <= 3; ++number, ++written) journal.round(round_of(record_, number));
         } catch (const WriteError&) {
-          // the run goes on without it
         }
         struck = io.struck();
       }
       if (written > 0) {
         const std::size_t lines = read_journal(path_).end.lines;
         EXPECT_GE(lines, static_cast<std::size_t>(written)) << "operation " << k;
-        EXPECT_LE(lines, static_cast<std::size_t>(written) + 1) << "operation " << k;  // a sync that failed
+        EXPECT_LE(lines, static_cast<std::size_t>(written) + 1) << "operation " << k;
       }
       if (!struck) break;
       ++injected;

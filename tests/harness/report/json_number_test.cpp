@@ -1,4 +1,4 @@
-// Numbers against the C library's strtod(), which rounds to the nearest fp64 as well, and by another way.
+// Numbers compared with the C library's strtod(), which rounds to the nearest fp64 by another algorithm.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-// By the rules that the JSON library had: whole numbers as 64 bits where those hold them, all others as fp64.
+// As in the JSON library: integers if they fit 64 bits, else fp64.
 void expect_as_the_c_library(const std::string& text) {
   const double nearest = std::strtod(text.c_str(), nullptr);
   std::optional<Json> value;
@@ -45,7 +45,7 @@ void expect_as_the_c_library(const std::string& text) {
   } else {
     ASSERT_TRUE(value->is_number_float()) << text;
   }
-  if (!value->is_number_float()) return;  // the largest of 64 bits, which those functions also say instead of more
+  if (!value->is_number_float()) return;  // strtoll() returns the largest integer for overflow, too
   ASSERT_EQ(std::bit_cast<std::uint64_t>(value->get<double>()), std::bit_cast<std::uint64_t>(nearest)) << text;
 }
 

@@ -21,7 +21,7 @@ std::string refusal(std::string_view text, const ReadLimits& limits = {}, const 
 TEST(ParseJson, TakesStrictJson) {
   const Json json = parse_json(R"({"b": [1, 2.5, null], "a": "x"})", "file");
   EXPECT_EQ(json["b"][1], 2.5);
-  EXPECT_EQ(json.begin().key(), "b");  // order of the document
+  EXPECT_EQ(json.begin().key(), "b");
 }
 
 std::string in_arrays(int levels) {
@@ -60,7 +60,7 @@ TEST(ParseJson, RefusesTooManyValuesAndMembers) {
             "file:x[1].b: more than 2 members");
 }
 
-// Each member of an object is looked for among all earlier ones: without a limit this would take minutes.
+// Member search is linear: without a limit this would take minutes.
 TEST(ParseJson, AnObjectOfAMillionMembersIsRefusedAtOnce) {
   std::string text = "{";
   for (int i = 0; i < 1000000; ++i) text += "\"k" + std::to_string(i) + "\":0,";
@@ -72,7 +72,7 @@ TEST(ParseJson, SaysHowFarItCame) {
       << refusal(R"({"cases": [{"id": 1}, {"id": 2, "n": nan}]})");
 }
 
-// Columns counted by hand; none of it is the parser library's own text.
+// Columns counted by hand; messages are not the JSON library's.
 TEST(ParseJson, SaysWhatIsWrongInWordsOfItsOwnAndWhere) {
   EXPECT_EQ(refusal(""), "file:(root): not JSON: there is nothing in it");
   EXPECT_EQ(refusal(" \n\t"), "file:(root): not JSON: there is nothing in it");
@@ -98,7 +98,7 @@ TEST(ParseJson, SaysWhatIsWrongInWordsOfItsOwnAndWhere) {
   }
 }
 
-// As far as the standard library is concerned a NUL is a character like any other; texts in C end there.
+// NUL ends C strings, but not these.
 TEST(ParseJson, ANulEndsNothing) {
   EXPECT_EQ(refusal(std::string_view("[1]\0x", 5)),
             "file:(root): not JSON: line 1, column 4: '\\x00' cannot stand here");
@@ -180,12 +180,11 @@ TEST(ParseJson, WhatIsLeftOutIsJsonAllTheSame) {
   EXPECT_EQ(refused(R"({"x":)" + std::string(64, '[')), "file:x: nested deeper than 64 levels");
 }
 
-// Nothing is streamed that was not asked for: the empty name is a name like any other.
 TEST(ParseJson, WithoutAStreamedArrayAnEmptyNameIsAMemberLikeAnyOther) {
   EXPECT_EQ(dump(parse_json(R"({"":{"":[{"a":1}]}})", "t")), R"({"":{"":[{"a":1}]}})");
 }
 
-// What the JSON library says of a text: how far it had read where it refuses it.
+// The JSON library's verdict: the position where it refuses.
 struct LibraryVerdict final : nlohmann::detail::json_sax_dom_parser<Json> {
   using Base = nlohmann::detail::json_sax_dom_parser<Json>;
   explicit LibraryVerdict(Json& to) : Base(to, false) {}
@@ -197,13 +196,13 @@ struct LibraryVerdict final : nlohmann::detail::json_sax_dom_parser<Json> {
   std::optional<std::size_t> read{};
 };
 
-// Where the library stops, the parser stops, and what the library takes, the parser takes for the same.
+// The parser stops where the library stops, and gives the same values.
 void expect_as_the_library(const std::string& text) {
   Json theirs;
   LibraryVerdict verdict(theirs);
   (void)Json::sax_parse(text, &verdict);
   const std::string ours = refusal(text);
-  if (ours.find("appears twice") != std::string::npos) return;  // the library lets the last one win
+  if (ours.find("appears twice") != std::string::npos) return;
   if (!verdict.read) {
     ASSERT_EQ(ours, "accepted") << text;
     EXPECT_EQ(dump(parse_json(text, "t")), dump(theirs)) << text;

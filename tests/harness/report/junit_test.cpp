@@ -22,7 +22,7 @@ XmlElement read(const std::string& document) {
   return root.value_or(XmlElement{});
 }
 
-// One case of each verdict, each in the suite of that name's first letter.
+// One case of each verdict, each in a suite of that name.
 Report report_of_all_verdicts() {
   Report report = sample_report();
   report.cases = {sample_record(Verdict::pass),

@@ -1,4 +1,3 @@
-// malformed_bytes(): each by hand.
 #include "tests/harness/report/malformed_reports.h"
 
 #include <fmt/format.h>
@@ -6,7 +5,7 @@
 namespace gpubench {
 namespace {
 
-// Something written by hand in the place of the failed case's label, which can be anything.
+// The given text in place of the failed case's label.
 std::string with_label(const std::string& text) {
   Json report = report_json(holding_report());
   report["gpubench"]["cases"][1]["label"] = "@@";

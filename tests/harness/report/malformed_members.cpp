@@ -1,4 +1,4 @@
-// malformed_members(): every member of a report in turn, by what it is and by what it is not.
+// malformed_members(): every member of a report with wrong kinds and values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-// A member's place, as a pointer for the library and as the path that messages have.
+// A member's place, as the library's pointer and as the path in messages.
 struct Place {
   Json::json_pointer pointer;
   std::string path;
@@ -35,7 +35,7 @@ void walk(const Json& node, const Place& here, std::vector<Place>& places) {
   }
 }
 
-// Elements of one array are alike: only the first that has a member speaks for it.
+// Elements of an array are alike: only the first with a member is changed.
 std::string pattern(const std::string& path) {
   std::string text;
   for (const char c : path) {
@@ -63,7 +63,7 @@ std::vector<Json> other_kinds(const Json& value) {
   return {"3", true, Json::array(), Json::object(), nullptr};
 }
 
-// Numbers that may be below 0; of a round's samples and a summary's drift the meaning is looked at as well.
+// Numbers that may be negative; samples and a summary's drift are also checked for meaning.
 bool may_be_negative(const std::string& path) {
   for (const char* end : {".got", ".want", ".remainder", ".temperature_c", ".exposed_communication"}) {
     if (path.ends_with(end)) return true;
@@ -73,7 +73,7 @@ bool may_be_negative(const std::string& path) {
 
 std::string above(const std::string& path) { return path.substr(0, path.find_last_of(".[")); }
 
-// Where a member that is not there is told: null numbers at the object with the notes, dimensions at the id.
+// The place in the error for a missing member: null numbers at the object with the notes, dimensions at the id.
 std::string place_of_missing(const Place& place) {
   const bool of_list = !place.in_object;
   const bool of_free_names = place.parent.ends_with(".params") || place.parent.ends_with(".nonfinite");
@@ -83,7 +83,7 @@ std::string place_of_missing(const Place& place) {
 }  // namespace
 
 const std::vector<std::string>& optional_members() {
-  // Of each kind of object; the last four have free names: what a build, an environment, a device tells.
+  // Per kind of object; the last four have free names: of a build, an environment, a device.
   static const std::pair<const char*, const char*> members_of[] = {
       {"context.gpubench",
        "deterministic preset invocation injected locked_clock_mhz arithmetic shapes implementations"},
@@ -123,7 +123,7 @@ std::vector<MalformedFile> malformed_members() {
   for (const Place& place : places_of(report)) {
     const Json& value = report.at(place.pointer);
     for (const Json& other : other_kinds(value)) {
-      if (other.is_null() && place.path.ends_with(".worst")) continue;  // nothing was worst
+      if (other.is_null() && place.path.ends_with(".worst")) continue;
       Json changed = report;
       changed[place.pointer] = other;
       files.push_back({fmt::format("{} is {}", place.path, other.dump()), changed.dump(),

@@ -1,4 +1,4 @@
-// Files that are no reports, or no longer: what every reader of reports has to refuse, with the place and the reason.
+// Invalid report files that every reader must refuse with place and reason.
 #pragma once
 
 #include <functional>
@@ -11,25 +11,24 @@
 namespace gpubench {
 
 struct MalformedFile {
-  std::string name;   ///< what is wrong
-  std::string bytes;  ///< of the file
-  std::string path;   ///< where a refusal must say it is, or what its path must begin with
-  std::string why;    ///< words of the reason; empty: any
+  std::string name;
+  std::string bytes;
+  std::string path;  ///< the place in the error, or its prefix
+  std::string why;
 };
 
-/// Bytes that are no JSON, or more of it than is read, or no report at all.
+/// Not JSON, JSON beyond limits, or other documents.
 [[nodiscard]] std::vector<MalformedFile> malformed_bytes();
 
-/// Reports with one member of each kind of object changed to other kinds of value, made negative, or left out.
+/// One member of each kind of object with other kinds of value, negative, or missing.
 [[nodiscard]] std::vector<MalformedFile> malformed_members();
 
-/// Reports of the right shape that contradict themselves.
+/// Valid shape, contradictory content.
 [[nodiscard]] std::vector<MalformedFile> contradictory_reports();
 
-/// Members that may be missing, as "gpubench.cases[0].choice"; all others may not.
+/// Members that may be missing, as "gpubench.cases[0].choice".
 [[nodiscard]] const std::vector<std::string>& optional_members();
 
-/// Where that is in a document.
 inline Json::json_pointer pointer_to(const std::string& path) {
   std::string pointer;
   for (const char c : "/" + path) {
@@ -38,7 +37,7 @@ inline Json::json_pointer pointer_to(const std::string& path) {
   return Json::json_pointer(pointer);
 }
 
-/// holding_report() with something wrong in it.
+/// holding_report() with a change.
 inline std::string changed_report(const std::function<void(Json&)>& change) {
   Json report = report_json(holding_report());
   change(report);

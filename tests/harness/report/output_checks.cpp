@@ -25,7 +25,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-// White space as .NET trims it: Unicode's.
+// Unicode's white space, as .NET trims it.
 std::string without_blanks_before(std::string line) {
   static const std::vector<std::string> blanks{" ",
                                                "\t",
@@ -63,8 +63,7 @@ bool is_command(const std::string& line) {
   return without_blanks_before(line).starts_with("::") || line.find("##[") != std::string::npos;
 }
 
-// Steering characters by their bytes in UTF-8: C0, DEL, C1, Unicode's Bidi_Control, line and paragraph separators, the
-// byte order mark.
+// UTF-8 of control characters: C0, DEL, C1, Unicode's Bidi_Control, line and paragraph separators, the byte order mark.
 bool steers(std::string_view line) {
   const auto at = [&line](std::size_t i) { return i < line.size() ? static_cast<unsigned char>(line[i]) : 0U; };
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -84,8 +83,8 @@ std::string decoded(const std::string& text) {
                   "%");
 }
 
-// Tags, cells, emphasis, code, links, images, headings, mentions, addresses: whatever Markdown, or GitHub's reading of
-// it, makes more of than text. Entities are text.
+// Markup of Markdown or of GitHub: tags, cells, emphasis, code, links, images, headings, mentions, addresses. Entities
+// are text.
 std::string markup_of(const std::string& line) {
   std::string markup;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -161,7 +160,7 @@ std::string markdown_problem(const std::string& output, const std::string& harml
 
 std::string markdown_read(const std::string& output) {
   static const std::regex entity("&#([0-9]+);");
-  std::string text = replaced(output, "&#8203;", "");  // shows nothing: it breaks mentions
+  std::string text = replaced(output, "&#8203;", "");
   std::string read;
   std::smatch match;
   while (std::regex_search(text, match, entity)) {

@@ -19,7 +19,7 @@ bool is_name(std::string_view text, bool colons) {
   return true;
 }
 
-// Reads one line of a sample: name [ "{" label { "," label } "}" ] " " value, and no timestamp.
+// A line of a sample: name [ "{" label { "," label } "}" ] " " value, without a timestamp.
 class Line {
  public:
   explicit Line(std::string_view text) : rest_(text) {}
@@ -86,7 +86,7 @@ void require(bool holds, const std::string& what) {
 
 std::vector<Sample> samples_of(const std::string& text) {
   require(!text.empty() && text.back() == '\n', "a newline at the end");
-  (void)Json(text).dump();  // throws for what is not UTF-8
+  (void)Json(text).dump();
   std::vector<Sample> samples;
   std::set<std::string> families;
   std::set<std::pair<std::string, std::map<std::string, std::string>>> series;

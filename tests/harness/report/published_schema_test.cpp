@@ -1,4 +1,4 @@
-// results/schema/report.v1.json, from the members' table: GPUBENCH_UPDATE_GOLDEN=1 writes it anew.
+// results/schema/report.v1.json, made from record_members.h. GPUBENCH_UPDATE_GOLDEN=1 rewrites it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ Json reference(const std::string& definition) { return {{"$ref", "#/definitions/
 template <class T>
 Json object_of();
 
-// What the visits of the members' table make of a struct: the properties of its JSON, and which of them it has to have.
+// Makes a struct's JSON properties, and the required ones, from its visit().
 class SchemaMaker {
  public:
   template <class T>
@@ -119,7 +119,7 @@ class SchemaMaker {
   bool has_numbers_ = false;
 };
 
-// Only what is gpubench's own is closed: Google Benchmark's tools may add to theirs.
+// Only gpubench's objects are closed: Google Benchmark's tools may add members to theirs.
 template <class T>
 Json object_of() {
   T value{};
@@ -228,7 +228,7 @@ Json report_schema_json() {
   return schema;
 }
 
-// Line by line, but what is short in one line.
+// Short values on one line.
 std::string readable(const Json& json, const std::string& indent = "") {
   constexpr std::size_t width = 120;
   std::string line = dump(json);

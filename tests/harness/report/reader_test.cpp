@@ -69,7 +69,7 @@ std::string read_refusal(const std::string& path) {
   return thrown_text<ReadError>([&] { (void)read_json_file(path); }, "read");
 }
 
-// /proc/kmsg says that it is a file and waits for the kernel's next line; a device may do something when it is opened.
+// /proc/kmsg claims to be a file and blocks; opening a device may have side effects.
 TEST(ReadJsonFile, FilesThatTheKernelMakesUpAndDevicesAreRefusedUnread) {
   EXPECT_EQ(read_refusal("/proc/self/status"),
             "/proc/self/status:(root): is a file that the kernel makes up, not one that was written");

@@ -21,7 +21,7 @@ CaseRecord round_trip(const CaseRecord& record) {
   return record_from_json({json, "test"});
 }
 
-// Everything that the JSON holds, so a member that is read wrongly or not at all shows as a difference.
+// All members, so that one read wrongly or not at all makes a difference.
 std::string whole(const CaseRecord& record) { return dump(to_json(record)); }
 
 TEST(RecordJson, ComesBackAsItWas) {
@@ -169,7 +169,7 @@ TEST(RecordJson, NonFiniteNumbersAreNullWithANoteAndComeBack) {
   EXPECT_TRUE(std::isnan(back.rounds[0].times.wall_ns[2]));
 }
 
-// Those may be absent that not every case has, or that came with a later version of the schema.
+// Optional members: not in every case, or from a later version of the schema.
 TEST(RecordJson, EveryMemberIsRequiredButThoseThatMayBeAbsent) {
   const std::set<std::string> may_be_absent{"rewrites", "def_hash", "calls", "memory", "plan_s", "unfinished"};
   CaseRecord record = sample_record();

@@ -18,8 +18,8 @@ using ::testing::StartsWith;
 
 const ConsoleStyle unadorned{};
 
-// 21.8 GFLOP/s in the median; half of the interval is 1200 of 3000.5 ns, 40%. In every round some task waited for a
-// processor for this share of the time.
+// Median 21.8 GFLOP/s; half of the interval is 1200 of 3000.5 ns, 40%. In every round some task waited for a processor
+// for this share of the time.
 CaseRecord unsure_record(std::optional<double> pressure) {
   CaseRecord record = sample_record();
   record.summary.ci95_low_ns = 1800.0;
@@ -129,14 +129,14 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
                         HasSubstr("\n[severe] more than 5% of the samples"), HasSubstr("\n[rank 3 straggles] "),
                         HasSubstr("\n[noisy] the 95% interval is wider than +-25%"), Not(HasSubstr("drift")),
                         Not(HasSubstr("\x1b"))));
-  CaseRecord noisy = sample_record();  // its line is not shown where only what went wrong is
+  CaseRecord noisy = sample_record();
   EXPECT_NE(legend_text({&noisy, 1}, unadorned), "");
   EXPECT_EQ(legend_text({&noisy, 1}, {.quiet = true}), "");
   EXPECT_EQ(legend_text({&flagged, 1}, {.quiet = true}), text);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);  // one before, and one a word
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
 }
 
-// Whatever flags are set where cases are measured is explained.
+// All flags that measuring sets.
 TEST(Legend, KnowsEveryFlag) {
   for (const char* flag : {"noisy", "no interval", "severe", "drift", "throttled", "memory errors", "power capped",
                            "clock off", "clock unknown", "invalid rounds", "above peak", "slowed on purpose",
@@ -163,7 +163,7 @@ TEST(DeviceText, UnitsAreCalledWhatTheyAre) {
   EXPECT_EQ(units_text(device_of_kind("sim", 1)), "1 unit");
 }
 
-// The OpenMP specifications: 4.5 is of November 2015, 5.0 of November 2018.
+// By the OpenMP specifications: 4.5 is of November 2015, 5.0 of November 2018.
 TEST(DeviceText, OpenMpIsTheReleaseNotItsDate) {
   EXPECT_EQ(library_text("openmp", "201511"), "OpenMP 4.5");
   EXPECT_EQ(library_text("openmp", "201811"), "OpenMP 5.0");

@@ -32,7 +32,7 @@ TEST(ReportJson, BenchmarksHoldPassingCasesOnlyOneEntryPerRoundAndAMedian) {
   const Json json = report_json(report);
   const Json& entries = json["benchmarks"];
   ASSERT_EQ(entries.size(),
-            3U);  // the passing case's two rounds and its median; nothing of the failed and skipped ones
+            3U);  // the passing case's two rounds and median
   for (const Json& entry : entries) EXPECT_EQ(entry["run_name"], "gemm/square/m=64,n=32,k=16/bf16/warm/x1");
   EXPECT_EQ(entries[0]["run_type"], "iteration");
   EXPECT_EQ(entries[0]["repetition_index"], 0);
@@ -48,7 +48,7 @@ TEST(ReportJson, BenchmarksHoldPassingCasesOnlyOneEntryPerRoundAndAMedian) {
   EXPECT_EQ(entries[2]["real_time"], 3.0005);  // summary's 3000.5 ns
 }
 
-// A time of a round that did not count would poison a mean of them all.
+// An invalid round's time would distort a mean of all.
 TEST(ReportJson, BenchmarksHoldNoRoundThatIsInvalid) {
   Report report = sample_report();
   report.cases[0].rounds[1].times.device_ns = {0, std::numeric_limits<double>::quiet_NaN(), -1};
@@ -115,7 +115,6 @@ TEST(ReportJson, BytesThatAreNotUtf8AreReplacedAndControlCharactersEscaped) {
   EXPECT_EQ(schema_errors(Json::parse(text)), "");
 }
 
-// A schema that accepts everything would prove nothing: each of these reports has one thing wrong.
 TEST(ReportSchema, CatchesMistakes) {
   const std::pair<const char*, std::function<void(Json&)>> mistakes[] = {
       {"unknown status", [](Json& j) { j["gpubench"]["cases"][0]["status"] = "ok"; }},

@@ -1,4 +1,4 @@
-// The reader of reports: what holds comes through whole, and everything else is refused with its place and the reason.
+// The reader of reports: valid ones round trip, invalid ones are refused with place and reason.
 #include "harness/report/report_json.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ Problems problems_of(const std::string& bytes) {
 
 Problems problems_after(const std::function<void(Json&)>& change) { return problems_of(changed_report(change)); }
 
-// "report.json:path: why" with the path that is expected, or one that begins with it.
+// "report.json:path: why" with the expected path or prefix.
 ::testing::AssertionResult told_as_expected(const MalformedFile& file, const std::string& problem) {
   const std::string start = "report.json:" + file.path;
   const bool has_place = problem.rfind(start, 0) == 0;
@@ -63,7 +63,6 @@ TEST(ReportReader, BringsEverythingBack) {
 
 TEST(ReportReader, RefusesBytesThatAreNoReport) { expect_refused(malformed_bytes()); }
 
-// Over a thousand spoiled files.
 TEST(ReportReader, RefusesEachMemberOfAnotherKindNegativeOrMissing) { expect_refused(malformed_members()); }
 
 TEST(ReportReader, RefusesReportsThatContradictThemselves) { expect_refused(contradictory_reports()); }
@@ -74,14 +73,13 @@ TEST(ReportReader, ThereAreHundredsOfMalformedFiles) {
   EXPECT_GE(malformed_members().size(), 1000U);
 }
 
-// So that the list of optional members is no excuse: without any one of them the report holds.
+// Checks the list of optional members: the report stays valid without any one of them.
 TEST(ReportReader, OptionalMembersMayBeMissing) {
   for (const std::string& path : optional_members()) {
     const Json::json_pointer place = pointer_to(path);
     const Problems problems = problems_after([&](Json& j) {
       j.at(place.parent_pointer()).erase(place.back());
       if (place.back() != "calls") return;
-      // Calls are summed up: a report without them has no totals.
       for (Json& one : j["gpubench"]["cases"]) one.erase("calls");
       j["gpubench"].erase("calls_totals");
     });
@@ -101,7 +99,7 @@ TEST(ReportReader, MembersThatNobodyKnowsDoNoHarm) {
   EXPECT_THAT(problems.kept(), ElementsAre());
 }
 
-// Both cases of the report have two rounds, whose interval is wide. Until 1.5 "noisy" told something else.
+// Both cases have two rounds with a wide interval. "noisy" had another meaning before 1.5.
 TEST(ReportReader, NoisyInReportsBeforeOneFiveIsReadByTodaysRule) {
   for (const auto& [version, holds] : {std::pair{"1.4", true}, {"1.5", false}}) {
     Json older = report_json(holding_report());
@@ -117,7 +115,7 @@ TEST(ReportReader, NoisyInReportsBeforeOneFiveIsReadByTodaysRule) {
   }
 }
 
-// The step on one rank is unreliable, and so is what was made of it before 1.5: an efficiency, and the best of the run.
+// The step on one rank is unreliable, and so are the efficiency and the best of the run that depended on it before 1.5.
 TEST(ReportReader, FiguresMadeOfUnreliableTimingsAreDroppedFromReportsBeforeOneFive) {
   Report report = holding_report();
   CaseRecord alone = holding_record();

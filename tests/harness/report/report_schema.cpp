@@ -17,7 +17,7 @@ std::string schema_errors(const Json& written, const std::string& schema_name) {
   const std::string path = std::string(paths::schemas) + "/" + schema_name;
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
-  // valijson's adapter is for the unordered document type.
+  // valijson's adapter needs the unordered document type.
   const nlohmann::json schema_json = nlohmann::json::parse(file);
   const nlohmann::json document = nlohmann::json::parse(written.dump());
   valijson::Schema schema;

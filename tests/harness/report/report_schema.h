@@ -1,4 +1,4 @@
-// Whether a document is what it says, by the schemas that are published in results/schema.
+// Validates documents against the schemas in results/schema.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace gpubench {
 
-/// What the schema finds wrong, one line each; empty for a valid document.
+/// One line per error; empty if valid.
 [[nodiscard]] std::string schema_errors(const Json& written, const std::string& schema_name = "report.v1.json");
 
 }  // namespace gpubench

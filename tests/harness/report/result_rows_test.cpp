@@ -1,4 +1,3 @@
-// The rows of a whole run: one prefix for each unit, and no two rows that read the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +43,7 @@ TEST(RowLayout, RatesOfAUnitHaveOnePrefixWhateverTheirSize) {
   EXPECT_EQ(rate_cell(with_rate(3.35e12, "B/s"), gpu), "3350 GB/s");
   EXPECT_EQ(rate_cell(with_rate(25e9, "bytes/s"), gpu), "25.0 Gbytes/s");
   EXPECT_EQ(rate_cell(with_rate(1.2e6, "tokens/s"), gpu), "1200 ktokens/s");
-  EXPECT_EQ(rate_cell(with_rate(1.2e6, "tokens/s"), {}), "1.20 Mtokens/s");  // a record alone, as in JUnit
+  EXPECT_EQ(rate_cell(with_rate(1.2e6, "tokens/s"), {}), "1.20 Mtokens/s");
 }
 
 TEST(RowLayout, TheSummaryHasThePrefixOfTheRows) {
@@ -128,7 +127,7 @@ TEST(ResultRow, AnIntervalAboveAHundredPercentSaysOnlyThat) {
   EXPECT_THAT(result_line(record, {}), HasSubstr(" 3.00 us >100%  0.25  "));
 }
 
-// "DOWNGRADED" and a rate are longer than their column: what follows moves, and the label has less room.
+// "DOWNGRADED" and a rate exceed their column: the rest moves, and the label has less room.
 TEST(ResultRow, ALongVerdictMovesTheRestOfItsRow) {
   EXPECT_THAT(result_line(sample_record(Verdict::downgraded), {.width = 100}),
               HasSubstr("DOWNGRADED 21.8 GFLOP/s 3.00 us  3.3%  3.50  square bf16/warm  a label  [noisy, drift]\n"));

@@ -1,5 +1,5 @@
-// Records for tests, each member different from its default, so that a member left behind is seen; and a small report
-// in which everything fits together, so that whatever a test changes is the only thing wrong with it.
+// Records whose members all differ from their defaults, so that a forgotten member shows; and a small consistent
+// report, in which a test's change is the only error.
 #pragma once
 
 #include <limits>
@@ -77,7 +77,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.parity.error_over_bound = r.parity.ops[1].error_over_bound;
   r.parity.worst_op = "gemm.forward";
   r.parity.coverage = "all 1 ops, sampled 1.6%";
-  r.parity.seed = 9223372036854775807ULL;  // the largest that the tests' schema validator takes
+  r.parity.seed = 9223372036854775807ULL;  // the limit of the tests' schema validator
   r.batch = 2;
   r.copies = 7;
   r.memory_bytes = 123456789;
@@ -115,7 +115,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   return r;
 }
 
-/// A record as run leaves it where a case did not run.
+/// A case that did not run.
 inline CaseRecord sample_without_run(Verdict verdict, std::string reason) {
   CaseRecord r;
   r.c.suite = "conv";
@@ -160,7 +160,7 @@ inline Report sample_report() {
   return report;
 }
 
-/// A case of two ranks that passed: two rounds of three samples, every optional member there.
+/// A passing case of two ranks with two rounds of three samples and every optional member.
 inline CaseRecord holding_record() {
   CaseRecord r = sample_record();
   r.c.ranks = 2;
@@ -191,7 +191,7 @@ inline CaseRecord holding_record() {
   return r;
 }
 
-/// Three cases: one passed, one failed, one was skipped.
+/// One passed, one failed, one skipped.
 inline Report holding_report() {
   Report report = sample_report();
   report.run.suites = {"gemm", "conv"};
@@ -208,7 +208,6 @@ inline Report holding_report() {
   return report;
 }
 
-/// The rows that a run prints one by one, all at once.
 inline std::string result_rows(std::span<const CaseRecord> records, const ConsoleStyle& style,
                                const RowLayout& layout = {}) {
   std::string text;

@@ -1,4 +1,3 @@
-// Programs of others in tests, where they are installed.
 #pragma once
 
 #include <unistd.h>
@@ -12,8 +11,8 @@
 namespace gpubench {
 
 struct ShellResult {
-  int status = -1;  ///< as wait() tells it; 0: exited with 0
-  std::string out;  ///< of both streams
+  int status = -1;  ///< as of wait(); 0: exited with 0
+  std::string out;
 };
 
 inline ShellResult shell(const std::string& command) {
@@ -31,7 +30,6 @@ inline bool is_installed(const std::string& program) {
   return shell("command -v " + program + " >/dev/null").status == 0;
 }
 
-/// A file that is gone with the object.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::string& content)

@@ -22,14 +22,14 @@ std::string console(const Report& report, bool color) {
          verdict_text(report.cases, {1, "a verdict failed", "report.json", report.run.complete, 1.0}, style);
 }
 
-// What would be a command is one only at the start of a line. Lines have no blanks at their ends.
+// Commands are only recognized at the start of a line. Lines have no trailing blanks.
 std::vector<std::string> shown(const std::string& text) {
   std::vector<std::string> ways{visible(text), printable(text)};
   for (std::string& way : ways) way.erase(way.find_last_not_of(' ') + 1);
   return ways;
 }
 
-// Where only a chart tells it, a label is cut to the room that there is.
+// Charts cut labels to the available space.
 std::vector<std::string> at_least_its_start(const std::string& text) {
   std::vector<std::string> ways = shown(text);
   ways.emplace_back(first_columns(printable(text), 24));
@@ -88,7 +88,7 @@ std::string csv_read(const std::string& output) {
   return text;
 }
 
-// How many marks stand for bytes that are not UTF-8 is nobody's rule.
+// The number of marks for invalid UTF-8 is not defined.
 std::string one_mark_each(std::string text) {
   const std::string mark = "\ufffd";
   for (std::size_t at = text.find(mark + mark); at != std::string::npos; at = text.find(mark + mark, at))
@@ -100,7 +100,7 @@ std::vector<std::string> as_utf8(const std::string& text) {
   return {one_mark_each(Json::parse(dump(Json(text))).get<std::string>())};
 }
 
-// DEL, C0 but line ends, C1: what a terminal obeys when somebody looks at the file.
+// DEL, C0 except newlines, C1: control characters of terminals.
 std::string steering_problem(const std::string& output) {
   for (std::size_t i = 0; i < output.size(); ++i) {
     const auto c = static_cast<unsigned char>(output[i]);
@@ -163,8 +163,8 @@ Sink json_sink(const std::string& name, std::function<std::string(const Report&)
   return {name, std::move(written), json_problem, json_read, as_utf8};
 }
 
-// How often each tag with its attributes stands there. Their order follows from the texts, which tables and legends
-// sort by; cells of long texts have a class.
+// The number of each tag with its attributes. Their order follows from the texts, by which tables and legends are
+// sorted; cells of long texts have a class.
 std::map<std::string, int> tags_of(const std::string& document) {
   std::map<std::string, int> counts;
   for (const std::string& tag : read_html(document).tags) {
@@ -206,7 +206,7 @@ std::vector<Sink> all_sinks() {
                    return page::report_page({&r, 1});
                  },
                  html_problem, [](const std::string& output) { return read_html(output).text; }, at_least_its_start});
-  // Labels are cut to the room that there is: nothing is read back.
+  // Nothing is read back: labels are cut.
   all.push_back({"SVG", drawings_of, html_problem, [](const std::string&) { return std::string(); }, shown});
   all.push_back({"CSV", exported_csv, csv_problem, csv_read, one_line});
   all.push_back({"CSV by case", exported_csv_cases, csv_problem, csv_read, one_line});

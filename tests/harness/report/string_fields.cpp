@@ -20,7 +20,6 @@ void walk(const Json& value, const Json::json_pointer& place, std::vector<String
   }
 }
 
-// The document with the text there; as a name it keeps the value.
 Json changed(const Json& document, const StringField& field, const std::string& text) {
   Json other = document;
   if (!field.is_name) {
@@ -55,7 +54,7 @@ std::optional<Report> report_with(const Json& document, const StringField& field
   const Json other = changed(document, field, text);
   Report report = report_from_json(other, "made", problems);
   if (arrived(report, field, text)) return report;
-  // Where "" means that nothing is told, it is left out.
+  // "" means not set and is left out.
   if (!field.is_name && !text.empty() && problems.none())
     throw std::logic_error(field.text() + " is dropped in silence: " + text);
   return std::nullopt;

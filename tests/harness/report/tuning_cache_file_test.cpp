@@ -34,7 +34,7 @@ class CachedTuning : public ScratchFolder {
  protected:
   [[nodiscard]] TuningCacheFile open(const TuningSetting& setting = h200()) const { return {folder(), setting}; }
   [[nodiscard]] std::string folder() const { return (root_ / "deep" / "gpubench").string(); }
-  // A file in the cache's place, with this in it.
+  // Writes a file in place of the cache.
   void put(const std::string& content) const {
     fs::create_directories(folder());
     write(open().path(), content);
@@ -119,7 +119,7 @@ TEST_F(CachedTuning, AFileThatIsNotWhatItShouldBeIsComplainedOfOnceIgnoredAndWri
 
 TEST_F(CachedTuning, WhatIsNoFileIsNeitherReadNorWritten) {
   fs::create_directories(folder());
-  ASSERT_EQ(::mkfifo(open().path().c_str(), 0600), 0);  // opening it would wait for the other end
+  ASSERT_EQ(::mkfifo(open().path().c_str(), 0600), 0);  // opening it would block
   TuningCacheFile cache = open();
   EXPECT_THAT(cache.take_complaint(), HasSubstr("is no file"));
   cache.keep({{"k", "v"}});
@@ -134,7 +134,7 @@ TEST_F(CachedTuning, AFolderThatCannotBeMadeIsComplainedOfOnce) {
   EXPECT_THAT(cache.take_complaint(), HasSubstr("choices are not remembered"));
   cache.keep({{"l", "w"}});
   EXPECT_EQ(cache.take_complaint(), "");
-  EXPECT_EQ(cache.recall("l"), "w");  // for the rest of this run
+  EXPECT_EQ(cache.recall("l"), "w");
 }
 
 TEST_F(CachedTuning, WhatAnotherRunKeptMeanwhileStays) {
@@ -148,7 +148,7 @@ TEST_F(CachedTuning, WhatAnotherRunKeptMeanwhileStays) {
   EXPECT_EQ(next.recall("k"), "of one");
   EXPECT_EQ(next.recall("l"), "of two");
   EXPECT_EQ(next.recall("m"), "of one");
-  EXPECT_EQ(next.recall("both"), "of one");  // who writes last
+  EXPECT_EQ(next.recall("both"), "of one");
 }
 
 TEST_F(CachedTuning, ManyProcessesAtOnceLeaveAWholeFile) {
@@ -169,12 +169,12 @@ TEST_F(CachedTuning, ManyProcessesAtOnceLeaveAWholeFile) {
   for (const pid_t pid : children) {
     int status = -1;
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-    EXPECT_EQ(status, 0);  // nobody saw half a file
+    EXPECT_EQ(status, 0);
   }
   TuningCacheFile cache = open();
   EXPECT_EQ(cache.take_complaint(), "");
   const Json json = read_json_file(cache.path());
-  EXPECT_GE(json["choices"].size(), static_cast<std::size_t>(rounds));  // at least those of whoever wrote last
+  EXPECT_GE(json["choices"].size(), static_cast<std::size_t>(rounds));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1);
 }
 

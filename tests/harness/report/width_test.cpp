@@ -1,4 +1,4 @@
-// What people read, on terminals from 40 to 200 columns.
+// Console output on terminals from 40 to 200 columns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// One of each kind, with texts as long as real ones get.
+// One of each kind, with realistic lengths.
 std::vector<CaseRecord> records() {
   std::vector<CaseRecord> all{sample_record(), sample_record(Verdict::fail),
                               sample_without_run(Verdict::unsupported,
@@ -63,7 +63,6 @@ TEST(Width, WithoutALimitEachCaseKeepsToOneLine) {
   EXPECT_THAT(everything(0), HasSubstr("0.25  gpt2_train_step bf16/warm  a label  [noisy, drift]\n"));
 }
 
-// Only ids, alone on their lines, are longer.
 TEST(Width, LongNamesLabelsAndReasonsKeepToTheWidth) {
   CaseRecord hostile = sample_record(Verdict::fail);
   hostile.c.workload = std::string(150, 'w');
@@ -73,7 +72,7 @@ TEST(Width, LongNamesLabelsAndReasonsKeepToTheWidth) {
   hostile.summary.flags.assign(12, "rank 1234 straggles");
   CaseRecord passed = sample_record();
   passed.c.label = hostile.c.label;
-  passed.summary.flags = {"severe", "noisy"};  // whose meanings take more than a line
+  passed.summary.flags = {"severe", "noisy"};
   const std::vector<CaseRecord> all{hostile, passed,
                                     sample_without_run(Verdict::skipped, std::string(200, 'a') + " b")};
   for (const int width : {80, 100, 120}) {

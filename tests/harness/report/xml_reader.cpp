@@ -39,7 +39,7 @@ class Reader {
     rest_.remove_prefix(word.size());
     return word;
   }
-  // XML 1.0, production 2 (Char), of bytes: no control character but the newline of ours.
+  // XML 1.0, production 2 (Char), of bytes: the only control character is newline.
   std::string text_until(char end) {
     std::string text;
     while (!rest_.empty() && rest_.front() != end) {

@@ -1,4 +1,4 @@
-// compare, gate and baseline on reports of the sim backend, whose clock is told: in one process, to the exit code.
+// compare, gate and baseline on reports of the sim backend with a set clock, in one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 
 class CompareVerbs : public ScratchFolder {
  protected:
-  // A report in which every op of every case takes `clock` ns.
+  // Every op of every case takes `clock` ns.
   static void measure(const std::string& file, int clock, Words more = {}) {
     Captured cli;
     cli.script = "clock=" + std::to_string(clock);
@@ -64,7 +64,7 @@ TEST_F(CompareVerbs, AnInjectedSlowdownIsFoundAndIsNoBaseline) {
   EXPECT_EQ(gate["exit_code"], 1);
   ASSERT_EQ(gate["cases"][0]["verdict"], "regressed");
   EXPECT_NEAR(gate["cases"][0]["slowdown"].get<double>(), 0.25, 1e-4);
-  EXPECT_GT(gate["counts"]["unchanged"], 0);  // cases without a gemm
+  EXPECT_GT(gate["counts"]["unchanged"], 0);
   EXPECT_THAT(refusal_of("gate --baseline b0.json --candidate a0.json"),
               HasSubstr("b0.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
   EXPECT_EQ(Captured().run("baseline save main b0.json"), 2);
@@ -168,7 +168,7 @@ TEST_F(CompareVerbs, WrongCallsExitTwo) {
   for (const auto& [words, expected] : calls) EXPECT_THAT(refusal_of(words), HasSubstr(expected));
 }
 
-// What a copy of a report would add is certainty: five of them have a noise of 0.00%.
+// Copies of a report would have a noise of 0.00%.
 TEST_F(CompareVerbs, ACopyOfAReportIsNoSecondRunForAnyVerb) {
   measure("a.json", 100000);
   measure("b.json", 101000);
@@ -198,7 +198,7 @@ TEST_F(CompareVerbs, CalibrateKeepsItsOwnFlagsFromTheRunsThatItStarts) {
   EXPECT_THAT(parse_options(words).words_for_runs, ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
 }
 
-// A run that calibrate starts has GPUBENCH_DETERMINISTIC too, which stands in for a flag that is not given.
+// Runs of calibrate inherit GPUBENCH_DETERMINISTIC, which would replace a flag that is not given.
 TEST_F(CompareVerbs, CalibrateHandsOnThatASwitchIsOff) {
   EXPECT_THAT(parse_options(Words("calibrate --suite gemm --deterministic=false")).words_for_runs,
               ::testing::ElementsAre("--suite", "gemm", "--deterministic=false"));
@@ -240,7 +240,7 @@ TEST_F(CompareVerbs, ABaselineIsSavedListedShownMergedAndGatedAgainst) {
   EXPECT_THAT(list.out.str(), AllOf(HasSubstr("\nall "), HasSubstr("\nmain "), HasSubstr("\nmore ")));
   EXPECT_THAT(exits(0, ran("baseline show all")).out,
               AllOf(HasSubstr("device.kind = sim"), HasSubstr("sim/first/n=8/f32/x1")));
-  Captured gate;  // five runs are a calibration of their own
+  Captured gate;
   EXPECT_EQ(gate.run("gate --baseline gpubench-baselines/all.json --candidate b2.json"), 0) << gate.out.str();
   EXPECT_THAT(gate.out.str(), HasSubstr("from the 5 baseline reports"));
   std::ofstream("gpubench-baselines/other.json") << "{}";

@@ -1,4 +1,3 @@
-// gpubench explain: what is said of an op, of a case, and on the pages.
 #include "harness/cli/explain.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +59,7 @@ TEST_F(Explain, AnUnknownNameIsAUsageErrorWithTheNearestOne) {
   EXPECT_EQ(cli_.run("explain layer_norm_foward"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("no op or case is named or matches 'layer_norm_foward'; did you mean "
                                         "'layer_norm_forward'?"));
-  EXPECT_EQ(cli_.run("explain sim"), 2);  // several cases
+  EXPECT_EQ(cli_.run("explain sim"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("'sim' is no op, and 6 cases match; did you mean 'sgd'?; give a longer part"));
 }
 
@@ -76,24 +75,22 @@ TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {
       EXPECT_TRUE(std::filesystem::exists("ops/" + page.substr(at, page.find('"', at) - at))) << entry.path();
     }
   }
-  EXPECT_GE(links, 2 * definitions().size());  // from the index and back
+  EXPECT_GE(links, 2 * definitions().size());
   EXPECT_THAT(content_of("ops/relu_backward.html"), HasSubstr("dx = 0 where y &lt;= 0, else dy"));
-  EXPECT_THAT(content_of("ops/layer_norm_forward.html"), HasSubstr("(divided by n)\ny = gamma"));  // two lines
-  EXPECT_EQ(cli_.run("explain --html ops"), 2);  // there already: --force
+  EXPECT_THAT(content_of("ops/layer_norm_forward.html"), HasSubstr("(divided by n)\ny = gamma"));
+  EXPECT_EQ(cli_.run("explain --html ops"), 2);
   EXPECT_EQ(cli_.run("explain --html ops --force"), 0);
 }
 
-// Explains all ops first, each with an example from the suites.
 TEST(ExplainedOps, NameTheOpsOfTheirGradient) {
   EXPECT_THAT(op("layer_norm_forward").gradient_by, ElementsAre("layer_norm_backward"));
-  EXPECT_THAT(op("rotary").gradient_by, ElementsAre("rotary"));  // the inverse rotation
-  EXPECT_THAT(op("gemm").gradient_by, ElementsAre("gemm"));      // of a plain product
+  EXPECT_THAT(op("rotary").gradient_by, ElementsAre("rotary"));  // inverse rotation
+  EXPECT_THAT(op("gemm").gradient_by, ElementsAre("gemm"));
   EXPECT_THAT(op("all_gather").gradient_by, ElementsAre("reduce_scatter"));
   EXPECT_THAT(op("layer_norm_backward").gradient_of, Contains("layer_norm_forward"));
   EXPECT_THAT(op("adamw").gradient_by, ElementsAre());
 }
 
-// Explains all ops first, each with an example from the suites.
 TEST(ExplainedOps, HaveAnExampleInTheCasesWithABoundForEachOutput) {
   const OpExample& gemm = op("gemm").example;
   EXPECT_THAT(gemm.case_id, HasSubstr("gemm/"));

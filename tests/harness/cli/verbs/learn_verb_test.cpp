@@ -1,4 +1,4 @@
-// gpubench learn with the real suites on the processor: what it prints, writes, refuses and exits with.
+// gpubench learn with the real suites on the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class LearnVerb : public ScratchFolder {
  protected:
-  /// With a script: on a device that does what slow_program.cpp says.
+  /// With a script: on the device of slow_program.cpp.
   static ChildResult learn(const Words& words, const std::string& script = "") {
     const Words program{script.empty() ? paths::program : paths::slow_program};
     return run_child(program + "learn --device cpu" + words, {{"GPUBENCH_SLOW", script}});
@@ -26,7 +26,7 @@ class LearnVerb : public ScratchFolder {
   }
 };
 
-// 25 s: two recipes trained for 16 steps each, and three broken ones of each beside them.
+// 25 s: two recipes trained for 16 steps each, each with three broken ones.
 TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
   EXPECT_THAT(exits(0, learn("--quick --precision f32,f16 --json l.json --svg charts -o l.html", "lacks=f16")).out,
               AllOf(HasSubstr("transformer/gpt2_train_step/"), HasSubstr("no loss scaling"),
@@ -60,7 +60,6 @@ TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
                                           HasSubstr("<svg"), HasSubstr("script-src 'sha256-")));
 }
 
-// Trains one model on a wrong device.
 TEST_F(LearnVerb, AWrongDeviceFailsByStepAndTensor) {
   const ChildResult result = exits(1, learn("--quick --precision f32 --inject-error block1.down.db=drop"));
   EXPECT_THAT(result.err, HasSubstr("WRONG ON PURPOSE"));
@@ -88,20 +87,20 @@ TEST_F(LearnVerb, ACrashIsNamedAndWhatWasFoundBeforeIsKept) {
   EXPECT_THAT(parse_json(content_of("l.json"), "l.json")["trouble"].get<std::string>(), HasSubstr("signal 9"));
 }
 
-// The last two train in f16, which one of the devices lacks: what ran nowhere but in the textbook must not pass.
+// The last two train in f16, which one device lacks: results of the textbook alone must not pass.
 TEST_F(LearnVerb, RefusesWhatIsNoWorkloadOrShowsNothing) {
   EXPECT_THAT(exits(2, learn("gpt2_trian_step")).err,
               HasSubstr("learn: no workload or case is called 'gpt2_trian_step'; did you mean "
                         "'gpt2_train_step'?"));
   EXPECT_EQ(learn("--steps 7").exit_code, 2);
   EXPECT_THAT(learn("--steps 7").err, HasSubstr("--steps: '7' is not a whole number from 8"));
-  EXPECT_EQ(learn("--suite gemm").exit_code, 5);    // nothing of it trains
+  EXPECT_EQ(learn("--suite gemm").exit_code, 5);
   const ChildResult few = learn("vit_train_step");  // two images at tier smoke
   EXPECT_EQ(few.exit_code, 5);
   EXPECT_THAT(few.err, HasSubstr("is left out: a batch of 2 rows is too small, 8 at least: --batch"));
   const Words small("mixtral_train_step --steps 24 --precision f16");
   EXPECT_EQ(learn_tiny(small).exit_code, 0);
-  const ChildResult emulated = exits(5, learn_tiny(small, "lacks=f16"));  // all that ran was the textbook
+  const ChildResult emulated = exits(5, learn_tiny(small, "lacks=f16"));  // ran only in the textbook
   EXPECT_THAT(emulated.out, AllOf(HasSubstr("(PASS)"), HasSubstr("VERDICT  UNSUPPORTED")));
 }
 

@@ -1,4 +1,3 @@
-// report on the command line, and the page that a run leaves: where they are written, and what goes wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +28,7 @@ class PageVerb : public ScratchFolder {
   Captured cli_;
 };
 
-// std::string comparison by EXPECT_EQ would print whole pages.
+// EXPECT_EQ on strings would print whole pages.
 TEST_F(PageVerb, ThePageStandsBesideTheFirstReport) {
   EXPECT_EQ(run("made/good.json"), 0) << cli_.err.str();
   const Report report = holding_report();

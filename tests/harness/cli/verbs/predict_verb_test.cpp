@@ -1,4 +1,3 @@
-// gpubench predict: what it prints, writes and refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@ using ::testing::Not;
 class PredictVerb : public ScratchFolder {
  protected:
   Captured cli_;
-  /// The llama of MLPerf v5.0, from its two smallest steps.
+  /// MLPerf v5.0's llama, from its two smallest steps.
   int llama(Words more) {
     return cli_.run(
         "predict --model llama3-405b --parallel tp=8,pp=8,cp=2,vp=8 --measured 512:1152=55.12,2048:1152=14.22" + more);
@@ -69,8 +68,8 @@ TEST_F(PredictVerb, WhatDoesNotFitIntoMemoryIsTold) {
   EXPECT_THAT(said(0.5 * least), HasSubstr("does not fit"));
 }
 
-// Of 512 replicas a device each: 6 x 8.03e9 bytes, 7/8 of them in the node, 31/32 of an eighth within 256 devices, half
-// of a 256th beyond.
+// 512 replicas of one device: 6 x 8.03e9 bytes, 7/8 of them in the node, 31/32 of an eighth within 256 devices, half of
+// a 256th beyond.
 TEST_F(PredictVerb, TellsWhichLevelOfTheNetworkIsSlowest) {
   EXPECT_EQ(cli_.run("predict --model llama3-8b --gpus 512 --rate 400 --network 256:50,1 --json p.json"), 0)
       << cli_.err.str();

@@ -1,4 +1,3 @@
-// validate and export on the command line: exit codes, what stands on which stream, what is written where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +45,6 @@ TEST_F(ReportVerbs, AnInterruptedReportHolds) {
   EXPECT_EQ(cli_.run("validate run.json"), 0) << cli_.out.str();
 }
 
-// Hundreds of files, each refused with exit 2, its path and a reason.
 TEST_F(ReportVerbs, EveryMalformedFileExitsTwoWithPathAndReason) {
   std::vector<MalformedFile> files = malformed_bytes();
   for (MalformedFile& file : contradictory_reports()) files.push_back(std::move(file));

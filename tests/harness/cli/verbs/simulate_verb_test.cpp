@@ -1,4 +1,3 @@
-// gpubench simulate: real cases on more ranks than there are, and what it refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,30 +23,30 @@ Json sizes_of(const Words& words) {
 const std::string gpt2 = "transformer/gpt2_train_step";
 const std::string published = std::string(paths::results) + "/intel-xeon-processor-2-cpus/2026-11-22/report.json";
 
-// 11 s: the size that it promises.
+// 11 s.
 TEST(SimulateVerb, AStepOfGpt2RunsOnAThousandRanks) {
   const Json sizes = sizes_of({gpt2, "--ranks", "1,8,1024"});
   ASSERT_EQ(sizes.size(), 3U);
   EXPECT_EQ(sizes[0]["exposed"], 0.0);
   EXPECT_EQ(sizes[2]["by_rank"].size(), 1024U);
-  // The same ops on each rank, and collectives that take longer the more there are.
+  // The same ops on each rank; collectives take longer with more ranks.
   EXPECT_EQ(sizes[1]["by_rank"][0]["compute_s"], sizes[2]["by_rank"][1023]["compute_s"]);
   EXPECT_LT(sizes[1]["end_s"].get<double>(), sizes[2]["end_s"].get<double>());
 }
 
-// Stages of a pipeline have the time of theirs, and what they wait for each other is the bubble: with as many equal
-// micro-batches as stages less than half of the run computes.
+// A stage of a pipeline takes its ops' time; the wait for other stages is the bubble. With as many equal micro-batches
+// as stages less than half of the run computes.
 TEST(SimulateVerb, RanksShareAStepAsTheyWouldWhereTheyAre) {
   const Json sizes = sizes_of("transformer/llama_train_step --parallel tp=2,pp=2 --parallel dp=4,tp=2 --axis micro=2");
   ASSERT_EQ(sizes.size(), 2U);
-  EXPECT_EQ(sizes[0]["ranks"], 8);  // the default, of which each four have a model
+  EXPECT_EQ(sizes[0]["ranks"], 8);  // the default; each model takes four
   EXPECT_EQ(sizes[0]["modes"], (Json{"tp=2", "pp=2"}));
   EXPECT_EQ(sizes[1]["ranks"], 8);
   EXPECT_EQ(sizes[1]["modes"], (Json{"tp=2"}));
   EXPECT_GT(sizes[0]["exposed"].get<double>(), sizes[1]["exposed"].get<double>());
 }
 
-// A collective of one rank's in another order than its peers' would stand in any of these.
+// If ranks called collectives in different orders, any of these would deadlock.
 TEST(SimulateVerb, EveryLayoutEndsOnHundredsOfRanks) {
   for (const char* layout : {"tp=4,sp,pp=2", "fsdp=4,tp=2", "cp=4,tp=2,sp", "cp=8,ring,tp=2", "pp=2,cp=2,fsdp=2"}) {
     const ChildResult run =
@@ -82,13 +81,13 @@ TEST(SimulateVerb, ALinkThatIsCutIsNamedAndTheExitCodeIs1) {
   EXPECT_THAT(exits(1, simulated(words)).out,
               HasSubstr("STUCK: ranks 0, 1, 2, 3 in 'gradients.bucket0': rank 2's link was cut at 0.0001 s"));
   const Json stuck = parse_json(simulated(words + "--json -").out, "stdout")["sizes"][0]["stuck"];
-  EXPECT_EQ(stuck[0]["cut"], nullptr);  // rank 0's compute lane, which waits for its other one
+  EXPECT_EQ(stuck[0]["cut"], nullptr);  // rank 0's compute lane, which waits for its other lane
   EXPECT_EQ(stuck[1]["cut"], 2);
   EXPECT_EQ(stuck[1]["awaited"], Json::array());
 }
 
-// Two ranks a node, of which each reduces its weights' gradients with those of its own part in the other nodes: both
-// at once at half of the uplink's speed, where that is one device's; what they take alone stays as it is.
+// Two ranks a node; each reduces its gradients with the same part in other nodes, both at once. An uplink of one
+// device's speed gives each half of it; the times alone do not change.
 TEST(SimulateVerb, ContentionIsWhatCollectivesTakeLongerThanAlone) {
   const auto size_of = [](const std::string& oversubscription) {
     return sizes_of({"transformer/llama_train_step", "--parallel", "dp=4,tp=2", "--gpus-per-node", "2", "--network",
@@ -103,14 +102,14 @@ TEST(SimulateVerb, ContentionIsWhatCollectivesTakeLongerThanAlone) {
     EXPECT_GT(of(shared, "contention_s"), 0.0);
     EXPECT_NEAR(of(shared, "communication_s") - of(shared, "contention_s"), of(ample, "communication_s"), 1e-12);
     EXPECT_EQ(of(shared, "compute_s"), of(ample, "compute_s"));
-    // Two lanes, each with no more than the whole run.
+    // Two lanes, neither longer than the run.
     EXPECT_LE(of(shared, "compute_s"), of(shared, "end_s"));
     EXPECT_LE(of(shared, "communication_s") + of(shared, "waiting_s"), of(shared, "end_s") + 1e-12);
   }
   EXPECT_EQ(size_of("2"), shared);
 }
 
-// A published report: one rank takes what the step took there; 64 take no less.
+// A published report: one rank takes the step's time; 64 take no less.
 TEST(SimulateVerb, OpsTakeWhatAReportSaysThatTheyTook) {
   double step_s = 0.0;
   for (const CaseRecord& record : read_report(published).cases) {

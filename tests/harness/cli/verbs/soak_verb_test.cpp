@@ -1,4 +1,3 @@
-// gpubench soak: what it prints, keeps and exits with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +13,6 @@ using ::testing::HasSubstr;
 
 class SoakVerb : public ScratchFolder {
  protected:
-  // In this process.
   int soak(const Words& words) { return cli_.run("soak --isolate off" + words); }
   static std::vector<std::string> entries_of(const std::string& journal) {
     std::vector<std::string> kinds;
@@ -61,7 +59,7 @@ TEST_F(SoakVerb, ReplacesNoJournalUnlessTold) {
   EXPECT_EQ(soak("--minutes 0.01 --journal soak.jsonl --force"), 0);
 }
 
-// What a soak says at its end is what its journal says of it, whole or up to where it was killed.
+// Reading a journal gives the soak's summary, also if it was killed.
 TEST_F(SoakVerb, AJournalIsReadAsTheSoakItWasOf) {
   ASSERT_EQ(soak("--minutes 0.05 --inject-error gemm=rare --journal soak.jsonl --json soak.json"), 1);
   const std::string said = cli_.out.str();

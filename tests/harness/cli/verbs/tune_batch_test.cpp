@@ -1,4 +1,3 @@
-// tune-batch with the real suites on the processor: what it plans, tries, answers and refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +30,7 @@ TEST_F(TuneBatch, TriesTheBatchesThatAreAskedForAndChartsThem) {
   ASSERT_EQ(curve["trials"].size(), 3);
   for (int i = 0; i < 3; ++i) {
     const Json& trial = curve["trials"][static_cast<std::size_t>(i)];
-    EXPECT_EQ(trial["batch"], i == 0 ? 1 : i == 1 ? 8 : 64);  // smallest first
+    EXPECT_EQ(trial["batch"], i == 0 ? 1 : i == 1 ? 8 : 64);
     EXPECT_EQ(trial["status"], "pass");
     EXPECT_GT(trial["items_per_s"].get<double>(), 0.0);
   }
@@ -41,8 +40,8 @@ TEST_F(TuneBatch, TriesTheBatchesThatAreAskedForAndChartsThem) {
   EXPECT_THAT(content_of("t.html"), HasSubstr("gemm/matmul/m=64,n=1,k=1/f32/x1"));
 }
 
-// Of c [m, n] = a [m, k] b [k, n] in f32 all three are kept: 4 (m k + k n + m n) bytes, so that with n = k = 16384
-// m = (bytes / 4 - k n) / (n + k) rows fit.
+// All three of c [m, n] = a [m, k] b [k, n] in f32 are kept: 4 (m k + k n + m n) bytes, so with n = k = 16384 m =
+// (bytes / 4 - k n) / (n + k) rows fit.
 TEST_F(TuneBatch, TheLargestByPlanIsWhatTheMemoryHolds) {
   const Json json = parse_json(
       exits(0, tune("gemm/matmul/m=16384,n=16384,k=16384 --tier large --precision f32 --dry-run --json -")).out,

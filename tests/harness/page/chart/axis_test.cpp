@@ -36,7 +36,7 @@ TEST(Axis, LinearTicksAreMultiplesOfOneTwoOrFive) {
 
 TEST(Axis, BinaryBytesFrom8KiBTo8GiBHaveTicksThatMeetAtRoundNames) {
   const AxisScale scale = scale_of(Scale::log2, TickLabels::bytes, 0x1p13, 0x1p33);
-  EXPECT_THAT(labels_of(scale, 21).size(), 21U);  // each power of two from 13 to 33
+  EXPECT_THAT(labels_of(scale, 21).size(), 21U);  // the powers of two from 13 to 33
   EXPECT_THAT(labels_of(scale, 5), ElementsAre("32 KiB", "1 MiB", "32 MiB", "1 GiB"));  // 2^15, 2^20, 2^25, 2^30
   EXPECT_EQ(labels_of(scale, 21).front(), "8 KiB");
   EXPECT_EQ(labels_of(scale, 21).back(), "8 GiB");
@@ -72,7 +72,7 @@ AxisScale scale_in(const std::string& unit, Scale scale, double low, double high
           Ends::data};
 }
 
-// One prefix for the whole axis, that of its upper end or of its middle decade, told once: with the unit.
+// One prefix per axis, that of its upper end or of its middle decade, shown with the unit.
 TEST(Axis, RatesAreInUnitsAsPeopleSayThem) {
   const AxisScale linear = scale_in("FLOP/s", Scale::linear, 0.0, 400e9);
   EXPECT_EQ(axis_title(linear), "rate (GFLOP/s)");

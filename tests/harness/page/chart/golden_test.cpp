@@ -1,6 +1,5 @@
-// The text of each sample drawing, word for word. Where a change is meant: GPUBENCH_UPDATE_GOLDEN=1 ctest -R Golden
-// writes the files anew; look at the pictures (rsvg-convert -o x.png golden/x.svg, and a browser) before committing
-// them.
+// Golden files of sample drawings. GPUBENCH_UPDATE_GOLDEN=1 ctest -R Golden rewrites them; look at the pictures
+// (rsvg-convert -o x.png golden/x.svg, and a browser) before committing.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -5,7 +5,7 @@
 namespace gpubench::chart {
 namespace {
 
-// A made-up rate that climbs to `peak` with size and levels off: smooth, and the same on every machine.
+// Rises to `peak` with size and levels off; the same on every machine.
 double climbing(double peak, double bytes) { return peak * bytes / (bytes + 0x1p22); }
 
 Point measured(double x, double y, double half, const std::string& note) {
@@ -43,7 +43,7 @@ PlotChart throughput_sample() {
     peak *= 0.6;
   }
   chart.guides = {{"link 478 GB/s", {bare(0.0, 478e9)}}};
-  Point& wide = chart.series[3].points[2];  // an interval that leaves the drawing at both ends
+  Point& wide = chart.series[3].points[2];  // an interval beyond both ends of the drawing
   wide.low = wide.y / 1e6;
   wide.high = wide.y * 1e6;
   wide.doubtful = true;

@@ -18,7 +18,7 @@ namespace gpubench::chart {
 
 namespace {
 
-// Relative luminance and contrast as WCAG 2.1 defines them, written here anew.
+// Relative luminance and contrast of WCAG 2.1, independent of the code under test.
 double luminance(const std::string& colour) {
   const int rgb = std::stoi(colour.substr(1), nullptr, 16);
   double sum = 0.0;
@@ -73,7 +73,8 @@ TEST(Style, LinesAreSeenInLightAndDarkAndMarkersHaveARimOfInk) {
   for (Colours colours : {schemes().light, schemes().dark}) {
     for (const std::string_view series : series_colours) {
       const std::string colour = series == "currentColor" ? colours["ink"] : std::string(series);
-      // Orange and sky blue have 2.2 on white: Okabe and Ito chose them for hue. Their markers' rim has more than 4.5.
+      // Orange and sky blue have 2.2 on white: Okabe and Ito chose them for hue. The rims of their markers have more
+      // than 4.5.
       EXPECT_GE(contrast(colour, colours["paper"]), 2.0) << colour;
     }
   }
@@ -142,7 +143,7 @@ TEST(Label, ACutNeverSplitsACharacter) {
   for (int i = 0; i < 50; ++i) text += "\xf0\x9f\x98\x80";
   for (double width = 20.0; width < 200.0; width += 1.0) {
     const std::string shown = shortened(text, width, 14.0);
-    EXPECT_EQ((shown.size() - 3U) % 4U, 0U) << width;  // whole characters of four bytes, the ellipsis has three
+    EXPECT_EQ((shown.size() - 3U) % 4U, 0U) << width;  // whole characters of four bytes; the ellipsis has three
   }
   EXPECT_EQ(cut("abcdef", 4), "abc\u2026");
   EXPECT_EQ(cut("abcd", 4), "abcd");
@@ -157,7 +158,7 @@ TEST(Label, LinesBreakAfterASeparatorAndTheLastIsShortened) {
 }
 
 TEST(Thin, KeepsEndsAndTheExtremesOfEachStretch) {
-  // Between the ends are 8 values in two stretches: (5 1 9 5) and (5 5 0 7).
+  // Between the ends are 8 values in two parts: (5 1 9 5) and (5 5 0 7).
   EXPECT_THAT(kept({4, 5, 1, 9, 5, 5, 5, 0, 7, 4}, 6), ElementsAre(0U, 2U, 3U, 7U, 8U, 9U));
   EXPECT_THAT(kept({1, 2, 3}, 6), ElementsAre(0U, 1U, 2U));
 }

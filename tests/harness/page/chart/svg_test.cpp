@@ -1,4 +1,3 @@
-// What holds for every drawing, whatever is in it.
 #include "harness/page/chart/chart.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +39,7 @@ PlotChart plot_of(Mark mark, std::vector<Point> points) {
   return chart;
 }
 
-// Every text that a chart can hold is `text`; each kind of chart once.
+// Each kind of chart, with `text` in every place.
 std::vector<std::string> charts_that_say(const std::string& text) {
   PlotChart plot = plot_of(Mark::line, {at(1.0, 1.0), at(2.0, 2.0)});
   plot.title = plot.description = plot.x.title = plot.y.title = plot.x.unit = plot.series[0].name = text;
@@ -126,7 +125,7 @@ TEST(Svg, AChartWithNothingToDrawIsEmpty) {
 TEST(Svg, WhatIsNotFiniteOrNotPositiveOnALogarithmIsLeftOut) {
   PlotChart chart =
       plot_of(Mark::scatter, {at(1.0, 1.0), at(2.0, 0.0), at(3.0, -1.0), at(4.0, nan), at(nan, 2.0), at(5.0, 2.0)});
-  EXPECT_EQ(count(svg(chart, "a", Placement::page), "class=\"c-mark\""), 4U + 1U);  // and the legend's
+  EXPECT_EQ(count(svg(chart, "a", Placement::page), "class=\"c-mark\""), 4U + 1U);
   chart.y.scale = Scale::log10;
   EXPECT_EQ(count(svg(chart, "a", Placement::page), "class=\"c-mark\""), 2U + 1U);
   for (const char* word : {"nan", "inf"}) EXPECT_THAT(svg(chart, "a", Placement::page), Not(HasSubstr(word)));
@@ -139,8 +138,7 @@ TEST(Svg, IdsAreUniqueOnAPageOfSeveralCharts) {
   const std::regex pattern(" id=\"([^\"]*)\"");
   for (auto id = std::sregex_iterator(page.begin(), page.end(), pattern); id != std::sregex_iterator(); ++id)
     EXPECT_TRUE(ids.insert((*id)[1]).second) << (*id)[1];
-  EXPECT_GE(ids.size(), 14U);  // a title and a description each
-  // What refers to one finds it.
+  EXPECT_GE(ids.size(), 14U);
   const std::regex labelled("aria-labelledby=\"([^ \"]*) ([^\"]*)\"|url\\(#([^)]*)\\)");
   for (auto use = std::sregex_iterator(page.begin(), page.end(), labelled); use != std::sregex_iterator(); ++use)
     for (const std::size_t group : {1U, 2U, 3U}) {
@@ -201,7 +199,7 @@ TEST(Svg, ABarEndsWhereItsValueStands) {
   EXPECT_THAT(svg(chart, "a", Placement::page), HasSubstr("fill=\"#0072b2\" x=\"12\" y=\"32\" width=\"99\""));
 }
 
-// The highest of three points reaches 300; its interval, and that of the lowest, would need 1000 times as much.
+// The highest of three points is 300; its interval, and that of the lowest, would need 1000 times as much.
 PlotChart with_wide_intervals(Mark mark) {
   std::vector<Point> points{at(1.0, 100.0), at(2.0, 200.0), at(3.0, 300.0)};
   points[0].low = -3e5;
@@ -214,9 +212,9 @@ PlotChart with_wide_intervals(Mark mark) {
 TEST(Svg, AWhiskerThatLeavesTheDrawingEndsInAnArrowAndDoesNotFlattenTheRest) {
   for (const Mark mark : {Mark::scatter, Mark::line}) {
     const std::string drawing = svg(with_wide_intervals(mark), "a", Placement::page);
-    EXPECT_THAT(drawing, HasSubstr(">300</text>"));  // a tick of the data's size
+    EXPECT_THAT(drawing, HasSubstr(">300</text>"));  // a tick in the range of the data
     EXPECT_THAT(drawing, Not(HasSubstr("00,000")));
-    // An arrow is three points of which the middle one is the tip, 3.5 to either side and 5 behind it.
+    // An arrow has three points: its tip is the middle one, 3.5 to either side and 5 behind it.
     EXPECT_TRUE(std::regex_search(drawing, std::regex("class=\"c-whisker\" d=\"[^\"]*M[0-9.]+ [0-9.]+L[0-9.]+ "
                                                       "[0-9.]+L[0-9.]+ [0-9.]+M[0-9.]+ [0-9.]+L")));
   }
@@ -229,7 +227,7 @@ TEST(Svg, AWhiskerThatLeavesTheDrawingEndsInAnArrowAndDoesNotFlattenTheRest) {
   EXPECT_THAT(svg(narrow, "a", Placement::page), Not(HasSubstr("class=\"c-whisker\"")));
 }
 
-// Bars of 100 and 50; the second one's interval ends at 1e6. The axis ends at 125, the arrow's tip at its end, 408.
+// Bars of 100 and 50; the second interval ends at 1e6. The axis ends at 125; the tip is at its end, 408.
 TEST(Svg, AWhiskerOfABarThatLeavesTheDrawingEndsInAnArrow) {
   BarChart chart;
   chart.groups = {{"", {{}, {}}}};
@@ -256,7 +254,7 @@ TEST(Svg, AnUnreliableTimingIsHollowAndTheChartSaysSo) {
   EXPECT_THAT(svg(bars, "a", Placement::page), HasSubstr("hollow: the timing is unreliable"));
 }
 
-// Ten names over two bars: the two that take the least of both together have no colour, no other two have the same.
+// Ten names over two bars: the two smallest in total have no colour; the others' colours differ.
 TEST(Svg, NoColourOfABreakdownStandsForTwoOperators) {
   StackChart chart;
   chart.bars.resize(2);
@@ -278,7 +276,7 @@ TEST(Svg, ACellOverTheLimitIsBoxedCrossedAndSaysSo) {
   const std::string drawing = svg(budget_sample(), "a", Placement::page);
   EXPECT_EQ(count(drawing, "class=\"c-over-limit\""), 1U);
   EXPECT_EQ(count(drawing, ">over</text>"), 1U);
-  EXPECT_EQ(count(drawing, "class=\"c-cross\""), 2U);  // and the key's
+  EXPECT_EQ(count(drawing, "class=\"c-cross\""), 2U);
 }
 
 }  // namespace

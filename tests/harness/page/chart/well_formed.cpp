@@ -29,7 +29,7 @@ class Checker {
 
   char peek() const { return at_ < xml_.size() ? xml_[at_] : '\0'; }
 
-  // Text up to `end`: no "<", a known entity after each "&", no character that XML 1.0 (section 2.2) does not have.
+  // Text up to `end`: no "<", a known entity after each "&", only characters of XML 1.0 (section 2.2).
   void characters(char end) {
     for (; at_ < xml_.size() && xml_[at_] != end; ++at_) {
       const auto c = static_cast<unsigned char>(xml_[at_]);
