@@ -1,4 +1,3 @@
-// Suite activation: the pointwise functions between the layers of networks, and dropout, forward and backward.
 #include "reference/ops/dropout.h"
 #include "reference/ops/pointwise.h"
 #include "suites/suites.h"
@@ -33,7 +32,7 @@ Grid of_nemotron() {
                   row_point(4096, 24576, "nemotron-4-15b mlp", Tier::standard)});
 }
 
-// GPT-2 and BERT drop a tenth of what joins the residual.
+// GPT-2 and BERT drop a tenth of each residual branch.
 Grid of_residuals() {
   return grid_of({row_point(64, 768, "gpt2-124m residual, 64 tokens", Tier::smoke, {"f32"}),
                   row_point(4096, 768, "gpt2-124m residual, 4096 tokens", Tier::quick),

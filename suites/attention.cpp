@@ -1,5 +1,5 @@
-// Suite attention: scaled dot-product attention of real models, forward and backward, causal and full, grouped-query;
-// with sliding windows, softcap, sinks, documents packed into a sequence, and keys that are not as many as the queries.
+// Suite attention: scaled dot-product attention of real models, forward and backward: causal and full, grouped-query,
+// sliding windows, softcap, sinks, packed documents, and other numbers of keys than of queries.
 #include "reference/ops/attention.h"
 
 #include <algorithm>
@@ -18,8 +18,7 @@ Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std
   return {{{"b", b}, {"h", h}, {"kv", kv}, {"s", s}, {"d", d}}, std::move(label), tier};
 }
 
-// 16384 tokens of width 2048 in shorter and longer sequences, the comparison of FlashAttention-2 (Dao, arXiv
-// 2307.08691).
+// 16384 tokens of width 2048 at several sequence lengths, as FlashAttention-2 compares (Dao, arXiv 2307.08691).
 void add_sweep(Grid& grid) {
   for (const std::int64_t d : {64, 128}) {
     for (const std::int64_t s : {512, 1024, 2048, 4096, 8192, 16384}) {
@@ -63,7 +62,7 @@ Grid full_grid() {
   return grid;
 }
 
-// q, k, v as parts of one packed projection [tokens, (h + 2 kv) d], as a fused qkv layer leaves them.
+// q, k, v as parts of one packed projection [tokens, (h + 2 kv) d], the output of a fused qkv layer.
 std::array<ValueId, 3> packed_qkv(Program& p, const Case& c, const Recipe& r) {
   const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), kv = c.dim("kv"), d = c.dim("d");
   const std::int64_t width = (h + 2 * kv) * d;
@@ -86,7 +85,6 @@ Program self_attention_forward(const Case& c, const Recipe& r) {
   return p;
 }
 
-// The backward reads what a forward saved; that forward is set-up, checked but not timed.
 template <bool causal>
 Program self_attention_backward(const Case& c, const Recipe& r) {
   Program p;
@@ -99,14 +97,14 @@ Program self_attention_backward(const Case& c, const Recipe& r) {
   return p;
 }
 
-// Points of the variants: further dimensions beside those of point(). In smoke one recipe is enough.
+// A point with further dimensions; one recipe suffices in tier smoke.
 Point variant(Point of, const Dims& further) {
   of.dims.insert(of.dims.end(), further.begin(), further.end());
   if (of.tier == Tier::smoke) of.recipes = {"bf16"};
   return of;
 }
 
-// w: keys that a query sees at most; s of them: all before it.
+// w: the most keys that a query sees; w = s: no window.
 Grid window_grid() {
   return grid_of({
       variant(point(1, 4, 1, 256, 64, "mistral-7b, an eighth of its heads", Tier::smoke), {{"w", 96}}),
@@ -117,7 +115,7 @@ Grid window_grid() {
   });
 }
 
-// Two layers of Gemma 2 alternate: one with a window, one without.
+// Gemma 2 alternates layers with and without a window.
 Grid softcap_grid() {
   return grid_of({
       variant(point(1, 2, 1, 128, 64, "gemma2-9b, an eighth of its heads", Tier::smoke), {{"w", 128}, {"cap", 50}}),
@@ -128,7 +126,7 @@ Grid softcap_grid() {
   });
 }
 
-// So do two of gpt-oss.
+// So does gpt-oss.
 Grid sinks_grid() {
   return grid_of({
       variant(point(1, 4, 1, 256, 64, "gpt-oss-20b, a sixteenth of its heads", Tier::smoke), {{"w", 128}}),
@@ -140,7 +138,7 @@ Grid sinks_grid() {
   });
 }
 
-// docs: in each sequence, of random lengths. FLOP are counted as of equal lengths, the least that they may take.
+// docs: documents per sequence, of random lengths. FLOP are counted for equal lengths, which need the fewest.
 Grid documents_grid() {
   return grid_of({
       variant(point(1, 4, 2, 256, 64, "llama3-8b, packed pretraining, an eighth of its heads", Tier::smoke),
@@ -153,7 +151,7 @@ Grid documents_grid() {
   });
 }
 
-// s queries, which are the last of t positions: what a rank of a context-parallel step computes at its diagonal.
+// s queries at the last of t positions: the diagonal chunk of a context-parallel rank.
 Grid chunk_grid() {
   return grid_of({
       variant(point(1, 4, 2, 64, 64, "llama3-8b, an eighth of its heads", Tier::smoke), {{"t", 192}}),
@@ -163,7 +161,7 @@ Grid chunk_grid() {
   });
 }
 
-// q and k of d elements, v of v: heads of DeepSeek-V3's latent attention, of which 64 elements are positions.
+// q and k have d elements, v has "v": heads of DeepSeek-V3's latent attention, with 64 elements for positions.
 Grid latent_grid() {
   return grid_of({
       variant(point(1, 8, 8, 512, 192, "deepseek-v3, an eighth in length, a sixteenth in heads", Tier::standard),
@@ -172,7 +170,7 @@ Grid latent_grid() {
   });
 }
 
-// Pixels that attend to the 77 tokens of a prompt, in Stable Diffusion XL.
+// Pixels attending to the 77 tokens of a prompt, in Stable Diffusion XL.
 Grid cross_grid() {
   return grid_of({
       variant(point(1, 10, 10, 512, 64, "stable-diffusion-xl, an eighth of its pixels", Tier::quick), {{"t", 77}}),
@@ -181,13 +179,12 @@ Grid cross_grid() {
   });
 }
 
-// A dimension, or `otherwise` where the workload has none of that name.
 std::int64_t dim_or(const Case& c, std::string_view name, std::int64_t otherwise) {
   const auto found = std::find_if(c.dims.begin(), c.dims.end(), [&](const auto& dim) { return dim.first == name; });
   return found == c.dims.end() ? otherwise : found->second;
 }
 
-// k and v are packed for themselves where there are not as many of them as queries.
+// q, k and v are packed together if there are as many keys as queries; else k and v are.
 enum class Variant { causal, full, sinks };
 template <Variant variant>
 Forward variant_of(Program& p, const Case& c, const Recipe& r) {
@@ -196,7 +193,7 @@ Forward variant_of(Program& p, const Case& c, const Recipe& r) {
   const auto d_v = dim_or(c, "v", d);
   std::array<ValueId, 3> parts;
   if (d_v != d) {
-    // Values are packed with the first d_v elements of the keys, as one layer makes both; these have been copied.
+    // One layer makes the values and the keys' first d_v elements, packed; the keys here are a copy.
     const auto heads = [&](const char* name) {
       return p.add(tensor(name, r.tensor, {b, s, h, d}, Role::input, Fill::normal(1.0)));
     };

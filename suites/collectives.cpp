@@ -1,8 +1,7 @@
-// Suite collectives: what several ranks do together, from one element to a gibibyte. Sizes as in nccl-tests: those of
-// the message (reference/ops/collective.h says which), in bytes; of tokens that go to experts, their number and width.
-//
-// Sums are of whole numbers so small that adding 64 of them never rounds, in any order: they are judged bitwise. Mode
-// "normal" has data as in training, which rounds. Every rank has its own data: its part of one tensor over all ranks.
+// Suite collectives: sizes as in nccl-tests, the message's bytes (defined in reference/ops/collective.h); token
+// exchanges by number and width of tokens. Each rank has different data, its part of one tensor over all ranks.
+// Sums are of whole numbers small enough that 64 of them add up exactly, in any order, and are judged bitwise. Mode
+// "normal" has data as in training, which round.
 #include "reference/ops/collective.h"
 
 #include <algorithm>
@@ -17,23 +16,23 @@ namespace {
 
 constexpr int most_ranks = 64;
 
-/// Whole numbers of which `most_ranks` add up without rounding.
+/// Whole numbers, `most_ranks` of which add up without rounding.
 Fill whole_numbers(DType type) {
   const auto exact = static_cast<std::int64_t>(1.0 / unit_roundoff(type)) / most_ranks;
   const std::int64_t limit = std::clamp<std::int64_t>(exact, 1, std::int64_t{1} << 20);
   return Fill::integers(-limit, limit);
 }
 
-/// As many elements as fill a message of the case's size, and at least one.
+/// Elements of a message of the case's size, at least one.
 std::int64_t elements(const Case& c, const Recipe& r) {
   return std::max<std::int64_t>(c.dim("bytes") * 8 / bits_of(r.tensor), 1);
 }
-/// The same, rounded down to an equal number for each rank.
+/// Elements per rank of a message of the case's size, at least one.
 std::int64_t elements_of_each(const Case& c, const Recipe& r) {
   return std::max<std::int64_t>(elements(c, r) / c.ranks, 1);
 }
 
-/// `count(rank)` elements on each rank, no two alike.
+/// `count(rank)` elements on each rank, different on each.
 template <class Count>
 std::vector<ValueId> on_each(Program& p, const Case& c, const Recipe& r, const Count& count, Fill fill) {
   std::vector<ValueId> x;
@@ -79,7 +78,7 @@ Program scattered(const Case& c, const Recipe& r) {
 
 Program sent_to_all(const Case& c, const Recipe& r) {
   Program p;
-  const int root = c.ranks / 2;  // not the first, so that an ignored root is noticed
+  const int root = c.ranks / 2;  // not 0, so that the check notices an ignored root
   TensorSpec spec =
       tensor(name_on_rank("x", root, c.ranks), r.tensor, {elements(c, r)}, Role::parameter, Fill::normal(1.0));
   spec.placement = Placement::on(root, c.ranks);
@@ -87,19 +86,18 @@ Program sent_to_all(const Case& c, const Recipe& r) {
   return p;
 }
 
-/// The same number of elements for each pair.
 AllToAll even(const Case& c, const Recipe& r) {
   const auto pairs = static_cast<std::size_t>(c.ranks) * static_cast<std::size_t>(c.ranks);
   return {c.ranks, std::vector<std::int64_t>(pairs, elements_of_each(c, r))};
 }
 
-/// Like tokens sent to experts: peers get different shares, and some nothing.
+/// Different shares per peer, as of tokens sent to experts. The half shares between ranks are empty instead.
 AllToAll uneven(const Case& c, const Recipe& r) {
   AllToAll exchange = even(c, r);
   const std::int64_t each = elements_of_each(c, r);
   for (int from = 0; from < c.ranks; ++from) {
     for (int to = 0; to < c.ranks; ++to) {
-      const int share = (3 * from + 2 * to + 1) % 4;  // quarters of an even share, doubled
+      const int share = (3 * from + 2 * to + 1) % 4;  // half, one, one and a half or two even shares
       exchange.counts[static_cast<std::size_t>(from * c.ranks + to)] =
           share == 0 && from != to ? 0 : each * (share + 1) / 2;
     }
@@ -133,7 +131,7 @@ Program passed_in_pairs(const Case& c, const Recipe& r) {
   return p;
 }
 
-/// How many of each rank's rows are for each expert: routed from random logits, in ops that are set-up.
+/// Rows per expert on each rank, routed from random logits by set-up ops.
 std::vector<ValueId> routed_sizes(Program& p, const Case& c, const Recipe& r) {
   p.begin(Phase::setup);
   std::vector<ValueId> sizes;
@@ -150,7 +148,7 @@ std::vector<ValueId> routed_sizes(Program& p, const Case& c, const Recipe& r) {
   return sizes;
 }
 
-/// Rows in order of their experts, `times` as many as a rank's tokens have.
+/// Rows in order of their experts: `times` as many as one rank's tokens need.
 std::vector<ValueId> expert_rows(Program& p, const Case& c, const Recipe& r, int times) {
   std::vector<ValueId> rows;
   for (int rank = 0; rank < c.ranks; ++rank) {
@@ -186,14 +184,13 @@ std::string size_text(std::int64_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
-/// `what`: the label; where it is empty, the size itself.
+/// `what`: the label; empty: the size.
 Point message(std::int64_t bytes, const std::string& what, Tier tier, std::vector<std::string> recipes = {},
               std::vector<std::string> modes = {}, Cadence cadence = Cadence::streaming) {
   return {
       {{"bytes", bytes}}, what.empty() ? size_text(bytes) : what, tier, std::move(recipes), std::move(modes), cadence};
 }
 
-/// The sweep of sizes that every collective has.
 Grid sizes(std::vector<std::string> recipes = {"f32", "bf16", "f16"}) {
   Grid grid;
   grid.recipes = std::move(recipes);
@@ -238,7 +235,7 @@ Grid in_place_too(Grid grid) {
                                });
 }
 
-/// A link's bandwidth and its latency, in each round in which the most ranks meet in pairs.
+/// Bandwidth and latency of links, for every round of the pairing of most_ranks ranks.
 Grid rounds_of_all_pairs() {
   Grid grid;
   grid.recipes = {"f32"};
@@ -253,8 +250,8 @@ Grid rounds_of_all_pairs() {
   return grid;
 }
 
-/// t tokens on each rank, to k of all ranks' experts each. DeepSeek-V3 (arXiv 2412.19437) with the batches that
-/// DeepEP's README measures, Mixtral 8x7B (arXiv 2401.04088), Qwen3-30B-A3B (arXiv 2505.09388).
+/// t tokens per rank, to k experts each: DeepSeek-V3 (arXiv 2412.19437) with the batches of DeepEP's README, Mixtral
+/// 8x7B (arXiv 2401.04088), Qwen3-30B-A3B (arXiv 2505.09388).
 Grid tokens_of_experts() {
   const auto tokens = [](std::int64_t t, std::int64_t experts, std::int64_t k, std::int64_t h, std::string label,
                          Tier tier, std::vector<std::string> recipes = {}) {

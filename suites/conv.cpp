@@ -1,5 +1,5 @@
-// Suite conv: the convolutions of ResNet-50 v1.5 (He et al., arXiv 1512.03385; stride on the 3x3) and DeepBench, NHWC,
-// in all three directions, and edge shapes (depthwise, dilated, odd padding).
+// Suite conv: convolutions of ResNet-50 v1.5 (He et al., arXiv 1512.03385; stride on the 3x3) and DeepBench, NHWC, in
+// three directions, and edge shapes (depthwise, dilated, odd padding).
 #include <cmath>
 #include <utility>
 
@@ -14,7 +14,7 @@ struct Layer {
   Tier smallest;  // the lowest tier that runs it
 };
 
-// The 23 distinct convolutions; h = w, r = s.
+// ResNet-50's 23 distinct convolutions; h = w, r = s.
 constexpr Layer resnet50_layers[] = {
     {3, 224, 64, 7, 2, 3, Tier::quick},       {64, 56, 256, 1, 1, 0, Tier::standard},
     {64, 56, 64, 1, 1, 0, Tier::standard},    {64, 56, 64, 3, 1, 1, Tier::smoke},
@@ -40,7 +40,6 @@ Grid layers() {
   for (const auto& [c, h, k, r, stride, pad, smallest] : resnet50_layers) {
     const Convolution layer{h, h, c, k, r, r, stride, pad};
     if (smallest == Tier::smoke) add(layer, 2, "resnet50", Tier::smoke);
-    // Layers that smoke runs with two images are not repeated with four in quick.
     add(layer, 4, "resnet50", smallest == Tier::quick ? Tier::quick : Tier::standard);
     add(layer, 32, "resnet50", Tier::standard);
     add(layer, 256, "resnet50", Tier::large);
@@ -57,7 +56,7 @@ Conv2d attributes(const Case& c) {
   return {stride, stride, pad, pad, dilation, dilation, c.dim("groups")};
 }
 
-// Tensors of a convolution at the scales of training: outputs of about one.
+// Scaled so that outputs are about one.
 struct Tensors {
   TensorSpec x, filter, dy;
 };
@@ -124,7 +123,7 @@ Point conv_point(const Convolution& l, std::int64_t n, std::string label, Tier t
 }
 
 Suite conv() {
-  Grid data = layers();  // no backward_data for first layers: nothing needs the gradient of an image or of sound
+  Grid data = layers();  // without first layers: training needs no gradient of an image or of sound
   std::erase_if(data.points, [](const Point& p) { return p.dims[3].second <= 3; });
   return {
       "conv",

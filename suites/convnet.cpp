@@ -1,6 +1,5 @@
-// Suite convnet: training steps of convolutional networks as a whole, forward to SGD: ResNet's bottlenecks, and
-// complete networks, ResNet and VGG. On several ranks each has a batch of the size that the case names, and statistics
-// of its own.
+// Suite convnet: training steps of convolutional networks, forward to SGD: ResNet's bottlenecks, whole ResNet and VGG.
+// On several ranks each has the case's batch and its own batch statistics.
 #include "suites/models/models.h"
 #include "suites/suites.h"
 

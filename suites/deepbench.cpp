@@ -1,5 +1,5 @@
 // DeepBench's training lists (baidu-research/DeepBench, code/kernels/gemm_problems.h and conv_problems.h): speech, OCR,
-// face, VGG, GoogLeNet and ResNet layers. Each row once: two convolutions stand there twice.
+// face, VGG, GoogLeNet and ResNet layers. Two convolutions that the list repeats appear once.
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -12,8 +12,8 @@ namespace {
 
 using Counts = std::vector<std::int64_t>;
 
-// Products [m, n] over k of column-major matrices: n columns are the batch. By letters of cuBLAS, TN is the forward of
-// a linear layer, NN its backward_data and NT its backward_weight.
+// Products [m, n] over k of column-major matrices; n is the batch. In cuBLAS's letters, TN is a linear layer's forward,
+// NN its backward_data, NT its backward_weight.
 struct ProductFamily {
   std::vector<std::pair<std::int64_t, std::int64_t>> m_k;
   Counts n;
@@ -43,7 +43,7 @@ std::vector<ProductFamily> products() {
   };
 }
 
-// The extents that a linear layer names m, n and k, of the product [m, n] over k above.
+// A linear layer's extents m, n and k of the product [m, n] over k above.
 Dims layer_of(Direction direction, std::int64_t m, std::int64_t n, std::int64_t k) {
   switch (direction) {
     case Direction::forward: return {{"m", n}, {"n", m}, {"k", k}};

@@ -1,7 +1,7 @@
 // Suite gemm: the matrix products of training, with the shapes of real models.
 //
-// A linear layer with weight [n, k] on m tokens is three products of 2 m n k FLOP each: forward y = x w^T, the gradient
-// of its input dx = dy w, and of its weight dw = dy^T x.
+// A linear layer with weight [n, k] on m tokens is three products of 2 m n k FLOP each: forward y = x w^T,
+// backward_data dx = dy w, and backward_weight dw = dy^T x.
 #include "reference/ops/gemm.h"
 
 #include <array>
@@ -16,10 +16,9 @@ namespace {
 
 std::vector<std::string> layer_recipes() { return {"f32", "tf32", "bf16", "f16", "f8_hybrid"}; }
 
-// Single products in every recipe; layers in those that they are trained in.
 std::vector<std::string> every_recipe() { return {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"}; }
 
-// Layers with a GELU also with the approximate tanh of libraries' epilogues.
+// bf16_approx_tanh: GELU with the approximate tanh of libraries' epilogues.
 std::vector<std::string> gelu_recipes() {
   std::vector<std::string> recipes = training_recipes();
   recipes.emplace_back("bf16_approx_tanh");
@@ -30,7 +29,7 @@ Point mnk(std::int64_t m, std::int64_t n, std::int64_t k, std::string label, Tie
   return {{{"m", m}, {"n", n}, {"k", k}}, std::move(label), tier};
 }
 
-// Weights and activations of a layer: weights ~ 1/sqrt(k), so that sums of k products are about 1.
+// Weights of about 1/sqrt(k), so that sums of k products are about 1.
 TensorSpec activation(const char* name, Shape shape, const Recipe& r) {
   return tensor(name, r.tensor, std::move(shape), Role::input, Fill::normal(1.0));
 }
@@ -111,7 +110,7 @@ Grid layer_grid(Direction direction) {
   return grid;
 }
 
-// In longer sums fast accumulation may lose as much as the sum itself: a check could prove nothing.
+// In longer sums the error bound of fast accumulation reaches the sum itself, so that a check proves nothing.
 constexpr std::int64_t longest_fast_sum = 16384;
 
 Grid square_grid() {
@@ -141,7 +140,7 @@ Grid square_grid() {
   return grid;
 }
 
-// Blocks are cut along what is summed over, for each product anew: a layer's three are one workload of other extents.
+// Each product quantizes its operands along k, so a layer's three directions are one workload of other extents.
 Grid block_scaled_grid() {
   Grid grid;
   grid.recipes = {"mxfp8", "nvfp4"};
@@ -166,18 +165,17 @@ WorkloadInfo product(std::string name, std::string description) {
   return {std::move(name), std::move(description), "m", PrimaryMetric::flop_per_s, "tokens", CacheMode::cold};
 }
 
-// An operand of a product: a tensor of the recipe, or where that quantizes, an 8-bit copy and the factor that undoes
-// its scale.
+// An operand: a tensor of the recipe, or, if the recipe quantizes, an 8-bit copy and the inverse of its scale.
 struct Factor {
   ValueId value;
   std::optional<ValueId> scale;
 };
 
-// Which axis of a matrix the product sums over. Matrix units of sm_89 and sm_90 read 8-bit operands along that axis
-// only: training keeps transposed copies for them, and so does this suite.
+// The axis that the product sums over. Matrix units of sm_89 and sm_90 read 8-bit operands along that axis only, so
+// training keeps transposed copies, and so does this suite.
 enum class Sums { along_rows, down_columns };
 
-// Sixteen times the tensor: normal numbers, far from e4m3's largest 448.
+// Keeps values normal and far below e4m3's largest, 448.
 constexpr double eight_bit_scale = 16.0;
 
 Factor factor(Program& p, const Recipe& r, TensorSpec spec, Sums sums) {
@@ -231,8 +229,7 @@ Program matmul(const Case& c, const Recipe& r) {
   return p;
 }
 
-// The scales of blocks, and with them the factor for the tensor where the recipe has one, such that numbers are about
-// `size`.
+// An operand with scales per block, and per tensor if the recipe has one; values of about `size`.
 struct BlockScaled {
   ValueId values, blocks;
   std::optional<ValueId> factor;

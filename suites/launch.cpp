@@ -1,5 +1,4 @@
-// Suite launch: the cost of starting work. Kernels of one element, so that nothing but starting them takes time; as a
-// graph or one by one, as --launch says.
+// Suite launch: the cost of launches: kernels of one element, as a graph or one by one (--launch).
 #include "reference/ops/pointwise.h"
 #include "suites/suites.h"
 
@@ -17,7 +16,7 @@ Grid counts() {
   return grid;
 }
 
-// Negation: exact, and unlike a factor of one not something that a backend could omit.
+// Negation is exact, and a backend cannot omit it, unlike a factor of one.
 ValueId negate(Program& p, const Recipe& r, std::int64_t number, ValueId x) {
   return scale(p, {-1.0}, r.math, "kernel" + std::to_string(number), x);
 }

@@ -1,4 +1,4 @@
-// Suite link: transfers between a device and the host's memory, pinned and pageable, or a peer.
+// Suite link: transfers between a device and a peer or the host's memory, pinned and pageable.
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 #include "suites/suites.h"
@@ -6,7 +6,7 @@
 namespace gpubench::suites {
 namespace {
 
-// Most machines have no peer: those links start at tier standard.
+// Most machines have no peer, so peer links start at tier standard.
 Grid link_sizes(bool to_peer) {
   const auto point = [](std::int64_t bytes, std::string label, Tier tier) {
     return Point{{{"bytes", bytes}}, std::move(label), tier};
@@ -31,7 +31,7 @@ Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
   return p;
 }
 
-// In bytes that cross the link, once each; an op's own bytes count reading and writing.
+// Bytes that cross the link, counted once; an op's own bytes count both reading and writing.
 std::shared_ptr<const Workload> link_workload(std::string name, std::string description, Memory from, Memory to) {
   return declare({{std::move(name), std::move(description), "", PrimaryMetric::items_per_s, "bytes", CacheMode::cold},
                   link_sizes(from == Memory::peer || to == Memory::peer),

@@ -1,4 +1,3 @@
-// Suite loss: softmax cross-entropy at the heads of real models, forward, backward, and both in one step.
 #include "reference/ops/cross_entropy.h"
 
 #include "reference/ops/transform/differentiate.h"
@@ -24,7 +23,6 @@ Grid bert_head() {
                   row_point(8192, 30522, "bert-base, 16 sequences", Tier::standard),
                   row_point(65536, 30522, "bert-base, 128 sequences", Tier::large)});
 }
-// Rows are images.
 Grid resnet_head() {
   return grid_of({row_point(64, 1000, "resnet50, 64 images", Tier::smoke, {"f32"}),
                   row_point(256, 1000, "resnet50, 256 images", Tier::quick),

@@ -1,4 +1,4 @@
-// Suite memory: the bandwidth of the memory, with which every bandwidth-bound op is compared.
+// Suite memory: memory bandwidth, the reference for every bandwidth-bound op.
 #include <optional>
 
 #include "reference/ops/move.h"
@@ -38,7 +38,7 @@ Program triad_array(const Case& c, const Recipe& r) {
   return p;
 }
 
-// Activations to 8-bit copies, and the largest magnitude, by which the next scale is chosen.
+// 8-bit copies of activations, and the largest magnitude, which determines the next scale.
 Program quantize_array(const Case& c, const Recipe& r) {
   Program p;
   const ValueId x = p.add(tensor("x", r.tensor, {c.dim("n")}, Role::activation, Fill::normal(1.0)));
@@ -47,7 +47,7 @@ Program quantize_array(const Case& c, const Recipe& r) {
   return p;
 }
 
-// The scale from the tensor itself: another pass over it first.
+// The scale is the tensor's own, which takes a first pass over it.
 Program quantize_current(const Case& c, const Recipe& r) {
   Program p;
   const ValueId x = p.add(tensor("x", r.tensor, {c.dim("n")}, Role::activation, Fill::normal(1.0)));
@@ -72,7 +72,6 @@ Program quantize_in_blocks(const Case& c, const Recipe& r) {
   return p;
 }
 
-// Of activations in the types that they are trained in.
 Grid block_sizes() {
   Grid grid;
   grid.recipes = {"f32", "bf16"};

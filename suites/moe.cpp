@@ -1,7 +1,6 @@
-// Suite moe: mixtures of experts, op by op and as training steps: routing, the moves of tokens to their experts and
-// back, products of groups of rows, blocks and a small whole model. Which experts a token has is decided by a routing
-// op before timing, from random logits: all experts are alike, or, with skew=1, biases of 1/8 make some of them several
-// times as popular as others.
+// Suite moe: mixtures of experts: routing, token permutation, grouped products, blocks and a small model. A routing op
+// assigns tokens to experts before timing, from random logits: evenly, or with skew=1 by biases of 1/8, which make some
+// experts several times as popular.
 #include <cmath>
 #include <optional>
 
@@ -88,7 +87,7 @@ struct Routed {
   ValueId weights;
 };
 
-/// The experts of `tokens` tokens, in ops that are set-up.
+/// The experts of `tokens` tokens, by set-up ops.
 Routed route(Program& p, const Recipe& r, std::int64_t tokens, std::int64_t experts, std::int64_t k, bool skewed) {
   p.begin(Phase::setup);
   const ValueId logits = p.add(tensor("logits", r.tensor, {tokens, experts}, Role::activation, Fill::normal(1.0)));
@@ -118,7 +117,7 @@ Program group(const Case& c, const Recipe& r) {
   return p;
 }
 
-/// An op behind a set-up that routes; `phase`: its own.
+/// Appends set-up ops that route, and then the op in `phase`.
 using BuildRouted = Forward (*)(Program&, const Case&, const Recipe&, Phase phase);
 
 Forward permute(Program& p, const Case& c, const Recipe& r, Phase phase) {
@@ -147,8 +146,8 @@ Program routed_backward(const Case& c, const Recipe& r) {
   return backward_of([&](Program& p) { return build(p, c, r, Phase::setup); });
 }
 
-// Products: t tokens to k of `experts` experts each, so t k rows, [inputs] to [outputs]. "gate+up" is both halves of
-// SwiGLU in one. Where a model has its experts on several ranks, those of one, and the tokens that come to them.
+// Products: t tokens to k experts each, so t k rows, [inputs] to [outputs]. "gate+up" is both halves of SwiGLU in one.
+// For models with expert parallelism: one rank's experts, and the tokens sent to them.
 
 Grid grouped_products() {
   const auto product = [](std::int64_t t, std::int64_t experts, std::int64_t k, std::int64_t inputs,

@@ -1,6 +1,5 @@
-// Suite norm: the row-wise ops of a transformer, each alone, at the widths of real models: normalization, rotary
-// position embedding, the gated activation of its feed-forward part, softmax; and the batch normalization of
-// convolutional networks. Forward and backward.
+// Suite norm: row-wise ops of transformers at the widths of real models: normalization, rotary position embedding,
+// gated activation, softmax; and batch normalization of convolutional networks. Forward and backward.
 #include "reference/ops/norm.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/pointwise.h"
@@ -13,7 +12,7 @@ namespace {
 
 Grid norm_sizes() {
   return grid_of({
-      // types of the activations; statistics, gamma and beta are f32
+      // recipe: type of activations; statistics, gamma and beta are f32
       row_point(256, 768, "gpt2-124m, 256 tokens", Tier::smoke, {"f32", "bf16"}),
       row_point(2048, 768, "gpt2-124m, 2048 tokens", Tier::quick),
       row_point(512, 768, "gpt2-124m, 512 tokens", Tier::standard),
@@ -33,7 +32,7 @@ Grid llama_rows(std::int64_t smoke_n, std::int64_t n_8b, std::int64_t n_70b) {
   });
 }
 
-// Scores of an attention, one head's rows after the other's; a router's; a vocabulary.
+// Attention scores, one head after the other; router logits; a vocabulary.
 Grid softmax_rows() {
   return grid_of({
       row_point(64, 512, "gpt2-124m, scores of 64 queries", Tier::smoke, {"f32"}),
@@ -73,14 +72,14 @@ Forward swiglu(Program& p, const Case& c, const Recipe& r) {
   return {swiglu_forward(p, r.math, "swiglu", gate, up), {gate, up}};
 }
 
-// ResNet-50 (He et al., arXiv 1512.03385): its first stage, of few channels and many pixels, and its last.
+// ResNet-50 (He et al., arXiv 1512.03385): its first stage (few channels, many pixels) and its last.
 Grid images() {
   const auto image = [](std::int64_t n, std::int64_t h, std::int64_t c, std::string label, Tier tier,
                         std::vector<std::string> recipes = {}) {
     return Point{{{"n", n}, {"h", h}, {"w", h}, {"c", c}}, std::move(label), tier, std::move(recipes)};
   };
   return grid_of({
-      // types of the activations; statistics and what belongs to channels are f32
+      // recipe: type of activations; statistics and per-channel tensors are f32
       image(1, 28, 64, "resnet50 conv2_x, a quarter of one image", Tier::smoke, {"f32"}),
       image(4, 56, 64, "resnet50 conv2_x", Tier::quick),
       image(2, 7, 77, "edge: channels that fill no pack", Tier::standard),
@@ -118,7 +117,7 @@ Grid heads() {
     return Point{{{"b", b}, {"s", s}, {"h", h}, {"d", d}}, std::move(label), tier, std::move(recipes)};
   };
   return grid_of({
-      // types of x; cosines and sines are f32
+      // recipe: type of x; cosines and sines are f32
       heads_of(1, 64, 32, 128, "llama2-7b, 64 tokens", Tier::smoke, {"f32"}),
       heads_of(1, 512, 32, 128, "llama2-7b, 512 tokens", Tier::quick),
       heads_of(2, 129, 3, 6, "edge: odd length, pairs that fill no pack", Tier::standard),
@@ -130,8 +129,7 @@ Grid heads() {
   });
 }
 
-// The tables are random: the op makes no demands on them, and true cosines are not integer arithmetic. At 0.5, x keeps
-// about its magnitude.
+// Random tables: the op accepts any, and they are portable, unlike std::cos. At 0.5, x keeps about its magnitude.
 Program turn(const Case& c, const Recipe& r, const Rotary& attributes, Role role) {
   const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), d = c.dim("d");
   Program p;

@@ -1,5 +1,4 @@
-// Suite optimizer: the ops after a backward pass: global gradient norm, clip, AdamW and SGD in place with f32 master
-// weights.
+// Suite optimizer: global gradient norm, clip, and optimizers in place with f32 master weights.
 #include "reference/ops/optimizer.h"
 
 #include <array>
@@ -14,7 +13,7 @@ Grid optimizer_sizes(std::int64_t parameters, std::string model) {
     return Point{{{"n", n}}, std::move(label), tier};
   };
   Grid grid;
-  grid.recipes = {"f32", "bf16", "f16"};  // of the gradients; masters and moments are f32
+  grid.recipes = {"f32", "bf16", "f16"};  // type of gradients; masters and moments are f32
   grid.points = {
       point(1 << 20, "1 Mi parameters", Tier::smoke),
       point(1 << 23, "8 Mi parameters", Tier::quick),
@@ -24,8 +23,8 @@ Grid optimizer_sizes(std::int64_t parameters, std::string model) {
   return grid;
 }
 
-// One AdamW step over n parameters. In a mixed-precision recipe the gradient has the tensor type and the optimizer
-// writes a copy of the new weights in that type next to the f32 masters.
+// One AdamW step over n parameters. In mixed precision the gradient has the tensor type, and the optimizer also writes
+// the new weights in that type.
 Program adam_family_step(const Case& c, const Recipe& r, AdamW attributes) {
   const Shape shape{c.dim("n")};
   const bool copies = r.tensor != r.wide;
@@ -46,7 +45,6 @@ Program adam_family_step(const Case& c, const Recipe& r, AdamW attributes) {
 Program adamw_step(const Case& c, const Recipe& r) { return adam_family_step(c, r, {}); }
 Program adam_step(const Case& c, const Recipe& r) { return adam_family_step(c, r, {.l2 = true}); }
 
-// A parameter of an optimizer that keeps one moment.
 SgdTensor with_moment(Program& p, const Case& c, const Recipe& r) {
   const Shape shape{c.dim("n")};
   SgdTensor t;
@@ -57,7 +55,7 @@ SgdTensor with_moment(Program& p, const Case& c, const Recipe& r) {
   return t;
 }
 
-// One SGD step as ResNet-50's recipe has it (Goyal et al., arXiv 1706.02677): momentum 0.9, weight decay 1e-4.
+// SGD as in ResNet-50's recipe (Goyal et al., arXiv 1706.02677): momentum 0.9, weight decay 1e-4.
 Program sgd_step(const Case& c, const Recipe& r) {
   Program p;
   const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(0.125)));
@@ -66,7 +64,7 @@ Program sgd_step(const Case& c, const Recipe& r) {
   return p;
 }
 
-// Lion of the language models of its paper: arXiv 2302.06675, table 12.
+// Lion with the settings for language models: arXiv 2302.06675, table 12.
 Program lion_step(const Case& c, const Recipe& r) {
   Program p;
   const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(1.0 / 8192)));
@@ -75,7 +73,7 @@ Program lion_step(const Case& c, const Recipe& r) {
   return p;
 }
 
-// Gradients as they come of a scaled loss; those of 16 bits become f32.
+// Gradients of a scaled loss; those of 16 bits become f32.
 Program unscale_step(const Case& c, const Recipe& r) {
   Program p;
   const ValueId g = p.add(tensor("g", r.tensor, {c.dim("n")}, Role::gradient, Fill::normal(64.0)));

@@ -1,4 +1,3 @@
-// Suite pool: the pooling layers of convolutional networks, NHWC, forward and backward.
 #include "reference/ops/pool.h"
 
 #include "suites/suites.h"
@@ -6,7 +5,7 @@
 namespace gpubench::suites {
 namespace {
 
-// Of n images of h x w pixels and c channels: square windows of r.
+// n images of h x h pixels and c channels; windows of r x r.
 Point point(std::int64_t n, std::int64_t h, std::int64_t c, std::int64_t r, std::int64_t stride, std::int64_t pad,
             std::string label, Tier tier, std::vector<std::string> recipes = {}) {
   return {{{"n", n}, {"h", h}, {"w", h}, {"c", c}, {"r", r}, {"stride", stride}, {"pad", pad}},
@@ -61,7 +60,7 @@ Forward mean(Program& p, const Case& c, const Recipe& r) {
   return {average_pool_forward(p, window_of(c), r.math, "pool", x), {x}};
 }
 
-// A gradient that needs nothing of its forward.
+// Reads the gradient only.
 Program average_backward(const Case& c, const Recipe& r) {
   const Shape x{c.dim("n"), c.dim("h"), c.dim("w"), c.dim("c")};
   const Shape y = pool_extents(average_pool_backward_kind, window_of(c), x).output();

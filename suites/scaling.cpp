@@ -1,7 +1,5 @@
-// Suite scaling: training steps on 1, 2, 4, ... ranks, as many as there are. Weak: each rank has the batch that the
-// case names, as in suites transformer and convnet. Strong: all ranks together have it, a part each. Or they work on it
-// together: each has a part of the tensors, of the layers, or of every sequence. Or each has its own and some of the
-// experts, for the tokens of all.
+// Suite scaling: training steps on 1, 2, 4, ... ranks. Weak: each rank has the case's batch, as in suites transformer
+// and convnet. Strong: the ranks share it. Tensors, layers, sequences, experts: each rank has a part of these.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +11,7 @@ namespace {
 
 using BuildStep = Program (*)(const Case&, const Recipe&);
 
-/// The case of a step that declares its batch as that of each rank.
+/// The case of one rank's part of the batch.
 Case of_each_rank(Case c, const std::string& batch_axis) {
   for (auto& [axis, extent] : c.dims) {
     if (axis == batch_axis) extent /= c.ranks;
@@ -30,7 +28,7 @@ Case sharing(Case c, int RankLayout::*axis) {
 
 enum class Scaling { weak, strong, tensors, layers, sequences, experts };
 
-/// What ranks share, and the dimension of which each has an equal part.
+/// The axis of a RankLayout, and the dimension that its ranks divide equally.
 struct Shared {
   int RankLayout::*axis;
   const char* dimension;
@@ -47,7 +45,7 @@ std::optional<Shared> shared_in(Scaling scaling) {
   return std::nullopt;
 }
 
-/// A step as a curve over ranks. Items are those of all ranks.
+/// A step over increasing numbers of ranks; items of all ranks count.
 template <BuildStep build>
 std::shared_ptr<const Workload> curve(std::string name, std::string description, std::string item,
                                       std::vector<std::string> dims, std::vector<Point> points, Scaling scaling) {
@@ -63,7 +61,7 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
     };
   }
   Grid grid;
-  grid.points = std::move(points);  // in f32 and bf16, the small ones in f32
+  grid.points = std::move(points);  // in f32 and bf16; in f32 only below tier standard
   for (Point& point : grid.points) {
     if (point.tier < Tier::standard) point.recipes = {"f32"};
   }
@@ -73,7 +71,7 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
   };
   const auto items = [scaling, dims](const Case& c) {
     const bool has_own_batches = scaling == Scaling::weak || scaling == Scaling::experts;
-    double count = has_own_batches ? c.ranks : 1;  // of a micro-batch: declare() counts those
+    double count = has_own_batches ? c.ranks : 1;  // per micro-batch; declare() multiplies by their number
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };
@@ -86,7 +84,7 @@ std::vector<Point> gpt2_points() {
           gpt2_point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
 }
 
-// The same points in `micro` micro-batches of their batch each; of one sequence in the small tiers, to keep them short.
+// The points with `micro` micro-batches; below tier standard with a batch of one sequence, to keep them short.
 std::vector<Point> in_micro_batches(std::vector<Point> points, std::int64_t micro) {
   for (Point& point : points) {
     if (point.tier < Tier::standard) point.dims.front().second = 1;

@@ -34,7 +34,7 @@ class Declared final : public Workload {
   Declaration declaration_;
 };
 
-// Points in f16 apart from those in other recipes, for their mode.
+// Splits off points in f16, and adds loss_scaling_mode to them.
 Grid with_loss_scaling(Grid grid) {
   std::vector<Point> points;
   for (Point& point : grid.points) {

@@ -1,4 +1,4 @@
-// The list of all suites, the only place where they are named together, and how a suite file declares its workloads.
+// The list of all suites, and the functions with which a suite file declares its workloads.
 #pragma once
 
 #include <functional>
@@ -17,25 +17,25 @@ namespace gpubench {
 
 namespace suites {
 
-[[nodiscard]] Suite gemm();         ///< gemm.cpp
-[[nodiscard]] Suite conv();         ///< conv.cpp
-[[nodiscard]] Suite attention();    ///< attention.cpp
-[[nodiscard]] Suite norm();         ///< norm.cpp
-[[nodiscard]] Suite activation();   ///< activation.cpp
-[[nodiscard]] Suite pool();         ///< pool.cpp
-[[nodiscard]] Suite loss();         ///< loss.cpp
-[[nodiscard]] Suite optimizer();    ///< optimizer.cpp
-[[nodiscard]] Suite moe();          ///< moe.cpp
-[[nodiscard]] Suite memory();       ///< memory.cpp
-[[nodiscard]] Suite link();         ///< link.cpp
-[[nodiscard]] Suite launch();       ///< launch.cpp
-[[nodiscard]] Suite collectives();  ///< collectives.cpp
-[[nodiscard]] Suite transformer();  ///< transformer.cpp
-[[nodiscard]] Suite convnet();      ///< convnet.cpp
-[[nodiscard]] Suite scaling();      ///< scaling.cpp
-[[nodiscard]] Suite variants();     ///< variants/variants.cpp
+[[nodiscard]] Suite gemm();
+[[nodiscard]] Suite conv();
+[[nodiscard]] Suite attention();
+[[nodiscard]] Suite norm();
+[[nodiscard]] Suite activation();
+[[nodiscard]] Suite pool();
+[[nodiscard]] Suite loss();
+[[nodiscard]] Suite optimizer();
+[[nodiscard]] Suite moe();
+[[nodiscard]] Suite memory();
+[[nodiscard]] Suite link();
+[[nodiscard]] Suite launch();
+[[nodiscard]] Suite collectives();
+[[nodiscard]] Suite transformer();
+[[nodiscard]] Suite convnet();
+[[nodiscard]] Suite scaling();
+[[nodiscard]] Suite variants();
 
-/// A workload by its four parts, which are Workload's members of the same names.
+/// A workload's parts; see Workload's members of the same names.
 struct Declaration {
   WorkloadInfo info;
   Grid grid;
@@ -43,54 +43,50 @@ struct Declaration {
   std::function<double(const Case&)> items;
 };
 
-/// Recipes of matrix products and whole steps: those in which tensors are no wider than f32 and products read them
-/// unchanged.
+/// Recipes of matrix products and whole steps: no tensor wider than f32, operands not quantized.
 [[nodiscard]] inline std::vector<std::string> training_recipes() { return {"f32", "tf32", "bf16", "f16"}; }
 
-/// The mode of training steps in f16, all of which scale their loss (models/layers.h): without it, a case was one that
-/// did not.
+/// Mode of all training steps in f16, which scale their loss (models/layers.h). It separates their case ids from those
+/// of earlier steps without loss scaling.
 inline constexpr const char* loss_scaling_mode = "loss_scaling";
 
-/// The mode of training steps of language models of which 15% of the labels count, as in masked language models and
-/// where prompts are left out: no two parts of a batch have equally many.
+/// Mode of language-model steps in which 15% of the labels count; the parts of a batch have different counts.
 inline constexpr const char* masked_mode = "masked";
 
-/// Dimension "micro" of training steps that add up the gradients of so many micro-batches, each of the case's own
-/// batch; 1 without it. Items are those of all of them.
+/// Dimension "micro": how many micro-batches a training step accumulates, each of the case's batch; 1 if absent.
 [[nodiscard]] std::int64_t micro_batches(const Case& c);
 
-/// A workload of one rank: build() is given the case's recipe.
+/// A workload of one rank.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 
-/// The case of a step whose ranks share sequences (RankLayout::cp), with the part that each has as its dimension "s".
-/// Throws ProgramError for one that they cannot share equally.
+/// The case with dimension "s" divided by the ranks that share sequences (RankLayout::cp). Throws ProgramError if it is
+/// not divisible.
 [[nodiscard]] Case with_part_of_sequences(Case c);
 
-/// What ranks can share of a training step besides its batch and its weights.
+/// Parts of a training step, besides batch and weights, that ranks can share.
 struct StepSharing {
-  bool tensors = false;    ///< its layers say how their weights are cut (Layers::linear)
-  bool experts = false;    ///< it has some (Layers::experts)
-  bool sequences = false;  ///< only its attention looks beyond a token, and its tables of positions are Layers'
-  bool blocks = false;     ///< it has some, "block0." and so on
+  bool tensors = false;    ///< layers declare how their weights are cut (Layers::linear)
+  bool experts = false;    ///< the step has experts (Layers::experts)
+  bool sequences = false;  ///< only attention reads other tokens; position tables are from Layers
+  bool blocks = false;     ///< ops are named "block0." and so on
 };
 
-/// A whole training step, on up to 64 ranks with a batch each. Its items ("tokens") are as many as the product of these
-/// dimensions says, of which the first is the batch axis. Points in f16 have loss_scaling_mode.
+/// A whole training step on up to 64 ranks with a batch each. The number of items ("tokens") is the product of `dims`;
+/// the first of `dims` is the batch axis. Points in f16 get loss_scaling_mode.
 [[nodiscard]] std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                                            std::vector<std::string> dims, Grid grid,
                                                            Program (*build)(const Case&, const Recipe&),
                                                            const StepSharing& sharing = {});
 
-/// What a forward returns: the value that the gradient flows into, and those whose gradients are wanted.
+/// Results of a forward: y, into which the gradient flows, and the values whose gradients are wanted.
 struct Forward {
   ValueId y;
   std::vector<ValueId> wanted;
 };
-/// The backward of what `forward` appends, derived from it. It reads what the forward saved: that forward is set-up,
-/// checked but not timed. The gradient that flows in is a source "dy", about one.
+/// The backward of what `forward` appends, by differentiation. The forward is set-up: checked but not timed. The
+/// incoming gradient is a source "dy" of magnitude about one.
 [[nodiscard]] Program backward_of(const std::function<Forward(Program&)>& forward);
 
-/// What a case times: a forward, or the backward that is derived of it.
 using BuildForward = Forward (*)(Program&, const Case&, const Recipe&);
 template <BuildForward build>
 [[nodiscard]] Program forward(const Case& c, const Recipe& r) {
@@ -103,33 +99,31 @@ template <BuildForward build>
   return backward_of([&](Program& p) { return build(p, c, r); });
 }
 
-/// Points in f32, bf16 and f16: recipes of ops whose tensors are of one type, and that multiply no matrices.
+/// Points in f32, bf16 and f16, for ops whose tensors have one type and that multiply no matrices.
 [[nodiscard]] Grid grid_of(std::vector<Point> points);
 
-/// A point of `rows` rows of `n` elements; in all recipes of its grid, or in these.
+/// A point of `rows` rows of `n` elements; no `recipes`: those of its grid.
 [[nodiscard]] Point row_point(std::int64_t rows, std::int64_t n, std::string label, Tier tier,
                               std::vector<std::string> recipes = {});
-/// A workload over such rows, in bytes per second.
 [[nodiscard]] std::shared_ptr<const Workload> declare_rows(std::string name, std::string description, Grid grid,
                                                            Program (*build)(const Case&, const Recipe&));
 
-/// A workload over flat arrays of "n" elements, in bytes per second; `item` names an element ("parameters").
+/// A workload over flat arrays of "n" elements, in bytes per second. `item` names an element ("parameters").
 [[nodiscard]] std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item,
                                                            Grid grid, Program (*build)(const Case&, const Recipe&));
 
 /// The three products of a linear layer with weight [n, k] on m tokens.
 enum class Direction { forward, backward_data, backward_weight };
 
-/// A convolution of images [h, w, c] with k filters of r x s, NHWC; stride and padding are those of both axes.
+/// A convolution of images [h, w, c] with k filters of r x s, NHWC; stride and pad hold for both axes.
 struct Convolution {
   std::int64_t h, w, c, k, r, s, stride, pad;
 };
-/// Its point in the grids of suite conv, on n images.
+/// The point of suite conv for n images.
 [[nodiscard]] Point conv_point(const Convolution& layer, std::int64_t n, std::string label, Tier tier,
                                std::int64_t dilation = 1, std::int64_t groups = 1);
 
-/// DeepBench's training lists, at tier large (deepbench.cpp): its 160 products by the direction of a linear layer that
-/// each is, and its 90 different convolutions.
+/// DeepBench's training lists, at tier large: 160 products, by direction, and 90 distinct convolutions.
 [[nodiscard]] std::vector<Point> deepbench_products(Direction direction);
 [[nodiscard]] std::vector<Point> deepbench_convolutions();
 

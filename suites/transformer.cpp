@@ -1,6 +1,5 @@
-// Suite transformer: training steps of transformers as a whole, forward to AdamW: blocks at the sizes of real models,
-// and complete models. On several ranks each has a batch of the size that the case names (weak scaling), and gradients
-// are reduced between them.
+// Suite transformer: training steps of transformers, forward to AdamW: blocks at the sizes of real models, and whole
+// models. On several ranks each has the case's batch (weak scaling); gradients are reduced between ranks.
 #include "harness/core/step_parts.h"
 #include "suites/models/models.h"
 #include "suites/suites.h"
@@ -8,7 +7,7 @@
 namespace gpubench::suites {
 namespace {
 
-// Of models whose linear layers may read 8-bit copies: every extent that their products sum over is a multiple of 16.
+// For models whose linear layers may be 8-bit: the extents that their products sum over are multiples of 16.
 std::vector<std::string> linear_recipes() {
   std::vector<std::string> recipes = training_recipes();
   recipes.emplace_back("f8_hybrid");
@@ -100,7 +99,7 @@ Grid bert_models() {
   grid.recipes = training_recipes();
   grid.points = {
       gpt2_point(2, 49, 2, 64, 2, 512, "bert-base, 2 narrow layers", Tier::smoke),
-      // 30522 words and what fills a multiple of 64
+      // vocabulary of 30522, padded to a multiple of 64
       gpt2_point(8, 512, 12, 768, 12, 30528, "bert-base", Tier::standard),
       gpt2_point(16, 512, 24, 1024, 16, 30528, "bert-large", Tier::large),
   };
@@ -156,7 +155,7 @@ Grid dit_models() {
                  tier};
   };
   Grid grid;
-  grid.recipes = {"f32", "tf32", "bf16"};  // in f16 the loss would have to be scaled
+  grid.recipes = {"f32", "tf32", "bf16"};  // not f16: loss scaling needs a loss that an op computes
   Point smallest = point(2, 8, 1, 64, 2, 10, "dit-s-2, a narrow layer", Tier::smoke);
   smallest.recipes = {"bf16"};
   grid.points = {

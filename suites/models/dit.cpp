@@ -45,7 +45,7 @@ class Dit {
   }
 
  private:
-  /// Vectors of the conditioning, [n, h] each. Of the paper's initial zeros we have none: they would hide errors.
+  /// Vectors of the conditioning, [n, h] each. Not initialized to zero as in the paper, which would hide errors.
   template <std::size_t count>
   std::array<ValueId, count> modulation(const std::string& prefix) {
     const auto& math = layers_.recipe().math;
@@ -77,7 +77,8 @@ class Dit {
   ValueId conditioning_, ones_, zeros_;
 };
 
-/// [n, h]: of the time step, whose sines and cosines are given, and of the class or none.
+/// [n, h]: the embedded time step, whose sines and cosines are inputs, and the embedded class, one of `classes` or
+/// none.
 ValueId conditioning(Layers& layers, std::int64_t n, std::int64_t h, std::int64_t classes) {
   const Recipe& r = layers.recipe();
   const ValueId features =
@@ -115,7 +116,7 @@ Program dit_train_step(const Case& c, const Recipe& r) {
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
       x = dit.block("block" + std::to_string(layer) + ".", x);
     const ValueId predicted = dit.head(x, outputs);
-    // Of the mean squared error only the gradient is computed, and the root of the squares' sum.
+    // Computes the gradient of the mean squared error, and the root of the sum of squares, not the error itself.
     const ValueId error = triad(p, {-1.0}, r.math, "error", predicted, noise);
     gradient_norm(p, r.math, "error_norm", std::array{error});
     return {predicted, scale(p, {2.0 / static_cast<double>(n * s * outputs)}, r.math, "loss.backward", error)};

@@ -310,8 +310,7 @@ Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
 
 namespace {
 
-/// One rank's step on one micro-batch as the case wants it: with its blocks run again, on its micro-batches, on its
-/// ranks.
+/// One rank's step on one micro-batch, extended by the case's recomputation, micro-batches and ranks.
 Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gradients, Reduction reduction) {
   const Recipe& r = layers.recipe();
   const Program step = c.has_mode(recompute_mode)
@@ -353,7 +352,7 @@ Program block_step(const Case& c, const Recipe& r, const Block& block) {
   const ValueId x = layers.batch(block.x);
   const ValueId dy = layers.batch(tensor("dy", r.tensor, block.y, Role::gradient, Fill::normal(0.03125)));
   const std::vector<ValueId> gradients = layers.backward(block.forward(layers, x), dy, {x});
-  layers.update(block.optimizer, gradients, layers.loss_scale());  // dy comes of a scaled loss
+  layers.update(block.optimizer, gradients, layers.loss_scale());  // the incoming dy is of a scaled loss
   return whole_step(c, layers, gradients, Reduction::sum);
 }
 
@@ -362,7 +361,7 @@ Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
   Program p;
   Layers layers(p, r);
   const Objective objective = forward(layers);
-  // A scale is the gradient of the loss that it is a factor of; a gradient that is given has none.
+  // The scale seeds the backward; a given gradient is not scaled.
   const std::optional<ValueId> scale = objective.gradient ? std::nullopt : layers.loss_scale();
   const std::vector<ValueId> gradients =
       layers.backward(objective.value, objective.gradient ? objective.gradient : scale);

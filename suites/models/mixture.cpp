@@ -12,7 +12,7 @@
 namespace gpubench::suites {
 namespace {
 
-/// x [tokens, h] -> [tokens, h]: each token through k SwiGLU layers of width `hidden` out of `experts`.
+/// x [tokens, h] -> [tokens, h]: each token through k of `experts` SwiGLU layers of width `hidden`.
 ValueId mixture(Layers& layers, const std::string& prefix, ValueId x, const Routing& routing, std::int64_t experts,
                 std::int64_t hidden) {
   Program& p = layers.program();
@@ -20,7 +20,7 @@ ValueId mixture(Layers& layers, const std::string& prefix, ValueId x, const Rout
   const Shape shape = p.spec(x).shape;
   const std::int64_t h = shape[1], rows = shape[0] * routing.k;
   const ValueId logits = layers.linear(prefix + "router", x, experts, {.transpose_b = true});
-  std::optional<ValueId> bias;  // which no gradient trains
+  std::optional<ValueId> bias;  // not trained by a gradient
   if (routing.bias) bias = p.add(tensor(prefix + "router.bias", r.wide, {experts}, Role::state, Fill::normal(0.0625)));
   const RoutingForward routed = routing_forward(p, routing, r.math, prefix + "routing", logits, bias);
   const TokenGroups groups = group_tokens(p, {.experts = experts}, prefix + "groups", routed.indices);
@@ -52,12 +52,12 @@ ValueId deepseek_experts(Layers& layers, const Case& c, ValueId x) {
 }
 
 // Multi-head latent attention of DeepSeek-V2 and -V3 (arXiv 2405.04434, 2.1; arXiv 2412.19437, 2.1.1): queries, keys
-// and values are made from latents of low rank, and positions are in further elements of queries and keys.
+// and values come from low-rank latents; extra elements of queries and keys encode positions.
 
-constexpr Rotary neighbours{.pairing = Rotary::Pairing::interleaved};  // as DeepSeek's own code pairs them
+constexpr Rotary neighbours{.pairing = Rotary::Pairing::interleaved};  // as in DeepSeek's code
 
-/// q_rank and kv_rank are of the latents; nope and rope: elements of a query or key without and with a rotation; v: of
-/// a value.
+/// q_rank, kv_rank: ranks of the latents; nope, rope: elements of a query or key without and with rotation; v: elements
+/// of a value.
 struct LatentAttention {
   Heads heads;
   std::int64_t q_rank, kv_rank, nope, rope, v;
@@ -78,7 +78,7 @@ ValueId latent_attention(Layers& layers, const std::string& prefix, ValueId x, c
   const std::int64_t b = sizes.heads.b, s = sizes.heads.s, heads = sizes.heads.heads;
   const auto nope = sizes.nope, rope = sizes.rope, d = nope + rope;
   const Shape without{b, s, heads, nope}, with{b, s, heads, rope};
-  // Queries and keys [b, s, heads, nope + rope], of which `unturned` is the first part; the other is returned.
+  // Queries or keys [b, s, heads, nope + rope] whose first part is `unturned`, and their other part, yet to be written.
   const auto joined = [&](const std::string& name, ValueId unturned) {
     const ValueId whole = p.reserve(tensor(name, p.spec(x).dtype, {b * s, heads * d}, Role::activation));
     reorder_into(p, name + ".place", unturned, layers.columns_of(name + ".nope", whole, without, 0, d));

@@ -9,7 +9,7 @@
 namespace gpubench::suites {
 namespace {
 
-constexpr std::int64_t expansion = 4;  // of a bottleneck's channels, by its last convolution
+constexpr std::int64_t expansion = 4;  // a bottleneck's output channels per inner channel
 
 using Stages = std::array<int, 4>;
 
@@ -39,7 +39,7 @@ ValueId bottleneck(Layers& layers, const std::string& prefix, ValueId x, std::in
 Program resnet_block_step(const Case& c, const Recipe& r) {
   const std::int64_t n = c.dim("n"), h = c.dim("h"), width = c.dim("width"), stride = c.dim("stride");
   const std::int64_t p = (h - 1) / stride + 1;
-  // What it reads is the result of a ReLU.
+  // Positive: the output of a ReLU.
   const TensorSpec x = tensor("x", r.tensor, {n, h, h, c.dim("c")}, Role::input, Fill::positive(1.0));
   return block_step(c, r, {x, {n, p, p, expansion * width}, &Layers::sgd, [&](Layers& layers, ValueId in) {
                              return bottleneck(layers, "", in, width, stride);

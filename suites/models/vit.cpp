@@ -11,7 +11,7 @@ namespace {
 
 constexpr double vit_epsilon = 1e-6;
 
-// The class token [1, h] in front of each image's patches [n tokens, h] -> [n (1 + tokens), h].
+// Prepends the class token [1, h] to each image's patches: [n tokens, h] -> [n (1 + tokens), h].
 ValueId with_class_token(Layers& layers, ValueId patches, std::int64_t n) {
   Program& p = layers.program();
   const TensorSpec rows = p.spec(patches);
@@ -48,14 +48,14 @@ Program vit_train_step(const Case& c, const Recipe& r) {
     const std::int64_t s = 1 + (size / patch) * (size / patch);
     const ValueId image = layers.batch(tensor("image", r.tensor, {n, size, size, 3}, Role::input, Fill::normal(1.0)));
     const ValueId labels = layers.classes("labels", n, c.dim("classes"));
-    // The paper's convolution, whose stride is its window, as a linear layer.
+    // Equals the paper's convolution, whose stride is its window.
     const ValueId patches = layers.linear("patch_embedding", layers.patches(image, patch), h);
     const ValueId tokens = with_class_token(layers, patches, n);
     const ValueId position = layers.embedding("position_embedding", layers.sequence("positions", n * s, s), s, h);
     ValueId x = layers.sum("embedding", tokens, position);
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
       x = vit_block(layers, {n, s, c.dim("heads")}, "block" + std::to_string(layer) + ".", x);
-    // Of each image only the class token is read on.
+    // The head reads each image's class token only.
     const ValueId read = embedding_forward(p, "class_rows", x, layers.sequence("class_at", n, n, s));
     const ValueId logits = layers.linear("head", layers.layer_norm("ln", read, vit_epsilon), c.dim("classes"));
     return cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
