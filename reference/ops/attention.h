@@ -17,8 +17,8 @@ namespace gpubench {
 struct Attention {
   bool causal = true;       ///< query i sees keys 0..i + t - s: the last query all of them ("bottom right")
   double scale = 1.0;       ///< usually 1 / sqrt(d)
-  std::int64_t window = 0;  ///< where causal: of these keys a query sees the last `window`; 0: all
-  double softcap = 0.0;     ///< bound of a score's size; 0: none
+  std::int64_t window = 0;  ///< if causal: a query sees only the last `window` of these keys; 0: all
+  double softcap = 0.0;     ///< limit of |score|; 0: none
   bool sinks = false;       ///< set by the builders
   bool documents = false;   ///< set by the builders
   static void visit(auto&& attribute) {
@@ -95,13 +95,12 @@ Source: Liu et al., Ring Attention with Blockwise Transformers, arXiv 2310.01889
 
 struct AttentionExtents {
   std::int64_t b = 0, s = 0, hq = 0, hkv = 0, d = 0;
-  std::int64_t t = 0;    ///< keys; s counts queries
-  std::int64_t d_v = 0;  ///< of a head of v and o; d is of q and k
+  std::int64_t t = 0;    ///< number of keys; s is that of queries
+  std::int64_t d_v = 0;  ///< width of v's and o's heads; d is that of q's and k's
 };
 /// Throws ProgramError naming the tensor, its shape and the expected one.
 [[nodiscard]] AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v);
 
-/// The operands that not every attention has.
 struct AttentionOptions {
   std::optional<ValueId> sinks{}, documents{};
 };
@@ -109,7 +108,7 @@ struct AttentionOptions {
 struct AttentionForward {
   ValueId o, lse;
 };
-/// `into`, here and below: reserved values for o and lse, else reserved here.
+/// `into`: reserved values for the outputs.
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
                                    ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {},
                                    const std::optional<AttentionForward>& into = {});
@@ -119,8 +118,7 @@ struct AttentionBackward {
   ValueId dq, dk, dv;
   std::optional<ValueId> dsinks;
 };
-/// `into`: reserved values for the gradients (parts of a packed gradient); those not given are reserved here,
-/// row-major.
+/// Reserved values for gradients, such as parts of a packed one; absent ones are reserved row-major.
 struct AttentionGradients {
   std::optional<ValueId> dq{}, dk{}, dv{}, dsinks{};
 };

@@ -1,5 +1,5 @@
-// Batch normalization of a training step (Ioffe and Szegedy, arXiv 1502.03167): every channel by the mean and variance
-// of its elements in the batch. Channels are the last axis (NHWC); the other axes together are the n rows.
+// Batch normalization for training (Ioffe and Szegedy, arXiv 1502.03167): each channel by its mean and variance in the
+// batch. Channels are the last axis (NHWC); the other axes together are the n rows.
 #pragma once
 
 #include <optional>
@@ -21,10 +21,9 @@ dgamma, dbeta: [c], gamma's type
 dx = gamma rstd (dy - dbeta / n - xhat dgamma / n), xhat = (x - mean) rstd
 dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy)"};
 
-/// Of the forward.
 struct BatchNorm {
   double epsilon = 1e-5;
-  double momentum = 0.1;  ///< from 0 to 1
+  double momentum = 0.1;  ///< 0 to 1
   static void visit(auto&& attribute) {
     attribute("epsilon", &BatchNorm::epsilon);
     attribute("momentum", &BatchNorm::momentum);
@@ -67,7 +66,7 @@ y = max(gamma (x - mean) rstd + beta + r, 0); statistics and attributes (epsilon
 Nothing in between is rounded or stored. Its derivative is relu_backward, which reads y, and batch_norm_backward.)"};
 
 struct BatchNormReluBackward {
-  bool dy2 = false;  ///< needs dr
+  bool dy2 = false;  ///< requires dr
   bool dr = false;
   static void visit(auto&& attribute) {
     attribute("dy2", &BatchNormReluBackward::dy2);
@@ -89,7 +88,7 @@ dr = dy where y > 0, else 0; with dy2, a second gradient of y, the add of both b
 dx, dgamma and dbeta are batch_norm_backward's of dr. dr is the residual's gradient too: it is stored where the
 attribute says so, and with dy2 always; else it is neither rounded nor stored.)"};
 
-/// What belongs to the channels of x.
+/// Per-channel tensors.
 struct BatchNormChannels {
   ValueId gamma, beta, running_mean, running_var;
 };
@@ -110,11 +109,11 @@ struct BatchNormBackward {
 BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,
                                       ValueId gamma, ValueId mean, ValueId rstd);
 
-/// What a batch_norm_relu_forward read and wrote.
+/// Inputs and outputs of a batch_norm_relu_forward.
 struct BatchNormReluSaved {
   ValueId x, gamma, mean, rstd, y;
 };
-/// dx, dgamma, dbeta, and dr where the attributes ask for it; dy2 where they say so.
+/// dx, dgamma, dbeta; also dr if the attributes ask for it. `dy2`: present if the attributes declare it.
 std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormReluBackward& attributes,
                                               const Math& math, std::string label, const BatchNormReluSaved& saved,
                                               ValueId dy, std::optional<ValueId> dy2 = {});

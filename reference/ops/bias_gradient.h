@@ -1,5 +1,5 @@
-// The gradient of a bias: a sum over all rows. Alone (column_sum), or with the adjacent product in the backward of a
-// linear layer, so that the summands are read only once. The fused ops need no derivative.
+// The gradient of a bias, a sum over all rows: alone (column_sum), or fused with the adjacent product of a linear
+// layer's backward, so that summands are read only once. The fused ops have no derivative.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ defaults.)"};
 
 struct GemmWeightBiasGradient {
   enum class Operand { a, b };
-  Gemm gemm;                      ///< transposes and alpha; everything else at its default
-  Operand gradient = Operand::a;  ///< the factor that is the gradient of the layer's output
+  Gemm gemm;                      ///< transposes and alpha; all else default
+  Operand gradient = Operand::a;  ///< which factor is the gradient of the layer's output
   static void visit(auto&& attribute) {
     attribute.part(&GemmWeightBiasGradient::gemm);
     attribute.always("bias_gradient", &GemmWeightBiasGradient::gradient, AsValue{"a", "b"});
@@ -47,23 +47,22 @@ dw = alpha op(a) op(b); db = the sum of the factor that bias_gradient names over
   bias_gradient=b: b [k, n], not transposed, db [n] (dw as [in, out])
 gemm's other attributes (beta, bias, scaled, blocks, epilogue, gelu_form) are at their defaults.)"};
 
-/// Whether a gemm's attributes ask for nothing but transposes, alpha and `epilogue`.
+/// Whether a gemm has no attributes but transposes, alpha and `epilogue`.
 [[nodiscard]] bool is_plain(const Gemm& attributes, Gemm::Epilogue epilogue);
 
-/// Whether summing `gradient` over the rows of its tensor is summing it along k.
+/// Whether the rows of `gradient` lie along k.
 [[nodiscard]] bool sums_along_k(const GemmWeightBiasGradient& attributes);
 
 struct GemmBiasGradientResult {
   ValueId c;   ///< dz or dw
   ValueId db;  ///< the bias gradient
 };
-/// `db`: a reserved value for the bias gradient (one of another type); otherwise it has the type of dz.
-/// Throws ProgramError for attributes that the op does not have, and naming the tensor whose shape or type does not
-/// fit.
+/// `db`: a reserved value, possibly of another type; default: dz's type.
+/// Throws ProgramError for other attributes, and naming the tensor whose shape or type does not fit.
 GemmBiasGradientResult gemm_gelu_bias_gradient(Program& program, const Gemm& attributes, const Math& math,
                                                std::string label, ValueId a, ValueId b, ValueId pre,
                                                std::optional<ValueId> db = {});
-/// `dw`, `db`: reserved values of other types; otherwise both have that of the factors.
+/// `dw`, `db`: reserved values, possibly of other types; default: the factors' type.
 GemmBiasGradientResult gemm_weight_bias_gradient(Program& program, const GemmWeightBiasGradient& attributes,
                                                  const Math& math, std::string label, ValueId a, ValueId b,
                                                  std::optional<ValueId> dw = {}, std::optional<ValueId> db = {});
@@ -75,7 +74,7 @@ y: [n], or [..., n] of g rows
 
 y[j] = sum over all leading indices of x[..., j]; with g rows each is the sum of as many consecutive rows of x.)"};
 
-/// `into`: a reserved value of another type than x (f32 bias gradients of bf16 activations), or of several rows.
+/// `into`: a reserved value, of another type than x (f32 bias gradients of bf16 activations) or of several rows.
 ValueId column_sum(Program& program, const Math& math, std::string label, ValueId x, std::optional<ValueId> into = {});
 
 }  // namespace gpubench

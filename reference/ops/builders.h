@@ -1,5 +1,5 @@
-// Every op's builder under one signature: for calls that come as data (operand names, attributes, tensors), not as C++;
-// and how such a call maps to the parameters of its op's builder.
+// Every op's builder under one signature, for calls given as data (operand names, attributes, tensors), and the mapping
+// of such a call to its builder's parameters.
 #pragma once
 
 #include <algorithm>
@@ -24,16 +24,14 @@
 
 namespace gpubench {
 
-/// Appends a call of this kind by the op's own builder, with these attributes, math, inputs (in the order that the op
-/// declares) and label. `outputs`: the specs that its outputs must have. They decide what builders leave open: the
-/// image of a convolution's gradient, the rows of a table's, the type of a product. Returns the appended call.
-/// Throws ProgramError where the builder refuses an input or an attribute, where the attributes do not fit the
-/// operands, for an output of another shape or type, and for collectives, whose tensors belong to several ranks.
+/// Appends a call by its op's builder, with the kind, attributes, math, inputs (in the op's order) and label of `call`.
+/// `outputs`: the required specs; they also determine what inputs leave open (image of a convolution's gradient, rows
+/// of a table's gradient, type of a product). Returns the appended call. Throws ProgramError if the builder refuses an
+/// input or attribute, if attributes do not fit the operands, if an output differs, and for collectives.
 const OpCall& append_call(Program& program, const OpCall& call, std::span<const TensorSpec> outputs);
 
-// What op files list their builders with.
+// For the lists of builders in op files.
 
-/// The arguments of a builder.
 struct BuilderArguments {
   Program& program;
   const OpCall& call;
@@ -44,7 +42,6 @@ struct BuilderArguments {
     return call.attributes.as<T>();
   }
   [[nodiscard]] ValueId in(std::string_view name, std::size_t i = 0) const { return call.input(name, i); }
-  /// None where the call lacks it.
   [[nodiscard]] std::optional<ValueId> optional(std::string_view name, std::size_t i = 0) const {
     const ValueId* const found = Named<ValueId>(call, call.inputs).find(name, i);
     return found != nullptr ? std::optional(*found) : std::nullopt;
@@ -54,13 +51,13 @@ struct BuilderArguments {
     throw ProgramError(std::string(call.kind.name) + ": " + std::to_string(outputs.size()) +
                        " outputs; expected at least " + std::to_string(index + 1));
   }
-  /// The output to write, as its spec has it.
+  /// Reserves an output as its spec describes it.
   [[nodiscard]] ValueId into(std::size_t index) const {
     TensorSpec spec = out(index);
     spec.name = program.unique_name(spec.name);
     return program.reserve(std::move(spec));
   }
-  /// The shape of the first output, which must have this many axes.
+  /// The first output's shape. Throws ProgramError unless it has this many axes.
   [[nodiscard]] const Shape& shape_of_output(int rank, std::string_view expected) const {
     expect_axes(call.kind, out(0), rank, expected);
     return out(0).shape;
@@ -80,15 +77,15 @@ std::vector<T> parameters_of(const BuilderArguments& a) {
   return parameters;
 }
 
-/// Where a builder is to write its outputs: optional, or a struct of such.
+/// Whether T holds optional output values.
 template <class T>
 inline constexpr bool is_place_of_outputs = std::is_same_v<T, AttentionGradients>;
 template <class T>
 inline constexpr bool is_place_of_outputs<std::optional<T>> = true;
 
-/// The parameters of a builder in turn: an operand takes the next input, an optional one only where that input is
-/// optional; a list takes all that are left; a type and a layout are the first output's, and extents are the height and
-/// width of that. `to_outputs`: operands after the last input are the outputs, as their specs have them.
+/// Maps a builder's parameters to a call. An operand takes the next input, an optional one only if that input is
+/// optional, a list all remaining ones. Types and layouts are the first output's; extents are its height and width.
+/// `to_outputs`: operands after the last input are outputs, reserved by their specs.
 class NextParameter {
  public:
   NextParameter(const BuilderArguments& arguments, bool to_outputs) : arguments_(arguments), to_outputs_(to_outputs) {}
@@ -164,19 +161,18 @@ void call_in_turn(Result (*builder)(Program&, Parameters...), const BuilderArgum
              std::tuple<decltype(parameter.template next<Parameters>())...>{parameter.template next<Parameters>()...});
 }
 
-/// A builder whose operands are the op's inputs, in their order; with `to_outputs`, then the outputs to write.
+/// A builder whose parameters are the op's inputs in order; with `to_outputs`, then its outputs.
 template <auto function, bool to_outputs = false>
 constexpr auto in_turn = [](const BuilderArguments& a) { call_in_turn(function, a, to_outputs); };
 
-/// How append_call() appends an op.
 struct Builder {
   OpKind kind;
   void (*append)(const BuilderArguments&);
 };
 
-/// What <file>_builders() of each op file returns.
+/// Return type of each op file's <file>_builders().
 using Builders = std::vector<Builder>;
-/// Of all op files, as CMakeLists.txt lists them.
+/// All op files, as listed in CMakeLists.txt.
 [[nodiscard]] std::span<const Builders> builder_files();
 
 }  // namespace gpubench

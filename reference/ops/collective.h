@@ -1,17 +1,18 @@
-// Collectives: what several ranks do together. Definitions as in MPI 4.1, chapter 6, and in NCCL's user guide.
+// Collectives, defined as in MPI 4.1, chapter 6, and NCCL's user guide.
 //
-// The n ranks r = 0 ... n - 1 of a collective are the members of its group (OpCall::group), by their places in it; one
-// list of tensors of each member makes up the inputs, in that order. A program that holds only some of the members has
-// their tensors only. Tensors are dense, of any shape; "element i" is the i-th in row-major order. A message's bytes
-// and its bytes on the wire are counted as nccl-tests does (doc/PERFORMANCE.md there), n ranks and S bytes:
-//   op              S is the size of                    factor: wire bytes / S
-//   all_reduce      what each rank has                  2 (n - 1) / n
-//   all_gather      what each rank ends up with         (n - 1) / n
-//   reduce_scatter  what each rank starts with          (n - 1) / n
-//   broadcast       what the root has                   1
-//   all_to_all      what each rank sends, at most       (n - 1) / n; uneven: what leaves or reaches a rank, at most
-//   send_recv       what each rank sends                1
-// Bus bandwidth is wire bytes over time: a figure to compare with a link's speed, whatever n is.
+// The n ranks r = 0 ... n - 1 are the members of the call's group (OpCall::group), by their places in it. The inputs
+// are one list of tensors per member, in that order, without those of members that the program does not hold. Tensors
+// are dense, of any shape; "element i" is the i-th in row-major order. Message and wire bytes are counted as in
+// nccl-tests (doc/PERFORMANCE.md). Bus bandwidth, wire bytes over time, compares with a link's speed. For n ranks and S
+// bytes:
+//   op              S: bytes that                          wire bytes / S
+//   all_reduce      each rank has                          2 (n - 1) / n
+//   all_gather      each rank ends up with                 (n - 1) / n
+//   reduce_scatter  each rank starts with                  (n - 1) / n
+//   broadcast       the root has                           1
+//   all_to_all      each rank sends (uneven: the most      (n - 1) / n (uneven: the most that leaves or
+//                   that a rank sends)                     reaches a rank)
+//   send_recv       each rank sends                        1
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,14 @@
 
 namespace gpubench {
 
-/// Whether ranks run the op together.
 [[nodiscard]] bool is_collective(OpKind kind);
-/// The number of ranks that take part. Throws ProgramError for another op.
+/// The number of members. Throws ProgramError for other ops.
 [[nodiscard]] int ranks_of(const OpCall& call);
 
-/// Throws ProgramError where the program lacks tensors of some members, so that its result cannot be worked out.
+/// Throws ProgramError if the program lacks tensors of some members, so that the result cannot be computed.
 void expect_all_held(const OpCall& call);
 
-/// Whether a collective combines values (sum, average, maximum) rather than only moving them.
+/// Whether a collective combines values (sum, average, maximum).
 [[nodiscard]] bool reduces(OpKind kind);
 
 enum class Reduction { sum, average, maximum };
@@ -112,9 +112,8 @@ Source: MPI 4.1, chapter 6; NCCL user guide)"};
 struct AllToAll {
   int ranks = 1;
   std::vector<std::int64_t> counts;
-  /// Whether all pairs of ranks have the same count.
   [[nodiscard]] bool is_even() const;
-  /// Elements that rank `from` sends to rank `to`.
+  /// Elements that member `from` sends to member `to`.
   [[nodiscard]] std::int64_t count(int from, int to) const {
     return counts[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)];
   }
@@ -138,8 +137,8 @@ Source: MPI 4.1, chapter 6; NCCL user guide)"};
 struct SendRecv {
   int ranks = 1;
   int shift = 1;
-  int round = 0;  ///< from 1 on: ranks exchange in pairs, and there is no ring
-  /// The member that gets what this one sends, and the one whose tensor it gets.
+  int round = 0;  ///< from 1: ranks exchange in pairs, without a ring
+  /// The members that `member` sends to, and receives from.
   [[nodiscard]] int receiver(int member) const;
   [[nodiscard]] int sender(int member) const;
   static void visit(auto&& attribute) {
@@ -149,9 +148,9 @@ struct SendRecv {
   }
 };
 
-/// Rounds after which each rank has met each other one once.
+/// Rounds after which each rank has met every other once.
 [[nodiscard]] constexpr int rounds_of_pairs(int ranks) { return ranks % 2 == 0 ? ranks - 1 : ranks; }
-/// With whom each rank exchanges, of a program that is one send_recv in pairs and nothing else.
+/// By rank: its partner, if the program is a single pairwise send_recv.
 [[nodiscard]] std::optional<std::vector<int>> partners_of(const Program& program);
 
 inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*", defaults_of<SendRecv>, R"(
@@ -164,30 +163,30 @@ for odd n, and else meets rank n - 1.
 
 Source: NCCL user guide; the circle method of tournaments)"};
 
-// Builders. `group`: the members, as many as the attributes say; empty: ranks 0, 1, ... `x`: one tensor of each member
-// that the program holds, in the order of the group (all_reduce: one list of each, one after the other). Results are in
-// the same order. A tensor that is spread over the members (Placement::spread) is no longer so where all of them have
-// the same result. All throw ProgramError naming the tensor whose shape, type or rank does not fit.
+// Builders. `group`: the members; empty: ranks 0, 1, ... `x`: one tensor per member that the program holds, in the
+// group's order (all_reduce: one list per member, concatenated). Results are in the same order. A tensor spread over
+// the members (Placement::spread) is no longer so once all have the same result. All throw ProgramError naming the
+// tensor whose shape, type or rank does not fit.
 
 /// `in_place`: the results are updates of x.
 std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,
                                 std::span<const ValueId> x, bool in_place = false, const RankGroup& group = {});
-/// `shape`: of the results, which are flat without.
+/// `shape`: of the results; default: flat.
 std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
                                 std::span<const ValueId> x, const RankGroup& group = {},
                                 const std::optional<Shape>& shape = {});
-/// `whole`: on each rank, room for all parts; its own part is filled in. The results are updates of `whole`.
+/// `whole`: each rank's buffer for all parts, with its own part filled in. The results are updates of `whole`.
 std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attributes, std::string label,
                                          std::span<const ValueId> whole, const RankGroup& group = {});
-/// `in_place`: the result of each rank is an update of its part of its x. Addends become shards of their sum. `shape`:
-/// of results that are not in place, which are flat without.
+/// `in_place`: each result updates its rank's part of x. Addends become shards of their sum. `shape`: of results that
+/// are not in place; default: flat.
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
                                     std::string label, std::span<const ValueId> x, bool in_place = false,
                                     const RankGroup& group = {}, const std::optional<Shape>& shape = {});
-/// `x` is on the root, which the program holds.
+/// `x` is on the root, which the program must hold.
 std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x,
                                const RankGroup& group = {});
-/// `x`: the root's tensor, given where the program holds the root; `like`: its spec.
+/// `x`: the root's tensor, if the program holds the root; `like`: its spec.
 std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label,
                                std::optional<ValueId> x, const TensorSpec& like, const RankGroup& group);
 std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, std::string label,
@@ -195,18 +194,16 @@ std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, st
 std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std::string label,
                                std::span<const ValueId> x, const RankGroup& group = {});
 
-// A collective between ranks that can read each other's memory, as the copies and sums that each rank does once all
-// inputs are ready: who does which part, not how. For backends; the textbook does not use it.
+// A collective between ranks that share memory, as the copies and sums of each rank once all inputs are ready.
+// For backends; the textbook does not use it.
 
-/// `bytes` bytes from one place to another.
 struct CopyTask {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t bytes = 0;
 };
 
-/// The reduction of `count` elements of each source, rank by rank in order, written to each target: all ranks get the
-/// same bits.
+/// Reduces `count` elements of each source, in rank order, and writes the same bits to each target.
 struct ReduceTask {
   DType type = DType::f32;
   Reduction reduction = Reduction::sum;
@@ -220,8 +217,8 @@ struct RankTasks {
   std::vector<ReduceTask> reductions;
 };
 
-/// What each of the ranks does. Parts of one rank and another never overlap. `tensors`: those of the call's inputs,
-/// then of its outputs, all dense. Throws ProgramError for an op that is no collective.
+/// Each rank's tasks, which write disjoint memory. `tensors`: the call's inputs, then its outputs, all dense. Throws
+/// ProgramError for an op that is not a collective.
 [[nodiscard]] std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tensors);
 
 }  // namespace gpubench

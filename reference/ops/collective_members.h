@@ -1,4 +1,4 @@
-// What the builders of collectives share: who takes part, and the tensors that each member has.
+// Members of a collective and their tensors, for all builders of collectives.
 #pragma once
 
 #include <span>
@@ -10,37 +10,37 @@
 
 namespace gpubench {
 
-/// Who takes part in a collective, and whose tensors the program has.
+/// The members of a collective, and which of them the program holds.
 struct Members {
   RankGroup group;
-  std::vector<int> held;    ///< their places in the group
-  std::vector<int> across;  ///< the axes of the mesh that members differ along
+  std::vector<int> held;    ///< places in the group
+  std::vector<int> across;  ///< mesh axes along which members differ
 
   [[nodiscard]] bool is_across(const AxisSpread& spread) const;
 };
 
-/// Of an op of so many ranks; `given`: empty for ranks 0, 1, ... Throws ProgramError for a group of another size, and
-/// where the program holds none of its ranks.
+/// `given`: empty for ranks 0, 1, ... Throws ProgramError for a group of another size than `ranks`, and if the program
+/// holds none of its members.
 [[nodiscard]] Members members_of(const Program& program, OpKind kind, int ranks, const RankGroup& given);
 
-/// Throws ProgramError unless it is a dense tensor on this rank.
+/// Throws ProgramError unless the tensor is dense and on this rank.
 void expect_on_rank(OpKind kind, const TensorSpec& tensor, int rank);
-/// Throws ProgramError unless there are as many tensors of each member that is held, all of one shape and type.
+/// Throws ProgramError unless each held member has equally many tensors, of the same shapes and types.
 void expect_alike(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x);
 
-/// How a result is spread that all members have alike: as its operand, but no longer over them.
+/// The spread of a result that all members share: the operand's, without that over the members.
 [[nodiscard]] std::vector<AxisSpread> alike_on(const Members& members, const TensorSpec& operand);
-/// A new tensor with the type and role of another.
+/// A new tensor with the type and role of `like`.
 [[nodiscard]] ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& like, int rank,
                                  const Shape& shape, std::vector<AxisSpread> spread);
-/// A new tensor beside another, on its rank; what all members have alike there.
+/// A new tensor on the rank of x, equal on all members.
 [[nodiscard]] ValueId reserve_beside(Program& program, std::string_view label, const Members& members, ValueId x,
                                      const Shape& shape);
 
-/// A call that its outputs are still to be added to.
+/// A call without outputs.
 [[nodiscard]] OpCall call_of(OpKind kind, Attributes attributes, const Math& math, std::string label,
                              const Members& members, std::span<const ValueId> inputs);
-/// Appends it; returns its outputs.
+/// Appends the call; returns its outputs.
 std::vector<ValueId> appended(Program& program, OpCall call);
 
 }  // namespace gpubench

@@ -1,8 +1,7 @@
-// What the textbooks of collectives share: those that only move elements, whichever they move; and finding, from a
-// wrong result, which rank and which part of the message went wrong.
-//
-// Each kind of fault (a contribution that is missing, doubled, old, from elsewhere) predicts every wrong element from
-// the inputs. Where one kind predicts nearly all of them, it is named; chance explains a few elements, never all.
+// Shared by the textbooks of collectives: the definition of those that only move elements, and the diagnosis of wrong
+// results (which rank, which part of the message).
+// Each hypothesis (a contribution missing, doubled, stale, misplaced) predicts every wrong element from the inputs.
+// One that predicts nearly all of them is named; chance predicts a few at most.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +14,28 @@
 
 namespace gpubench {
 
-/// Where an element of an output comes from: an element of an input, or nowhere (input -1), and is 0.
+/// Source of an output's element: an element of an input; input -1: the constant 0.
 struct MoveSource {
   int input = 0;
   std::int64_t linear = 0;
 };
-/// By element of one output.
 using MoveSources = std::function<MoveSource(std::int64_t linear)>;
 
-/// How one collective that moves elements differs from another.
 struct MoveRules {
   OpKind kind;
   MoveSources (*sources)(const OpCall& call, std::span<const TensorView> inputs, int output);
   Cost (*cost)(const CallSpecs& op);
-  /// Appends the op whose results are the gradients of the inputs; null: there is no rule.
+  /// Appends the gradients of the inputs; null: no derivative.
   std::vector<ValueId> (*backward)(Program& program, const OpCall& call, std::string label,
                                    std::span<const ValueId> incoming);
-  bool all_alike;          ///< every rank ends up with the same
-  int inputs_of_rank = 1;  ///< what is moved, and then what says how
+  bool all_alike;          ///< every rank gets the same result
+  int inputs_of_rank = 1;  ///< the moved tensor, then those that describe the move
 };
 
-/// `message` bytes, of which `factor` are on the wire.
+/// `message` bytes; wire bytes are `factor` times as many.
 [[nodiscard]] inline Cost move_cost(double message, double factor) { return {0.0, message * factor, message}; }
 
-/// Exact, bitwise.
+/// Outputs are exact, bitwise.
 class MoveDefinition : public OpDefinition {
  public:
   explicit MoveDefinition(const MoveRules& rules) : rules_(rules) {}
@@ -57,15 +54,15 @@ class MoveDefinition : public OpDefinition {
   MoveRules rules_;
 };
 
-/// One kind of fault: what it would have left in element `linear`; NaN where it predicts nothing.
+/// A kind of fault, and its prediction for element `linear`; NaN: none.
 struct FaultHypothesis {
   std::string words;  ///< "rank 1's contribution is missing"
   std::function<double(std::int64_t linear)> predict;
 };
 
-/// The words of the first hypothesis that predicts at least nine in ten of the wrong elements, and which part of the
-/// output they are in: "rank 1's contribution is missing, in chunk 2 of 4 (elements 512 to 767)". Without such a
-/// hypothesis only the part; empty for no wrong elements. `chunks`: how many equal parts the output falls into.
+/// The first hypothesis that predicts at least 90% of the wrong elements, and their part of the output: "rank 1's
+/// contribution is missing, in chunk 2 of 4 (elements 512 to 767)". Without such a hypothesis only the part; empty if
+/// nothing is wrong. `chunks`: equal parts of the output.
 [[nodiscard]] std::string name_fault(std::span<const FaultHypothesis> hypotheses, std::span<const Mismatch> wrong,
                                      DType type, std::int64_t elements, int chunks);
 

@@ -58,12 +58,12 @@ likewise with stride_w, pad_w, dilation_w))"};
 struct Conv2dExtents {
   std::int64_t n = 0, h = 0, w = 0, c = 0, k = 0, r = 0, s = 0, p = 0, q = 0;
 };
-/// Throws ProgramError naming what does not fit (channels and groups, a filter larger than its padded input).
+/// Throws ProgramError naming what does not fit (channels and groups, a filter larger than the padded input).
 [[nodiscard]] Conv2dExtents extents_of(const Conv2d& attributes, const Shape& x, const Shape& filter);
 
 ValueId conv2d_forward(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId x,
                        ValueId filter);
-/// `h`, `w`: extents of dx, which strides leave open.
+/// `h`, `w`: extents of dx, which a stride leaves ambiguous.
 ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const Math& math, std::string label,
                              ValueId dy, ValueId filter, std::int64_t h, std::int64_t w);
 /// `r`, `s`: extents of the filter.

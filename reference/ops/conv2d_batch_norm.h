@@ -1,5 +1,5 @@
-// A convolution and the batch norm of its product as one op, so that the product need not be read again for the norm's
-// statistics. fuse() puts it in, behind differentiate(): it needs no derivative.
+// A convolution fused with the batch norm of its product, whose statistics then need no second read. fuse() creates it
+// after differentiate(), so it has no derivative.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Conv2dBatchNorm {
   Conv2d conv{};
   BatchNorm norm{};
   bool relu = false;
-  bool r = false;  ///< with relu only
+  bool r = false;  ///< requires relu
   static void visit(auto&& attribute) {
     attribute.part(&Conv2dBatchNorm::conv);
     attribute.part(&Conv2dBatchNorm::norm);
@@ -47,12 +47,12 @@ struct Conv2dBatchNormForward {
   ValueId product;
   BatchNormForward norm;
 };
-/// `r` is there as the attributes say. Throws ProgramError naming the tensor whose shape or type does not fit.
+/// `r`: given iff attributes.r. Throws ProgramError naming the tensor whose shape or type does not fit.
 Conv2dBatchNormForward conv2d_batch_norm_forward(Program& program, const Conv2dBatchNorm& attributes, const Math& math,
                                                  std::string label, ValueId x, ValueId filter,
                                                  const BatchNormChannels& channels, std::optional<ValueId> r = {});
 
-// The two ops that a call stands for, and which operands they have of what the call has for each of its own.
+// The two ops that a fused call stands for, and their operands among the fused call's.
 [[nodiscard]] OpCall convolution_of(const OpCall& call);
 [[nodiscard]] OpCall batch_norm_of(const OpCall& call);
 

@@ -1,6 +1,6 @@
-// Softmax cross-entropy against integer labels, its gradient, and both at once. Goodfellow, Bengio, Courville, Deep
-// Learning (2016), 6.2.2.3. Of ranks that have a part of the classes each, as in Shoeybi et al., arXiv 1909.08053, 3:
-// what a part tells, and the loss made of what all parts tell.
+// Softmax cross-entropy against integer labels, its gradient, and both fused. Goodfellow, Bengio, Courville, Deep
+// Learning (2016), 6.2.2.3. For ranks with a part of the classes each (Shoeybi et al., arXiv 1909.08053, 3): a part's
+// contribution, and the loss combined from all parts.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace gpubench {
 
-/// What the loss is made of, alike in its forward and its backward. As torch.nn.functional.cross_entropy has it.
+/// Attributes shared by forward and backward, as in torch.nn.functional.cross_entropy.
 struct CrossEntropy {
-  /// Rows whose label is ignore_index count for nothing: their dlogits are 0, and the mean is over the n others. Where
-  /// there are none, the loss is 0 / 0, a NaN, and dlogits are 0, as in PyTorch. Else n = rows.
+  /// Rows with label ignore_index are ignored: their dlogits are 0, and n, the divisor of the mean, is the number of
+  /// other rows. If all are ignored, the loss is 0 / 0, NaN, and dlogits are 0, as in PyTorch. Default: n = rows.
   bool ignores = false;
   int ignore_index = -100;
   double label_smoothing = 0.0;
   double z_loss = 0.0;
-  bool scaled = false;       ///< of a backward: the gradient of the loss is an operand, dloss; the builders set it
-  std::int64_t first = 0;    ///< of the classes that the logits are of
-  std::int64_t classes = 0;  ///< how many there are on all ranks; 0: the logits are of all
-  /// Of rows that are part of a batch, where it ignores: n is an operand, count; the builders set it. Then a part
-  /// without rows that count loses 0.
+  bool scaled = false;       ///< backward: the loss's gradient is an operand, dloss; set by the builders
+  std::int64_t first = 0;    ///< first class of the logits
+  std::int64_t classes = 0;  ///< number of classes on all ranks; 0: the logits have all
+  /// For ignoring parts of a batch: n is an operand, count; set by the builders. The loss of a part whose rows are all
+  /// ignored is then 0.
   bool given_count = false;
   static void visit(auto&& attribute) {
     attribute("ignores", &CrossEntropy::ignores);
@@ -38,7 +38,7 @@ struct CrossEntropy {
     return (scaled && operand == "dloss") || (given_count && operand == "count");
   }
   [[nodiscard]] bool counts(std::int64_t label) const { return !ignores || label != ignore_index; }
-  /// `here`: of how many classes the logits are.
+  /// `here`: classes of the logits.
   [[nodiscard]] std::int64_t all_classes(std::int64_t here) const { return classes == 0 ? here : classes; }
   [[nodiscard]] bool is_class(std::int64_t label, std::int64_t here) const {
     return label >= 0 && label < all_classes(here);
@@ -123,7 +123,7 @@ loss = mean(lse - sum(scores) + z lse^2) over the rows that count, z = z_loss
 Rows count as in the forward, and n is as there, where it `ignores` all but those of ignore_index; label_smoothing is in the scores, first
 and classes are those of the parts, and scaled is for the gradients.)"};
 
-/// Whether what it makes is the loss.
+/// Whether the op's result is the loss.
 [[nodiscard]] inline bool makes_cross_entropy(const OpKind& kind) {
   return kind == cross_entropy_forward_kind || kind == cross_entropy_combine_kind;
 }
@@ -134,7 +134,7 @@ struct CrossEntropyForward {
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
                                           ValueId labels, const CrossEntropy& attributes = {},
                                           std::optional<ValueId> count = {});
-/// `in_place`: dlogits is an update of logits (the largest tensor of a language model is then stored once).
+/// `in_place`: dlogits updates logits, so that a language model's largest tensor is stored once.
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
                                ValueId lse, bool in_place = false, CrossEntropy attributes = {},
                                std::optional<ValueId> dloss = {}, std::optional<ValueId> count = {});
@@ -151,19 +151,18 @@ CrossEntropyForward cross_entropy_combine(Program& program, const Math& math, st
 struct CrossEntropyForwardBackward {
   ValueId loss, lse, dlogits;
 };
-/// What fuse() replaces the two by; `in_place` as above.
+/// fuse() replaces forward and backward by it. `in_place`: as above.
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
                                                            ValueId logits, ValueId labels, bool in_place = false,
                                                            CrossEntropy attributes = {},
                                                            std::optional<ValueId> dloss = {},
                                                            std::optional<ValueId> count = {});
 
-// How many labels of a batch count: what a mean over rows that are on several ranks, or in several micro-batches, is
-// divided by.
+// The number of labels that are not ignored: the divisor of means over rows of several ranks or micro-batches.
 
 struct CountLabels {
   int ignore_index = -100;
-  int parts = 1;  ///< of the labels
+  int parts = 1;  ///< equal parts of the labels
   static void visit(auto&& attribute) {
     attribute("ignore_index", &CountLabels::ignore_index);
     attribute("parts", &CountLabels::parts);
@@ -177,8 +176,7 @@ y: f32 [1]
 
 y = the number of labels that are not ignore_index / parts)"};
 
-/// `wide`: the type of y, as statistics have it. Throws ProgramError for fewer than one part, and naming a tensor that
-/// does not fit.
+/// `wide`: the type of y. Throws ProgramError for fewer than one part, and naming a tensor that does not fit.
 ValueId count_labels(Program& program, const CountLabels& attributes, const Math& math, std::string label,
                      ValueId labels, DType wide = DType::f32);
 

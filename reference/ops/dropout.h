@@ -1,5 +1,5 @@
-// Dropout, whose mask every backend draws alike. Srivastava et al., JMLR 15, 2014; Philox: Salmon et al., "Parallel
-// random numbers: as easy as 1, 2, 3", SC 2011.
+// Dropout with a mask that is the same on every backend. Srivastava et al., JMLR 15, 2014; Philox: Salmon et al.,
+// "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 
 #include <functional>
@@ -30,20 +30,17 @@ read and keep until the backward, beside the 4 of x and y in bf16.
 Source: Srivastava et al., JMLR 15, 2014; Philox: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
 2011)"};
 
-/// The two tensors that a mask is drawn from.
 struct MaskSource {
   ValueId seed, offset;
 };
 
-/// Returns y, like x; `into`: reserved for it. Throws ProgramError unless 0 <= p < 1, and naming a tensor that does not
-/// fit.
+/// `into`: reserved for y. Throws ProgramError unless 0 <= p < 1, and naming a tensor that does not fit.
 ValueId dropout(Program& program, const Dropout& attributes, const Math& math, std::string label, ValueId x,
                 const MaskSource& source, const std::optional<ValueId>& into = {});
 
-/// The names of the offsets that a step draws masks from, which a transform is about to give several ranks or
-/// micro-batches. Each counts its own elements from 0, so that with one offset all would drop the same: throws
-/// ProgramError, named by `transform`, unless offsets are part of the batch (sources that are placed as shards, and no
-/// constants).
+/// Names of the mask offsets of a step that `transform` is about to give several ranks or micro-batches. Each counts
+/// elements from 0, so equal offsets would repeat a mask: throws ProgramError unless offsets are part of the batch
+/// (sources placed as shards, not constants).
 [[nodiscard]] std::set<std::string, std::less<>> mask_offsets(const Program& step, std::string_view transform);
 
 }  // namespace gpubench

@@ -1,5 +1,5 @@
-// Look-up of rows by token, and the scatter-add that is its gradient; of ranks that share a table, of the rows that one
-// has (Shoeybi et al., arXiv 1909.08053, 3).
+// Row look-up by token, and its gradient, a scatter-add; for ranks that share a table, of one rank's rows (Shoeybi et
+// al., arXiv 1909.08053, 3).
 #pragma once
 
 #include <string>
@@ -8,19 +8,17 @@
 
 namespace gpubench {
 
-/// Which rows a table has, and which of them is not trained.
 struct TableRows {
   std::int64_t first = 0;
-  std::int64_t vocabulary = 0;      ///< how many there are on all ranks; 0: the table has all
-  std::int64_t padding_token = -1;  ///< whose row gets no gradient; -1: none
+  std::int64_t vocabulary = 0;      ///< rows on all ranks; 0: the table has all
+  std::int64_t padding_token = -1;  ///< its row gets no gradient; -1: none
   static void visit(auto&& attribute) {
     attribute("first", &TableRows::first);
     attribute("vocabulary", &TableRows::vocabulary);
     attribute("padding_token", &TableRows::padding_token);
   }
-  /// `here`: of a table of so many rows.
+  /// `here`: rows of the table.
   [[nodiscard]] std::int64_t all_rows(std::int64_t here) const { return vocabulary == 0 ? here : vocabulary; }
-  /// Whether the token has a row on any rank.
   [[nodiscard]] bool knows(std::int64_t token, std::int64_t here) const { return token >= 0 && token < all_rows(here); }
 };
 

@@ -18,8 +18,8 @@ struct Gemm {
   bool bias = false;
   Epilogue epilogue = Epilogue::none;
   GeluForm gelu_form = GeluForm::tanh;
-  bool scaled = false;  ///< a and b are 8-bit types (with blocks, also f4), with a factor each
-  bool blocks = false;  ///< and with a scale for each block
+  bool scaled = false;  ///< a and b are 8-bit (with blocks, also f4), with a factor each
+  bool blocks = false;  ///< with a scale per block along k
   static void visit(auto&& attribute) {
     attribute("transpose_a", &Gemm::transpose_a);
     attribute("transpose_b", &Gemm::transpose_b);
@@ -32,7 +32,7 @@ struct Gemm {
     attribute.when([](const Gemm& g) { return g.epilogue != Epilogue::none && g.gelu_form == GeluForm::erf; },
                    "gelu_form", &Gemm::gelu_form, AsWord{"tanh", "erf"});
   }
-  /// Whether `operand` is among its optional tensors.
+  /// Whether the attributes ask for the optional tensor `operand`.
   [[nodiscard]] bool has(std::string_view operand) const;
 };
 
@@ -61,23 +61,22 @@ whose scale_a and scale_b undo the tensors' scales). a is [m, k] and b [n, k], t
 last axis. Then it has no derivative: gradients are products that sum over the other axes, along which training
 quantizes the tensors again.)"};
 
-/// Positions of a gemm's tensors among its inputs and then outputs; -1 where there is none.
+/// Positions of a gemm's tensors among its inputs, then outputs; -1: absent.
 struct GemmRoles {
   int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, scale_a = -1, scale_b = -1, blocks_a = -1, blocks_b = -1, c = -1;
 };
 [[nodiscard]] GemmRoles roles_of(const Gemm& attributes);
 
-/// How many neighbours share a scale of this type: 32 of u8, 16 of f8_e4m3; 0 for types that are no scales.
+/// Neighbours that share a scale of this type: 32 for u8, 16 for f8_e4m3, 0 for types that are not scales.
 [[nodiscard]] std::int64_t block_of_scale(DType type);
 
-/// The extents of a gemm, from the specs of its inputs. Shared by builder, cost, textbook and backends.
 struct GemmExtents {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
 /// Throws ProgramError naming the tensor, its shape and the expected one.
 [[nodiscard]] GemmExtents extents_of(const Gemm& attributes, const Shape& a, const Shape& b);
 
-/// Optional operands; which must be given follows from the attributes.
+/// The attributes determine which of them must be given.
 struct GemmOperands {
   std::optional<ValueId> c_in = {};
   std::optional<ValueId> bias = {};
@@ -91,8 +90,8 @@ struct GemmResult {
   ValueId c;
   std::optional<ValueId> pre;  ///< with Epilogue::gelu
 };
-/// `into`: a reserved value for c (a part of a packed gradient, or one of another type, as f32 weight gradients);
-/// otherwise c is reserved under the name `label` with a's type (bf16 where that has 8 bits).
+/// `into`: reserved for c, a part of a packed gradient or of another type (f32 weight gradients). Default: named
+/// `label`, with a's type (bf16 if a is 8-bit).
 GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std::string label, ValueId a, ValueId b,
                 const GemmOperands& operands = {}, std::optional<ValueId> into = {});
 

@@ -1,5 +1,4 @@
-// Matrix products of groups of rows, each with a matrix of its own: the experts of a mixture. How many rows a group has
-// is data.
+// Products of groups of rows with one matrix per group, such as experts. Group sizes are data.
 #pragma once
 
 #include <optional>
@@ -33,7 +32,7 @@ c: [m, n]
 c[r] = a[r] op(b[g]) for the sizes[g] rows of group g, which follow each other in the order of the groups; 0 for rows
 beyond the last group's. Groups may be empty. A negative size, or more rows than a has, has no right answer.)"};
 
-/// `into`: a reserved value for c; otherwise it is reserved under the name `label` with a's type.
+/// `into`: reserved for c. Default: named `label`, with a's type.
 ValueId grouped_gemm(Program& program, const GroupedGemm& attributes, const Math& math, std::string label, ValueId a,
                      ValueId b, ValueId sizes, std::optional<ValueId> into = {});
 ValueId grouped_gemm_backward_weight(Program& program, const Math& math, std::string label, ValueId a, ValueId b,

@@ -42,10 +42,10 @@ Axis `a` of y is axis permutation[a] of x.)"};
 ValueId copy(Program& program, std::string label, ValueId x, Memory to = Memory::device);
 ValueId transpose(Program& program, const Transpose& attributes, std::string label, ValueId x);
 ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase phase = Phase::timed);
-/// x to a reserved value of its shape and type: a part of a larger one, to join tensors along an axis.
+/// Writes x to y, reserved with its shape and type: a part of a larger tensor, to join tensors along an axis.
 void reorder_into(Program& program, std::string label, ValueId x, ValueId y);
-/// `y`: reserved, its shape says how many rows there are of each. `math`: of the gradient. Throws ProgramError naming
-/// the tensor whose shape or type does not fit.
+/// `y`: reserved; its shape determines the repeats. `math`: of the gradient. Throws ProgramError naming the tensor
+/// whose shape or type does not fit.
 void repeat_rows_into(Program& program, const Math& math, std::string label, ValueId x, ValueId y);
 
 }  // namespace gpubench

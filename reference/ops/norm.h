@@ -9,7 +9,6 @@
 
 namespace gpubench {
 
-/// Of every op that normalizes.
 struct Norm {
   double epsilon = 1e-5;
   static void visit(auto&& attribute) { attribute("epsilon", &Norm::epsilon); }
@@ -19,13 +18,13 @@ using ResidualNorm = Norm;
 
 struct RmsNorm {
   Norm norm;
-  bool rounds_before_gamma = false;  ///< rounds to x's type what gamma multiplies, as Llama's reference code does
+  bool rounds_before_gamma = false;  ///< rounds gamma's factor to x's type, as Llama's reference code
   static void visit(auto&& attribute) {
     attribute.part(&RmsNorm::norm);
     attribute("rounds_before_gamma", &RmsNorm::rounds_before_gamma);
   }
 };
-/// The attributes of a call that normalizes rows, with a mean or without.
+/// The attributes of a call that normalizes rows, with or without a mean.
 [[nodiscard]] RmsNorm row_norm_of(const OpCall& call);
 
 inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd", defaults_of<Norm>,

@@ -1,9 +1,7 @@
-// A matrix product seen through an op: where its operands and its output hold rows times columns, so that data made for
-// a dot product can be given to any op that computes some (harness/parity/precision_probe.h).
-//
-// With operands a and b zero everywhere else, and the other operands as `others` says,
+// A matrix product that an op computes: where its operands and output hold rows and columns, so that data for dot
+// products fit any such op (harness/parity/precision_probe.h). With the rest of a and b zero, other inputs as `others`:
 //     output(row, column) = factor * sum over k of a(row, k) b(k, column)
-// Places are linear logical indices, and separable: one offset for the row and one for k.
+// Places are linear logical indices, sums of one offset for the row (or column) and one for k.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +12,7 @@
 
 namespace gpubench {
 
-/// Offsets that count like digits: the last axis varies fastest.
+/// Offsets with mixed radix: the last axis varies fastest.
 class Offsets {
  public:
   struct Axis {
@@ -23,7 +21,6 @@ class Offsets {
   Offsets() = default;
   explicit Offsets(std::vector<Axis> axes, std::int64_t first = 0) : axes_(std::move(axes)), first_(first) {}
 
-  /// How many there are.
   [[nodiscard]] std::int64_t size() const {
     std::int64_t size = 1;
     for (const Axis& axis : axes_) size *= axis.extent;
@@ -43,21 +40,21 @@ class Offsets {
   std::int64_t first_ = 0;
 };
 
-/// The scales of an operand in blocks along k: of (line, k) the one at `lines[line] + k / block`.
+/// Scales of an operand in blocks along k: element (line, k) has that at `lines[line] + k / block`.
 struct OpProductScales {
-  std::size_t input = 0;  ///< position among the call's inputs
+  std::size_t input = 0;  ///< index of an input
   Offsets lines;
   std::int64_t block = 1;
 };
 
 struct OpProduct {
-  std::size_t a = 0, b = 1;  ///< positions among the call's inputs
+  std::size_t a = 0, b = 1;  ///< indices of inputs
   int output = 0;
   Offsets a_rows, a_k;     ///< element (row, k) of a
   Offsets b_k, b_columns;  ///< element (k, column) of b
   Offsets rows, columns;   ///< element (row, column) of the output
   double factor = 1.0;
-  /// What all other inputs are filled with; their first element may differ from the rest.
+  /// A fill of another input, whose first element may differ from the rest.
   struct Other {
     std::size_t input = 0;
     double first = 0.0, rest = 0.0;
@@ -65,7 +62,7 @@ struct OpProduct {
   std::vector<Other> others{};
   std::optional<OpProductScales> a_scales{}, b_scales{};  ///< filled like `others`, or used to widen a range
 
-  /// Of a [m, k], or [k, m] transposed, and b [k, n], or [n, k] transposed, all row-major.
+  /// a [m, k] (transposed: [k, m]) times b [k, n] (transposed: [n, k]), all row-major.
   [[nodiscard]] static OpProduct of_matrices(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
                                              bool transpose_b) {
     return {.a_rows = Offsets({{m, transpose_a ? 1 : k}}),

@@ -1,5 +1,4 @@
-// The ops on gradients after the backward pass: global norm, clip, AdamW, Lion, SGD, loss scaling. Multi-tensor: one
-// call for all parameters.
+// Ops on gradients after the backward pass. Multi-tensor: one call for all parameters.
 #pragma once
 
 #include <optional>
@@ -38,9 +37,9 @@ struct AdamW {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.1;
-  bool copies = false;  ///< every tensor has a low-precision copy
-  bool skips = false;   ///< found_inf is an operand; the builders set it
-  bool l2 = false;      ///< the decay is part of the gradient: Adam
+  bool copies = false;  ///< with a low-precision copy of every tensor
+  bool skips = false;   ///< found_inf is an operand; set by the builders
+  bool l2 = false;      ///< decay is added to the gradient: Adam with L2
   static void visit(auto&& attribute) {
     attribute("beta1", &AdamW::beta1);
     attribute("beta2", &AdamW::beta2);
@@ -102,8 +101,8 @@ struct Lion {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double weight_decay = 0.0;
-  bool copies = false;  ///< every tensor has a low-precision copy
-  bool skips = false;   ///< found_inf is an operand; the builder sets it
+  bool copies = false;  ///< with a low-precision copy of every tensor
+  bool skips = false;   ///< found_inf is an operand; set by the builder
   static void visit(auto&& attribute) {
     attribute("beta1", &Lion::beta1);
     attribute("beta2", &Lion::beta2);
@@ -135,8 +134,8 @@ struct Sgd {
   double momentum = 0.9;
   double weight_decay = 0.0;
   bool nesterov = false;
-  bool copies = false;  ///< every tensor has a low-precision copy
-  bool skips = false;   ///< found_inf is an operand; the builder sets it
+  bool copies = false;  ///< with a low-precision copy of every tensor
+  bool skips = false;   ///< found_inf is an operand; set by the builder
   static void visit(auto&& attribute) {
     attribute("momentum", &Sgd::momentum);
     attribute("weight_decay", &Sgd::weight_decay);
@@ -169,18 +168,18 @@ ValueId gradient_norm(Program& program, const Math& math, std::string label, std
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
                           std::span<const ValueId> gradients);
 
-/// One parameter as the optimizer sees it; `weight` is the f32 master.
+/// A parameter's tensors; `weight` is the f32 master.
 struct AdamWTensor {
   ValueId weight, gradient, m, v;
-  std::optional<ValueId> copy;  ///< given for all tensors or for none
+  std::optional<ValueId> copy;  ///< for all tensors or none
 };
-/// The updated weights (and copies, m, v) are the op's outputs, in the order of the docstring above.
+/// Outputs: the updated weights (and copies, m, v), in the order of the op's description.
 void adamw(Program& program, AdamW attributes, const Math& math, std::string label, ValueId lr, ValueId step,
            std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf = {});
 void clip_adamw(Program& program, ClipAdamW attributes, const Math& math, std::string label, ValueId norm, ValueId lr,
                 ValueId step, std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf = {});
 
-/// The same for an optimizer that keeps one moment.
+/// A parameter of an optimizer with one moment.
 struct SgdTensor {
   ValueId weight, gradient, m;
   std::optional<ValueId> copy;
@@ -190,23 +189,21 @@ void lion(Program& program, Lion attributes, const Math& math, std::string label
 void sgd(Program& program, Sgd attributes, const Math& math, std::string label, ValueId lr,
          std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf = {});
 
-/// What adamw and clip_adamw have in common: the step, and where its tensors are.
+/// Common to adamw and clip_adamw: the attributes, and the places of the tensors.
 struct AdamWCall {
   AdamW adamw;
   std::optional<double> limit;  ///< of clip_adamw, whose first input is the norm
-  std::size_t lr = 0;           ///< which input; the step follows, found_inf if it skips, then the tensors
+  std::size_t lr = 0;           ///< index of the input; then come the step, found_inf if the op skips, and the tensors
   std::size_t inputs = 4;       ///< per parameter: w, g, m, v, [copy]
 
-  /// The input that is the first parameter's w.
+  /// Index of the first parameter's w.
   [[nodiscard]] std::size_t first() const { return lr + (adamw.skips ? 3 : 2); }
 };
 [[nodiscard]] AdamWCall adamw_call(const OpCall& call);
 
-// Loss scaling for gradients in 16 bits: Micikevicius et al., arXiv 1710.03740, by the rules of torch.amp.GradScaler.
-//
-// The scale is a tensor. It is the gradient that flows into the loss (the seed of differentiate()), so that every
-// gradient comes scaled; unscale takes it off again and says whether one of them is infinite or NaN; the optimizer then
-// leaves everything as it was (AdamW::skips, Sgd::skips), and update_scale adapts the scale.
+// Loss scaling for 16-bit gradients: Micikevicius et al., arXiv 1710.03740, by the rules of torch.amp.GradScaler. The
+// scale seeds differentiate(), so all gradients are scaled. unscale divides by it and reports infinities and NaNs, on
+// which the optimizer changes nothing (AdamW::skips, Sgd::skips); update_scale adapts the scale.
 
 inline constexpr OpKind unscale_kind{"unscale", "scale g*", "found_inf g'*", {}, R"(
 Takes the loss scale off gradients, and says whether one of them is infinite or NaN.

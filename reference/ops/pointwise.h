@@ -1,7 +1,6 @@
-// Ops that treat every element alike: n tensors of one shape in, m of the same shape out. A repeated input may have
-// fewer rows [..., n], each of which stands for as many consecutive ones: a vector for all tokens of a sample. Backends
-// have one kernel for all of them, given the function of the elements; pointwise_textbook.cpp says what that function
-// is.
+// Elementwise ops: n tensors of one shape in, m of the same shape out. A row of a repeated input [..., n] serves
+// several consecutive rows of the others: one vector for all tokens of a sample. Backends have one kernel for all these
+// ops, given the function of the elements, which pointwise_textbook.cpp defines.
 #pragma once
 
 #include <algorithm>
@@ -146,7 +145,6 @@ gate, up, dy, dgate, dup: any shape, alike
 
 dgate = dy up silu'(gate), dup = dy silu(gate))"};
 
-/// All of them.
 inline constexpr OpKind pointwise_kinds[] = {add_kind,
                                              cast_kind,
                                              gelu_backward_kind,
@@ -165,13 +163,12 @@ inline constexpr OpKind pointwise_kinds[] = {add_kind,
                                              swiglu_forward_kind,
                                              triad_kind};
 
-/// Whether the op is one of them.
 [[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
   return std::ranges::find(pointwise_kinds, kind) != std::end(pointwise_kinds);
 }
 
-// Builders. Results have the shape and type of the first operand, but for cast's. All throw ProgramError naming the
-// tensor whose shape or type does not fit.
+// Builders. Results have the shape of the first operand, and its type except for cast. All throw ProgramError naming
+// the tensor whose shape or type does not fit.
 ValueId triad(Program& program, const Triad& attributes, const Math& math, std::string label, ValueId b, ValueId c);
 ValueId scale(Program& program, const Scale& attributes, const Math& math, std::string label, ValueId x);
 ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b);
@@ -193,7 +190,7 @@ ValueId swiglu_forward(Program& program, const Math& math, std::string label, Va
 struct SwigluBackward {
   ValueId dgate, dup;
 };
-/// `into`: reserved values for dgate and dup (parts of a packed gradient); otherwise they are reserved here, row-major.
+/// `into`: reserved for dgate and dup (parts of a packed gradient); default: row-major.
 SwigluBackward swiglu_backward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up,
                                ValueId dy, const std::optional<SwigluBackward>& into = {});
 

@@ -10,11 +10,10 @@ namespace gpubench {
 struct Pool {
   std::int64_t window_h = 1, window_w = 1;
   std::int64_t stride_h = 1, stride_w = 1;
-  std::int64_t pad_h = 0, pad_w = 0;  ///< less than the window: none lies in the padding
-  /// Of a mean: zeros of the padding count as elements (PyTorch's default; ONNX's is not).
+  std::int64_t pad_h = 0, pad_w = 0;  ///< less than the window, so that no window lies in the padding
+  /// Means count the padding's zeros as elements (PyTorch's default, but not ONNX's).
   bool counts_padding = false;
-  /// A last window may reach past the padding, as long as it begins in the image or in the padding before it. The first
-  /// fits into the padded image.
+  /// A last window may reach past the padding if it begins in the image or before. The first fits the padded image.
   bool ceil_mode = false;
   static void visit(auto&& attribute) {
     attribute.always("window_h", &Pool::window_h);
@@ -67,7 +66,7 @@ dx: [n, h, w, c]
 dx = the sum over the windows that this element is in of dy over what the forward divides by. window_h, window_w,
 stride_h, stride_w, pad_h, pad_w, counts_padding and ceil_mode are the forward's.)"};
 
-/// One axis: `window` elements at every `stride` positions, of an input of `extent` elements with `pad` around it.
+/// One axis: windows of `window` elements, `stride` apart, over `extent` elements with `pad` on both sides.
 struct PoolAxis {
   std::int64_t extent = 0, window = 1, stride = 1, pad = 0;
   bool ceil_mode = false;
@@ -77,21 +76,21 @@ struct PoolAxis {
     [[nodiscard]] std::int64_t size() const { return end - begin; }
   };
   [[nodiscard]] std::int64_t outputs() const {
-    const std::int64_t last = extent + 2 * pad - window;  // where a window that fits begins, from the padding's edge
+    const std::int64_t last = extent + 2 * pad - window;  // start of the last window that fits, from the padding's edge
     return (ceil_mode && last % stride != 0 && (last / stride + 1) * stride < extent + pad) ? last / stride + 2
                                                                                             : last / stride + 1;
   }
   /// The first element of window `p`; negative in the padding.
   [[nodiscard]] std::int64_t first(std::int64_t p) const { return p * stride - pad; }
-  /// Elements of the input in window `p`; never empty.
+  /// Input elements in window `p`; never empty.
   [[nodiscard]] Range elements(std::int64_t p) const {
     return {first(p) > 0 ? first(p) : 0, first(p) + window < extent ? first(p) + window : extent};
   }
-  /// The same with those of the padding.
+  /// Elements of window `p` with the padding's.
   [[nodiscard]] std::int64_t padded_elements(std::int64_t p) const {
     return (first(p) + window < extent + pad ? first(p) + window : extent + pad) - first(p);
   }
-  /// Windows that element `h` of the input lies in.
+  /// Windows that contain input element `h`.
   [[nodiscard]] Range windows(std::int64_t h) const {
     const std::int64_t past = h + pad - window;  // the last position whose window ends before h
     const std::int64_t last = (h + pad) / stride;
@@ -111,16 +110,16 @@ struct PoolExtents {
 struct MaxPoolForward {
   ValueId y, index;
 };
-/// Windows of at most 256 elements.
+/// Windows have at most 256 elements.
 MaxPoolForward max_pool_forward(Program& program, const Pool& attributes, const Math& math, std::string label,
                                 ValueId x);
-/// `h`, `w`: extents of dx, which strides leave open.
+/// `h`, `w`: extents of dx, which a stride leaves ambiguous.
 ValueId max_pool_backward(Program& program, const Pool& attributes, const Math& math, std::string label, ValueId dy,
                           ValueId index, std::int64_t h, std::int64_t w);
 ValueId average_pool_forward(Program& program, const Pool& attributes, const Math& math, std::string label, ValueId x);
 ValueId average_pool_backward(Program& program, const Pool& attributes, const Math& math, std::string label, ValueId dy,
                               std::int64_t h, std::int64_t w);
-/// The mean of each channel: one window, as large as the image. y [n, 1, 1, c].
+/// The mean of each channel: a single window. y [n, 1, 1, c].
 ValueId global_average_pool_forward(Program& program, const Math& math, std::string label, ValueId x);
 
 }  // namespace gpubench

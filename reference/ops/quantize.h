@@ -1,5 +1,4 @@
-// Scaled copies of a tensor in 8 and 4 bits, which matrix products of the narrow recipes read: with one scale for the
-// tensor, or one for each block of neighbours.
+// Scaled 8- and 4-bit copies of a tensor for narrow matrix products, with one scale per tensor or per block.
 #pragma once
 
 #include <cstdint>
@@ -45,12 +44,12 @@ Source: OCP 8-bit Floating Point Specification 1.0; Micikevicius et al., arXiv 2
 struct Quantized {
   ValueId values, inverse, amax;
 };
-/// `layout`: of the values; matrix units that read along the contracted axis only need transposed copies.
-/// Throws ProgramError for a type that has no 8 bits, an integer x, or a scale that is not f32 [1].
+/// `layout`: of the values; matrix units that read only along the contracted axis need transposed copies.
+/// Throws ProgramError for a type that is not 8-bit, an integer x, or a scale that is not f32 [1].
 Quantized quantize(Program& program, const Quantize& attributes, const Math& math, std::string label, ValueId x,
                    ValueId scale, std::optional<Layout> layout = {});
 
-/// The largest magnitude of x, a floating-point type of any shape: f32 [1]. NaN where any element is.
+/// The largest magnitude of x (floating point, any shape): f32 [1]; NaN if any element is.
 ValueId amax(Program& program, const Math& math, std::string label, ValueId x);
 
 struct ScaleFromAmax {
@@ -74,17 +73,17 @@ scale = the largest power of two such that scale max(history) <= 2^-margin times
 ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const Math& math, std::string label,
                         ValueId history);
 
-/// With the scale that x's own largest magnitude asks for ("current scaling"): amax() as op "<label>.largest",
-/// scale_from_amax() without a margin as "<label>.scale", and quantize(), saturated, as `label`.
+/// Quantizes by x's own largest magnitude ("current scaling"): amax() as op "<label>.largest", scale_from_amax()
+/// without margin as "<label>.scale", and quantize(), saturating, as `label`.
 Quantized quantize_by_amax(Program& program, DType to, const Math& math, const std::string& label, ValueId x);
 
-/// Formats of blocks along the last axis: OCP Microscaling Formats 1.0 with scales in E8M0, and NVIDIA's NVFP4 with
-/// scales in e4m3 and a second scale for the tensor.
+/// Block formats along the last axis: OCP Microscaling Formats 1.0 with E8M0 scales; NVIDIA's NVFP4 with e4m3 scales
+/// and a second scale per tensor.
 enum class BlockFormat : std::uint8_t { mxfp8_e4m3, mxfp8_e5m2, mxfp4, nvfp4 };
 template <>
 inline constexpr auto enum_names<BlockFormat> = std::to_array<std::string_view>({"mxfp8_e4m3", "mxfp8_e5m2", "mxfp4",
                                                                                  "nvfp4"});
-/// 32, of nvfp4 16.
+/// 16 for nvfp4, else 32.
 [[nodiscard]] std::int64_t block_of(BlockFormat format);
 [[nodiscard]] DType element_of(BlockFormat format);
 
@@ -126,11 +125,11 @@ Where the formats leave several results open, each is right:
 Source: OCP Microscaling Formats 1.0; NVIDIA's NVFP4)"};
 
 struct QuantizedBlocks {
-  ValueId values;  ///< as x
+  ValueId values;  ///< x's shape
   ValueId scales;  ///< x's shape with the last axis divided by block_of(): u8, or f8_e4m3
 };
-/// x: f32, f16 or bf16 [..., n]. `scale`: f32 [1], for nvfp4 alone. Throws ProgramError for another type, an n that is
-/// no multiple of the block, or a scale that is missing, not f32 [1], or not for this format.
+/// x: f32, f16 or bf16 [..., n]. `scale`: f32 [1], for nvfp4 only. Throws ProgramError for another type, an n that is
+/// not a multiple of the block, or a scale that is missing, not f32 [1], or unexpected.
 QuantizedBlocks quantize_blocks(Program& program, const QuantizeBlocks& attributes, const Math& math, std::string label,
                                 ValueId x, std::optional<ValueId> scale = {});
 

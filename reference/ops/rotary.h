@@ -1,5 +1,5 @@
-// Rotary position embedding: pairs of a head's elements are rotated by angles that grow with the position.
-// Su et al., arXiv 2104.09864.
+// Rotary position embedding (Su et al., arXiv 2104.09864): rotates pairs of a head's elements by angles that grow with
+// the position.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,10 @@
 namespace gpubench {
 
 struct Rotary {
-  /// Which elements are pair i: half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
+  /// Elements of pair i: half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
   enum class Pairing { half, interleaved };
   Pairing pairing = Pairing::half;
-  /// The transposed rotation, with -s for s. With tables of true angles it undoes the rotation; with any it is its
-  /// gradient.
+  /// The transposed rotation, with -s for s: the gradient, and with tables of true angles the inverse.
   bool inverse = false;
   static void visit(auto&& attribute) {
     attribute("pairing", &Rotary::pairing, AsWord{"half", "interleaved"});
@@ -47,8 +46,7 @@ struct RotaryExtents {
 /// Throws ProgramError naming the tensor, its shape and the expected one.
 [[nodiscard]] RotaryExtents rotary_extents(const TensorSpec& x);
 
-/// `into`: the y to write, a part of a packed tensor or the next version of x; otherwise it is reserved here,
-/// row-major.
+/// `into`: reserved for y, a part of a packed tensor or the next version of x; default: row-major.
 ValueId rotary(Program& program, const Rotary& attributes, const Math& math, std::string label, ValueId x,
                const RotaryTables& tables, const std::optional<ValueId>& into = {});
 

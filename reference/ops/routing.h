@@ -1,5 +1,5 @@
-// Which experts of a mixture a token goes to, and with what weights: top-k routing. Shazeer et al., arXiv 1701.06538;
-// Switch, arXiv 2101.03961; Mixtral, arXiv 2401.04088; DeepSeek-V3, arXiv 2412.19437, 2.1.2.
+// Top-k routing: each token's experts and their weights. Shazeer et al., arXiv 1701.06538; Switch, arXiv 2101.03961;
+// Mixtral, arXiv 2401.04088; DeepSeek-V3, arXiv 2412.19437, 2.1.2.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct Routing {
   std::int64_t k = 1;
   Scores scores = Scores::softmax;
   bool normalize = false;
-  bool bias = false;  ///< counts in the choice alone; balances the experts without a loss (arXiv 2408.15664)
+  bool bias = false;  ///< affects the choice only; balances experts without a loss (arXiv 2408.15664)
   double scale = 1.0;
   static void visit(auto&& attribute) {
     attribute.always("k", &Routing::k);
@@ -69,7 +69,7 @@ itself, and so the bias, has no gradient. An index outside
 struct RoutingForward {
   ValueId indices, weights;
 };
-/// Throws ProgramError unless 1 <= k <= e, and `bias` is given exactly where the attributes ask for it.
+/// Throws ProgramError unless 1 <= k <= e, and `bias` is given exactly if the attributes ask for it.
 RoutingForward routing_forward(Program& program, const Routing& attributes, const Math& math, std::string label,
                                ValueId logits, std::optional<ValueId> bias = {});
 /// `attributes`: the forward's.

@@ -1,4 +1,4 @@
-// What textbooks share: parts of an op that others are made of, with their bounds.
+// Parts of ops, with their bounds, that several textbooks use.
 #pragma once
 
 #include <algorithm>
@@ -15,68 +15,65 @@
 
 namespace gpubench {
 
-// GELU: values, slopes and error bounds, for the op itself and for the epilogues of gemm.
+// GELU, for the op and for gemm's epilogues.
 
-/// gelu(x), and how far arithmetic of unit roundoff `u` may be off: six ulps of the result, three of the input, and the
-/// cancellation of 1 + tanh. `tanh_error`: what the tanh itself may be off by beyond that, relative to its value.
+/// gelu(x) and its error bound in arithmetic of unit roundoff `u`: six ulps of the result, three of the input, and the
+/// cancellation of 1 + tanh. `tanh_error`: additional relative error of tanh.
 [[nodiscard]] Expected gelu_value(GeluForm form, double x, double u, double tanh_error = 0.0);
-/// gelu'(x) and its bound.
 [[nodiscard]] Expected gelu_slope(GeluForm form, double x, double u, double tanh_error = 0.0);
 
-/// What `math` declares of the tanh: 2^-11 with Math::approximate_tanh, the largest relative error that the PTX manual
-/// gives for tanh.approx.f32; else 0.
+/// 2^-11 with Math::approximate_tanh, the PTX manual's largest relative error of tanh.approx.f32; else 0.
 [[nodiscard]] double tanh_error_of(const Math& math);
 
-/// The bounds of both in words, for OpDefinition::bound(); `x` names the argument, y is gelu of it.
+/// These bounds in words. `x` names the argument; y is gelu of it.
 [[nodiscard]] std::string gelu_value_text(GeluForm form, const std::string& x, const Math& math);
 [[nodiscard]] std::string gelu_slope_text(GeluForm form, const std::string& x, const Math& math);
 
-// A row's softmax with its bound, for ops that are made of it.
+// A row's softmax with its bound.
 //
-// With D_i = m - x_i >= 0: the difference and the product with log2(e) within exp cost u 2 D_i, and exp three ulps
-// (OpenCL's table), 6 u. These errors of all terms reach y_i through the sum, weighted by y_j; adding n positive terms
+// With D_i = m - x_i >= 0: the difference, and the product with log2(e) inside exp, cost 2 u D_i; exp itself three ulps
+// (OpenCL's table), 6 u. The sum passes these errors of all terms on to y_i, weighted by y_j. Adding n positive terms
 // costs 2 u sqrt(n), and a quotient, or a product with a rounded reciprocal, 2 u:
 //     T_i = y_i u (2 D_i + 6 + sum y_j (2 D_j + 6) + 2 sqrt(n) + 2) + t
-// t, the smallest normal number, is what an exp may flush.
+// where t, the smallest normal number, covers an exp flushed to zero.
 
-/// u (2 D + 6), a term's relative error; D as above.
+/// u (2 D + 6), a term's relative error.
 [[nodiscard]] inline double exp_error(double distance, double u) { return u * (2.0 * distance + 6.0); }
 
-/// One element per element of x. `tiny`: t above.
+/// y[i] for each x[i]. `tiny`: t above.
 void judge_softmax(std::span<const double> x, double u, double tiny, std::span<Expected> y);
 
 /// The rule in words, for rows of n elements.
 [[nodiscard]] std::string softmax_rule(std::int64_t n, const Math& math);
 
-// Batch norm of statistics that were not taken of x but summed up where x was made, for ops that do both.
+// Batch norm whose statistics are sums taken where x was computed, for fused ops.
 
-/// Judges an output of `norm`, a batch_norm_forward or batch_norm_relu_forward whose statistics are made of the sums of
-/// x's elements and of their squares, each taken before or after the element was rounded to `stored`.
+/// Judges an output of `norm`, a batch_norm_forward or batch_norm_relu_forward. Its statistics are made of sums of x's
+/// elements and squares, each taken before or after the element was rounded to `stored`.
 void judge_batch_norm_of_sums(const Operands& norm, DType stored, int output, std::span<const std::int64_t> wanted,
                               std::span<Expected> judged);
-/// The rule behind that bound, as OpDefinition::bound().
 [[nodiscard]] std::string batch_norm_of_sums_bound(const CallSpecs& norm, int output);
 
-// The random numbers of dropout, for the test that compares them with published ones.
+// For the test that compares dropout's random numbers with published ones.
 
 /// Philox4x32-10 (Salmon et al., SC 2011).
 [[nodiscard]] std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
                                                          std::array<std::uint32_t, 2> key);
 
-// A matrix operand as lines along what is summed over, for the textbook of matrix products.
+// Operands of matrix products.
 
-/// What the stored scale of a block stands for: an E8M0 number is kept as u8, of e4m3 the sign does not count.
+/// The value of a block's stored scale: u8 holds an E8M0 number; the sign of e4m3 is ignored.
 [[nodiscard]] inline double block_scale(DType type, double stored) {
   if (type != DType::u8) return std::fabs(stored);
   return stored == 255.0 ? std::nan("") : std::ldexp(1.0, static_cast<int>(stored) - 127);
 }
 
-/// Rows of op(a), columns of op(b).
+/// The lines of a matrix operand along the summed axis: rows of op(a), columns of op(b).
 class Lines {
  public:
-  /// `along_last`: whether a line is along the last axis; `keep`: how many lines to keep decoded; one suffices where
-  /// lines are asked for in order. A line has `k` elements from `first` on. `scales`: of a matrix [lines, k], those of
-  /// equal blocks of each line, by which it is multiplied (exactly: 4 significant bits by 4 at most), or null.
+  /// `along_last`: a line runs along the last axis. A line has `k` elements from `first`. `keep`: decoded lines to
+  /// cache; 1 suffices for access in order. `scales`: scales of equal blocks of each line of a matrix [lines, k], or
+  /// null; the products are exact (4 significant bits by 4 at most).
   Lines(const TensorView& view, bool along_last, std::int64_t k, std::int64_t keep, std::int64_t first = 0,
         const TensorView* scales = nullptr)
       : view_(view),
@@ -88,7 +85,7 @@ class Lines {
     lines_.resize(keep_ ? static_cast<std::size_t>(keep) : 1);
   }
 
-  /// Of matrix `batch`, where the tensor has three axes.
+  /// A line of matrix `batch`, if the tensor has three axes.
   std::span<const double> line(std::int64_t batch, std::int64_t index) {
     if (batch != batch_) {
       for (std::vector<double>& line : lines_) line.clear();
@@ -120,7 +117,7 @@ class Lines {
     for (std::size_t i = 0; i < line.size(); ++i) line[i] *= of_line_[i / block];
   }
 
-  // 32 MiB of fp64: what fits is decoded once, however many elements need it.
+  // 32 MiB of fp64 lines are kept, so that each is decoded once.
   static constexpr std::int64_t largest_kept = std::int64_t{1} << 22;
 
   const TensorView& view_;
@@ -135,7 +132,6 @@ class Lines {
   std::vector<double> of_line_;  // scales
 };
 
-/// Calls judge(row, the row's wanted elements, their expected values) for each row of `columns` elements.
 template <class Judge>
 void judge_rows(std::int64_t columns, std::span<const std::int64_t> wanted, std::span<Expected> judged, Judge judge) {
   while (!wanted.empty()) {

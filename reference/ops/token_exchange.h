@@ -1,9 +1,7 @@
-// Rows of tokens brought to the ranks that have their experts, and back: an all_to_all whose counts are data. Lepikhin
-// et al., "GShard", arXiv 2006.16668; without a capacity, as in Gale et al., "MegaBlocks", arXiv 2211.15841.
-//
-// The experts are in equal parts on the ranks of a collective, in order. A message's size, S, is what a rank has of its
-// own rows; (n - 1) / n of it are counted as on the wire, which is so on average where routing is even: how many rows
-// cross is data.
+// Sends rows of tokens to the ranks of their experts, and back: an all_to_all whose counts are data. Lepikhin et al.,
+// "GShard", arXiv 2006.16668; without a capacity, as in Gale et al., "MegaBlocks", arXiv 2211.15841. The ranks have
+// equal parts of the experts, in order. S, the message size, is a rank's own rows; (n - 1) / n of it counts as on the
+// wire, the average for even routing.
 #pragma once
 
 #include <span>
@@ -47,7 +45,7 @@ Source: as dispatch_tokens)"};
 struct DispatchedTokens {
   std::vector<ValueId> y, own_sizes;  ///< by rank that the program holds
 };
-/// `x`, `sizes`: one of each rank that the program holds. `group`, and errors thrown, as those of all collectives.
+/// `x`, `sizes`: one per rank that the program holds. `group` and errors as for all collectives (collective.h).
 DispatchedTokens dispatch_tokens(Program& program, const TokenExchange& attributes, std::string label,
                                  std::span<const ValueId> x, std::span<const ValueId> sizes,
                                  const RankGroup& group = {});
@@ -57,38 +55,37 @@ std::vector<ValueId> return_tokens(Program& program, const TokenExchange& attrib
 
 // For backends; the textbook does not use it.
 
-/// What one member of an exchange has.
 struct ExchangeOperands {
-  bool dispatches = true;                 ///< or returns
+  bool dispatches = true;                 ///< false: returns
   Tensor rows, sizes, result, own_sizes;  ///< own_sizes: of a dispatch
-  std::int64_t own_rows = 0;              ///< that every member has of its own
+  std::int64_t own_rows = 0;              ///< rows of each member's own tokens
   std::int64_t row_bytes = 0;
 };
 /// `inputs`, `outputs`: of all members.
 [[nodiscard]] ExchangeOperands exchange_operands(const OpCall& call, std::span<const Tensor> inputs,
                                                  std::span<const Tensor> outputs, int member);
 
-/// Rows of one expert that go from a member's own rows to the rank that has it.
+/// Rows of one expert that move between a member's own rows and the rank of the expert.
 struct RowRun {
-  int member = 0;          ///< at the other end
-  std::int64_t own = 0;    ///< the first, among those that a member has of its own
-  std::int64_t there = 0;  ///< and among those for the experts of a rank
+  int member = 0;          ///< the other end
+  std::int64_t own = 0;    ///< first row among a member's own
+  std::int64_t there = 0;  ///< first row among those for a rank's experts
   std::int64_t rows = 0;
 };
 
-/// Which rows go where, for sizes that are there. Sizes below 0 are as 0, and rows beyond those that a member has are
-/// left out: whatever the data are, nothing is read or written elsewhere.
+/// Row moves for given sizes. Negative sizes count as 0, and rows beyond a member's are omitted, so that invalid data
+/// cause no access out of bounds.
 class TokenRoutes {
  public:
-  /// `sizes`: by member, by expert; `rows`: what each member has of its own.
+  /// `sizes`: by member, then by expert; `rows`: each member's own.
   TokenRoutes(std::span<const std::int32_t> sizes, int members, std::int64_t rows);
 
-  /// What `member` sends, by expert, and what it gets, by its own experts and then by member. No run is empty.
+  /// Runs that `member` sends, by expert, and receives, by own expert and then member. None is empty.
   [[nodiscard]] std::vector<RowRun> sent(int member) const;
   [[nodiscard]] std::vector<RowRun> received(int member) const;
-  /// How many rows of a member's result there are; the rest of them are 0.
+  /// Filled rows of a member's result; the rest are 0.
   [[nodiscard]] std::int64_t result_rows(bool dispatches, int member) const;
-  /// How many rows `member` gets for each of its experts.
+  /// Rows that `member` receives, by own expert.
   [[nodiscard]] std::vector<std::int32_t> own_sizes(int member) const;
 
  private:
@@ -102,13 +99,12 @@ class TokenRoutes {
   std::vector<std::int64_t> sizes_;
 };
 
-/// What a member does once all inputs are ready, between ranks that can read each other's memory.
+/// A member's tasks once all inputs are ready, between ranks that share memory.
 struct ExchangeTasks {
   std::vector<CopyTask> copies;
-  std::span<std::byte> cleared;  ///< becomes 0
+  std::span<std::byte> cleared;  ///< set to 0
 };
-/// `tensors`: those of the call's inputs, then of its outputs, in the host's memory. Reads all sizes, and writes the
-/// member's own_sizes.
+/// `tensors`: the call's inputs, then its outputs, in host memory. Reads all sizes, and writes the member's own_sizes.
 [[nodiscard]] ExchangeTasks exchange_tasks(const OpCall& call, std::span<const Tensor> tensors, int member);
 
 }  // namespace gpubench

@@ -1,5 +1,5 @@
-// Tokens brought to their experts and back: sorted by expert, moved, and summed up again. A pair is a token and one of
-// its k experts; pair token k + j is the token's j-th.
+// Token permutation for experts: sorting by expert, moving, and summing up again. A pair is a token and one of its k
+// experts; pair token k + j is the token's j-th.
 #pragma once
 
 #include <optional>
@@ -66,7 +66,7 @@ struct TokenGroups {
   ValueId sizes, order, places;
 };
 TokenGroups group_tokens(Program& program, const TokenGrouping& attributes, std::string label, ValueId indices);
-/// `order`, `places`: a gradient needs both, and finds the other one where group_tokens made this one.
+/// `order`, `places`: the gradient needs both; the other is found if group_tokens made this one.
 ValueId permute_tokens(Program& program, const Math& math, std::string label, ValueId x, ValueId order,
                        std::optional<ValueId> weights = {});
 ValueId unpermute_tokens(Program& program, const Math& math, std::string label, ValueId x, ValueId places,
