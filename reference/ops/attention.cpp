@@ -16,7 +16,6 @@ void expect_like(OpKind op, const TensorSpec& spec, const TensorSpec& other) {
   expect_dtype(op, spec, other.dtype);
 }
 
-// Extents, types and layouts of q, k and v.
 AttentionExtents check_operands(OpKind op, const TensorSpec& q, const TensorSpec& k, const TensorSpec& v) {
   const AttentionExtents e = extents_of(q.shape, k.shape, v.shape);
   expect_float(op, q);
@@ -31,7 +30,6 @@ AttentionExtents check_operands(OpKind op, const TensorSpec& q, const TensorSpec
   return e;
 }
 
-// The attributes and optional operands of a call, checked.
 Attention check_options(OpKind op, const Program& program, Attention attributes, const AttentionOptions& options,
                         const TensorSpec& k, const AttentionExtents& e, DType type) {
   const auto expect = [op](bool holds, const std::string& what) {
@@ -63,7 +61,7 @@ void append_options(std::vector<ValueId>& inputs, const AttentionOptions& option
   if (options.documents) inputs.push_back(*options.documents);
 }
 
-/// o [b, s, hq, dv] in `type` and its lse: where they are to be, or reserved as `like` is.
+/// Values for o [b, s, hq, dv] and lse: `into`, checked, or reserved.
 AttentionForward place_forward(OpKind op, Program& program, ValueId like, const std::string& label, DType type,
                                const Shape& shape, const std::optional<AttentionForward>& into) {
   const Shape rows{shape[0], shape[2], shape[1]};

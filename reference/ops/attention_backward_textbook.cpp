@@ -1,10 +1,8 @@
-// Backward attention from saved o and log-sum-exp, both taken as they were saved (Dao et al., arXiv 2205.14135,
-// appendix B):
+// Backward attention, given the saved o and log-sum-exp (Dao et al., arXiv 2205.14135, appendix B):
 //   D_i = sum do_i o_i,  p_ij = exp(s_ij - lse_i),  ds_ij = p_ij (do_i v_j - D_i)
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i p_ij do_i
-// With softcap ds_ij has the factor 1 - (s_ij / cap)^2. A sink is a key whose v is 0: dsink = -sum_i exp(sink - lse_i)
-// D_i over all query rows of its head; lse has it already, so that the other gradients stay as they are.
-// dq is judged query row by query row; dk and dv key row by key row, over all query heads of the group.
+// Softcap multiplies ds_ij by 1 - (s_ij / cap)^2. A sink is a key with v = 0, already part of lse:
+//   dsink = -sum_i exp(sink - lse_i) D_i over all query rows of its head
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +18,6 @@ enum Gradient { output_dq, output_dk, output_dv, output_dsinks };
 
 constexpr std::array<std::int64_t, 5> key_landmarks{0, 1, 63, 64, -1};  // fewer: a key row needs every query row
 
-// One query row: what all its scores share.
 struct QueryRow {
   const TensorView &q_view, &d_o_view, &o_view, &lse_view;
   std::vector<double> q, d_o, o;
@@ -48,20 +45,18 @@ struct QueryRow {
   }
 };
 
-// A term of dq, dk or dv: a weight (p or ds) times a row, how far the weight may be off, and by how much casting it may
-// move it.
+// A term of dq, dk or dv: a weight (p or ds) times a row, with the weight's errors.
 struct Weight {
   double value = 0.0;
   double error = 0.0;
   CastError cast;
 };
 
-// What the op's bounds are made of: roundings in f32, casts of p and ds before products, the products themselves.
 struct Arithmetic {
   double u;
   FactorCast cast;
   ContractionRule products;
-  ContractionRule of_operands;  // of q and k, do and v: those of one_key_data() are read exactly, also as tf32
+  ContractionRule of_operands;  // q k and do v; exact on one_key_data(), also in tf32
 
   explicit Arithmetic(const Operands& operands)
       : u(accumulator_roundoff(operands.call.math)),
@@ -79,7 +74,7 @@ struct Pair {
   double slope_error = 0.0;
 };
 
-// Relative error of exp(score - lse) beside that of the score.
+// Relative error of exp(score - lse), without that of the score.
 double rounding(double score, double lse, double u) {
   return u * (3.0 * std::fabs(score) + 4.0 * std::fabs(lse) + 10.0);
 }
@@ -103,9 +98,8 @@ Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const 
   return {value, error, arithmetic.cast.of(value, error + pair.p * pair.slope * row.correction_bound)};
 }
 
-// sum of weights times rows, with the bound of errors that are independent from term to term, but for the casts of
-// weights that are alike: the worst case, or six standard deviations beside what the casts of the exact weights add up
-// to, whichever is smaller; and Rule G.
+// Sum of weights times rows. Errors are independent, except that casts shift equal weights alike. The bound is Rule G,
+// and the smaller of the worst case and six standard deviations plus the sum of exact casts.
 class WeightedRows {
  public:
   explicit WeightedRows(std::int64_t d) : sums_(static_cast<std::size_t>(d)) {}
@@ -145,7 +139,6 @@ class WeightedRows {
   std::vector<Sum> sums_;
 };
 
-// dq of the wanted rows of the query heads that share one head of k and v.
 void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head,
                    std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
@@ -157,7 +150,7 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
   QueryRow row(operands, e);
   WeightedRows sum(e.d);
   const auto d = static_cast<std::size_t>(e.d);
-  std::vector<double> mean_key(d);  // sum of p k (times slope): what an error of D is multiplied with
+  std::vector<double> mean_key(d);  // sum of p k (times slope), the factor of D's error
   for (const WantedRow& wanted : head.rows) {
     row.read(wanted.at, arithmetic.u);
     sum.clear();
@@ -173,7 +166,6 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
   }
 }
 
-// dk or dv of the wanted rows of one head of k and v: every query row that attends to them contributes.
 void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool values,
                 std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
@@ -202,7 +194,7 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
           sums[j].add({pair.p, error, arithmetic.cast.of(pair.p, error)}, query.d_o);
         } else {
           Weight weight = gradient_of_score(query, pair, v[j], arithmetic);
-          weight.error += pair.p * pair.slope * query.correction_bound;  // D differs from query row to query row
+          weight.error += pair.p * pair.slope * query.correction_bound;  // independent per query row
           sums[j].add(weight, query.q);
         }
       }
@@ -213,7 +205,6 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
   }
 }
 
-// dsink of the wanted heads: -sum of exp(sink - lse) D over their query rows, added in f32.
 void judge_sinks(const Operands& operands, const AttentionExtents& e, std::span<const std::int64_t> wanted,
                  std::span<Expected> judged) {
   const double u = accumulator_roundoff(operands.call.math);
@@ -267,8 +258,8 @@ class AttentionBackwardDefinition : public DefinitionOf<attention_backward_kind>
     const AttentionExtents e = attention_extents(op);
     const Attention& attention = op.call.attributes.as<Attention>();
     const std::string scale = number_text(std::fabs(attention.scale));
-    // W: what errors of p and ds do to the sum C of K weighted rows, at worst or as six sigma. D's error is common to
-    // the keys of a query row, and differs from query row to query row.
+    // W: effect of the errors of p and ds on the sum C of K weighted rows, worst case or six sigma. D's error is common
+    // to the keys of a query row, and independent between rows.
     const DType data = op.input("v").dtype;
     const std::string products = attention_products(op.call.math, data).formula("K");
     const std::string shift = bits_of(data) < 32 ? "|sum of casts| + " : "";

@@ -1,8 +1,7 @@
-// Two log-sum-exps joined, and the means that belong to them. With m the larger, D = |lse1 - lse2| and p the weights:
-// lse = m + log(1 + exp(-D)), whose exp is off by 2uD + 6u of itself, which counts with its weight, the smaller p; the
-// logarithm, the sum and what is stored round once or twice each:
+// Merges two log-sum-exps and their means. With m the larger, D = |lse1 - lse2| and p the weights:
+// lse = m + log(1 + exp(-D)). The error of exp, 2uD + 6u, counts with the smaller p; logarithm, sum and store round:
 //   T = u (p (2D + 6) + 2 log(1 + exp(-D)) + 2 |lse|).
-// A weight exp(lse_i - lse) is off by what lse is, in the type that it is stored in, and by 2 |lse_i - lse| + 6 ulps.
+// A weight exp(lse_i - lse) has the error of lse as stored, and 2 |lse_i - lse| + 6 ulps.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +13,6 @@
 namespace gpubench {
 namespace {
 
-/// One query row of one head.
 struct Joined {
   double weight[2] = {};
   double error[2] = {};  ///< relative, of the weights
@@ -42,13 +40,13 @@ Joined joined(double first, double second, double u, double rounding) {
 
 class AttentionMerge final : public DefinitionOf<attention_merge_kind> {
  public:
-  // Per element: two products and a sum; per row two exponentials and a logarithm.
+  // Per element: two products and a sum; per row: two exponentials and a logarithm.
   Cost cost(const CallSpecs& op) const override {
     return {3.0 * elements_of(op.input("o1")) + 6.0 * elements_of(op.input("lse1")), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
-    return element_units(op.output(output).shape, 80.0);  // an exp or logarithm counts for sixteen
+    return element_units(op.output(output).shape, 80.0);  // an exp or logarithm counts as sixteen
   }
 
   std::string bound(const CallSpecs& op, int output) const override {

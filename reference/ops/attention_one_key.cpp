@@ -17,11 +17,11 @@ double odd_element(std::uint64_t tensor, std::int64_t element) {
   return odd_number(hash_at(tensor, static_cast<std::uint64_t>(element)));
 }
 
-/// The signs that name keys, and the size of q's elements beside them: k's are 1.
+/// The signs that identify keys, and the magnitude of q's elements; k's are 1.
 struct Names {
   AttentionExtents e;
   int bits = 1;
-  double size = 0.0;  ///< of q: a power of two, with the sign of scale
+  double size = 0.0;  ///< a power of two, with the sign of scale
 
   [[nodiscard]] double sign(std::int64_t batch, std::int64_t kv_head, std::int64_t key, std::int64_t x) const {
     const auto head = static_cast<std::uint64_t>(batch * e.hkv + kv_head);
@@ -83,7 +83,7 @@ std::vector<RevealingData> one_key_data(const CallSpecs& op) {
   give("v", [](std::int64_t element) { return odd_element(of_v, element); });
   if (op.call.kind == attention_backward_kind) {
     give("do", [](std::int64_t element) { return odd_element(of_do, element); });
-    // The key's v but for one element: do (v - o), which gradients of q and k have for a factor, is a small number.
+    // The key's v except for one element, so that do (v - o), a factor of dq and dk, is a small number.
     give("o", [=](std::int64_t element) {
       const Place at = place_of(element, e.s, e.hq, e.d_v);
       const std::int64_t key = one_key(attention, e, at.batch, at.row), head = at.head / (e.hq / e.hkv);
@@ -106,9 +106,9 @@ std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
   const double size =
       std::exp2(std::round(std::log2(wanted / (std::fabs(attention.scale) * static_cast<double>(e.d)))));
   if (!(size <= largest_finite(op.input("q").dtype))) return {};
-  // The sum over a head of an element of q and one of k, which is about 1.
+  // The value of q's elements; those of k are about 1.
   const auto product = [=](std::int64_t row) {
-    // With a sink, lse of scores below 0 is the sink's: the given one would be wrong.
+    // With a sink and scores below 0, lse would be the sink's, unlike the one given below.
     const bool below = row % 2 != 0 && !(backward && attention.sinks);
     return std::copysign(size, below ? -attention.scale : attention.scale);
   };
@@ -118,7 +118,7 @@ std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
   };
   give("q", [=](std::int64_t element) { return product(place_of(element, e.s, e.hq, e.d).row); });
   give("k", [=](std::int64_t element) {
-    // Neighbours have the same odd number, with either sign, where the elements of each key must add up to d.
+    // In a backward each key's elements must add up to d, so neighbours deviate from 1 by opposite amounts.
     const bool alone = backward && element % e.d == e.d - 1 && e.d % 2 != 0;
     const double odd = odd_number(mix(static_cast<std::uint64_t>(backward ? element - element % e.d % 2 : element)));
     return alone ? 1.0 : 1.0 + (backward && element % e.d % 2 != 0 ? -odd : odd) / 32.0;
@@ -133,7 +133,7 @@ std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
       if (attention.softcap != 0.0) score = attention.softcap * std::tanh(score / attention.softcap);
       const KeyRange keys = keys_before(attention, e, row);
       if (keys.first == keys.end && attention.sinks)
-        return score;  // the sink's, here far above it: exp(sink - lse) is 0
+        return score;  // lse is the sink's, far above: exp(sink - lse) is 0
       return score + std::log(static_cast<double>(keys.end - keys.first));
     });
   }
@@ -141,7 +141,7 @@ std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
 }
 
 void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms) {
-  // FLT_MIN, where an exponential may stop, times what it is multiplied with: do (v - o) q, of small whole numbers.
+  // f32's smallest normal number, times do (v - o) q, small whole numbers.
   for (Expected& one : judged) one.bound += static_cast<double>(terms) * 0x1p-126 * 0x1p20;
 }
 

@@ -1,5 +1,5 @@
-// Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting
-// the probabilities) do to a weighted mean of values, and Rule G for computing that mean.
+// Forward attention, judged by query row. The bound: the effect of the errors of scores and probability casts on the
+// weighted mean of values, plus Rule G of the mean.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,11 +18,11 @@
 namespace gpubench {
 namespace {
 
-// The probabilities of one query row, and how far each of its scores may be off.
+// A query row's probabilities, and the error bounds of its scores.
 class AttentionWeights {
  public:
-  /// `sink`: the logit of the row's head, if it has one. `exact_sums`: a row whose scores are all 0 and whose keys are
-  /// a power of two has exact probabilities, of exact exponentials and their sum.
+  /// `sink`: logit of the row's head, if any. `exact_sums`: rows with all scores 0 and a power of two of keys have
+  /// exact probabilities.
   void compute(std::span<const double> q, const HeadMatrix& keys, KeyRange seen, const std::optional<double>& sink,
                const Attention& attention, double u, const ContractionRule& products, bool exact_sums) {
     p.resize(static_cast<std::size_t>(seen.end - seen.first));
@@ -68,7 +68,7 @@ class AttentionWeights {
 
   std::vector<double> p, delta;
   double sink_p = 0.0, sink_delta = 0.0;
-  bool exact = false;  ///< as are sums of values that are small whole numbers
+  bool exact = false;  ///< p is exact, as are sums of small whole values
   Expected lse;
 
  private:
@@ -78,10 +78,10 @@ class AttentionWeights {
   }
 };
 
-// o = p v and its bound, per element of the row:
-//   W = sum p |v - o| delta + sum e |v|, the worst case, e being what casting moves p by;
-//   sigma^2 = sum (p (v - o) delta)^2 / 3 + sum var(e) v^2, for errors that are independent of each other.
-// A sink is a key whose v is 0.
+// o = p v and its bound, per element of the row, with e the effect of casting p:
+//   W = sum p |v - o| delta + sum e |v|, the worst case;
+//   sigma^2 = sum (p (v - o) delta)^2 / 3 + sum var(e) v^2, for independent errors.
+// A sink is a key with v = 0.
 class WeightedMean {
  public:
   explicit WeightedMean(std::int64_t d) : o_(static_cast<std::size_t>(d)), worst_(o_.size()), variance_(o_.size()) {}
@@ -103,13 +103,13 @@ class WeightedMean {
     for (std::size_t e = 0; e < o_.size(); ++e) {
       const double o = o_[e].value;
       if (row.exact) {
-        judged[e] = {o, 2.0 * u * std::fabs(o)};  // the quotient, or a reciprocal and a product
+        judged[e] = {o, 2.0 * u * std::fabs(o)};  // a quotient, or a reciprocal and a product
         continue;
       }
       const double norm = std::sqrt(o_[e].squares);
       double bound = std::min(worst_[e], 6.0 * std::sqrt(variance_[e]));
       bound += products.bound(o_[e]);
-      // Also of probabilities as exp(x - lse): lse is rounded once for all keys.
+      // Also covers probabilities as exp(x - lse), with lse rounded once for all keys.
       bound += u * std::fabs(o) * (2.0 + 2.0 * root + 2.0 * std::fabs(row.lse.value)) + 4.0 * u * norm;
       judged[e] = {o, bound};
     }
@@ -151,7 +151,7 @@ class AttentionForwardDefinition : public DefinitionOf<attention_forward_kind> {
   std::string bound(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
     const Attention& attention = op.call.attributes.as<Attention>();
-    // delta: of a score s, whose row's largest is m; K: the keys of the row, a sink included, whose v is 0.
+    // s: a score; m: the largest of its row; K: keys of the row, including a sink, whose v is 0.
     const ContractionRule products = attention_products(op.call.math, op.input("v").dtype);
     const std::string delta = score_bound_text(attention, e.d, products) + " + u (3|s| + 3|m| + 4)";
     const std::string keys = key_count_text(attention, e);
@@ -176,7 +176,7 @@ class AttentionForwardDefinition : public DefinitionOf<attention_forward_kind> {
     if (operands.sparse) allow_for_what_is_left_out(judged, e.t);
   }
 
-  // Equal: all scores are 0, and values are odd numbers, so that a row of n keys has 1/n of a whole number.
+  // "Equal": all scores are 0, values are odd numbers, and o is 1/n of a whole number for n keys.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     const auto input = [&](std::string_view name) {
       return *position_of(op.call.kind.inputs, op.call.attributes, name);
@@ -361,7 +361,7 @@ std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, st
     units.insert(rows_first ? (batch * s + row) * heads + head : (batch * heads + head) * s + row);
   };
   for (const std::int64_t wanted : rows) {
-    const std::int64_t row = wanted < 0 ? s + wanted : wanted;  // negative: from the back
+    const std::int64_t row = wanted < 0 ? s + wanted : wanted;  // negative: from the end
     if (row < 0 || row >= s) continue;
     insert(0, 0, row);
     insert(b - 1, heads - 1, row);

@@ -9,7 +9,7 @@
 namespace gpubench {
 namespace {
 
-/// x, and vectors of a number for each of its channels.
+/// Requires a float x with at least two rows, and vectors with one element per channel.
 void check(const Program& program, OpKind op, ValueId x, std::initializer_list<ValueId> of_channels) {
   const TensorSpec& data = program.spec(x);
   expect_float(op, data);
@@ -19,7 +19,6 @@ void check(const Program& program, OpKind op, ValueId x, std::initializer_list<V
   for (const ValueId id : of_channels) expect_tensor(program, op, id, {data.shape[-1]}, statistic_type(data.dtype));
 }
 
-/// An op with the operands of batch_norm_forward, and with `r`.
 BatchNormForward append_forward(Program& program, OpKind kind, const BatchNorm& norm, Attributes attributes,
                                 const Math& math, std::string label, ValueId x, const BatchNormChannels& channels,
                                 std::optional<ValueId> r) {

@@ -1,5 +1,4 @@
-// What batch normalization means. Elements are judged one by one; the sums down a channel are taken once for all that
-// are wanted of it.
+// Elements are judged one by one; a channel's sums are computed once for all its wanted elements.
 #include "reference/ops/shared_textbook.h"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace {
 
 std::int64_t rows_of(const Shape& x) { return x.elements() / x[-1]; }
 
-/// The channels of wanted elements, ascending; of those, wanted[i] is in place[i].
+/// The distinct channels of wanted elements, ascending; place[i] is the index of wanted[i]'s.
 struct Channels {
   std::vector<std::int64_t> all;
   std::vector<std::size_t> place;
@@ -53,14 +52,14 @@ void for_each_row(const std::array<TensorView, views>& data, const Channels& cha
   }
 }
 
-// Exact statistics of a channel, and how far arithmetic of unit roundoff u may be off: the mean by Rule G, the variance
-// by variance_error_bound(). In long double as in norm_textbook.cpp.
+// A channel's exact statistics and their error bounds: of the mean by Rule G, of the variance by
+// variance_error_bound(). In long double as in norm_textbook.cpp.
 struct ChannelStatistics {
   ProductSum sum;
   long double exact_sum = 0.0L, squares = 0.0L;
   long double exact_mean = 0.0L;
   double mean = 0.0, mean_bound = 0.0;
-  double shift = 0.0;  ///< mean_bound, and by how much more it counts where rstd is off as well
+  double shift = 0.0;  ///< mean_bound, increased for an rstd that is off as well
   double variance = 0.0, variance_bound = 0.0;
   double rstd = 0.0, theta = 0.0;  ///< theta: relative error of rstd
 
@@ -84,20 +83,19 @@ struct ChannelStatistics {
   }
 };
 
-/// The type that x's elements were rounded to, before or after they were summed up: see SumsBeside. Empty where
-/// statistics are taken of x.
+/// The type that x was rounded to, before or after the sums (SumsBeside); empty if statistics are taken of x.
 using SummedBeside = std::optional<DType>;
 
-// What statistics may be off by that are made of two sums, of x and of x^2, taken where x was made: of elements x + d,
-// each before or after it was rounded, |d| <= e = u_x |x|.
-// - The d are independent and as good as uniform, so that a sum of them is at most six standard deviations of e /
-//   sqrt(3); but not where the channel's deviation is below the spacing 2 e, so that elements round to a few numbers:
-//   there a sum of d is at most that of e. They move the mean by their own, and the variance by 2 / n sum (x - mean) d
-//   + mean d^2 - (mean d)^2, of which the last two are between 0 and mean e^2.
-// - var = q / n - mean^2 cancels: it has the whole error of q = sum x^2, by Rule G, which grows with mean^2. With M_a
-//   that of the mean's arithmetic and R of its d, T_q / n + 2 (|mean| + R) M_a + M_a^2 + 3 u (var + mean^2); the last
-//   is that of a division, a product and a difference.
-// Where little is left of the variance, no multiple of V bounds rstd: those of var + V and of max(var - V, 0) do.
+// Error of statistics made of two sums, of x and x^2, taken where x was computed: of elements x + d, each before or
+// after rounding, |d| <= e = u_x |x|.
+// - The d are independent and about uniform, so a sum of them is at most six standard deviations of e / sqrt(3). If a
+//   channel's deviation is below the spacing 2 e, elements round to few numbers, and the bound is the sum of e. The
+//   mean moves by the mean d, the variance by 2 / n sum (x - mean) d + mean d^2 - (mean d)^2, whose last two terms are
+//   between 0 and mean e^2.
+// - var = q / n - mean^2 cancels, so it has the whole Rule G error T_q of q = sum x^2. With M_a the error of the mean's
+//   arithmetic and R that of its d: T_q / n + 2 (|mean| + R) M_a + M_a^2 + 3 u (var + mean^2), where the last term
+//   covers a division, a product and a difference.
+// If the error V is close to var, rstd is bounded by the values at var + V and max(var - V, 0), not by a multiple of V.
 struct SumsBeside {
   double u = 0.0, least = 0.0;
   ProductSum squares{};
@@ -147,12 +145,11 @@ std::vector<ChannelStatistics> statistics_of(const TensorView& x, const Channels
   return all;
 }
 
-// A channel's sums cost the same for one of its elements as for all.
+// One element costs as much as its whole channel.
 CheckUnits units_of(const CallSpecs& op, int output, double flop_per_row) {
   return element_units(op.output(output).shape, flop_per_row * static_cast<double>(rows_of(op.input("x").shape)));
 }
 
-/// `fused`: batch_norm_relu_forward.
 template <bool fused>
 class BatchNormForwardDefinition
     : public DefinitionOf<(fused ? batch_norm_relu_forward_kind : batch_norm_forward_kind)> {
@@ -263,8 +260,7 @@ class BatchNormForwardDefinition
     return false;
   }
 
-  /// From the normalized elements to those of the op: the residual is added with one rounding, and of two numbers the
-  /// ReLU's results are no further apart than they are.
+  /// Adds the residual, with one rounding, and applies the ReLU, which does not increase differences.
   static void judge_relu(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Expected> judged) {
     if (has_residual(operands.call)) {
       const double u = accumulator_roundoff(operands.call.math);
@@ -300,8 +296,7 @@ class BatchNormForwardDefinition
   }
 };
 
-// The two sums of a channel: of dy, and of dy xhat, whose terms have three roundings each. Saved statistics are taken
-// as they were saved.
+// A channel's sums of dy and of dy xhat, whose terms have three roundings each; saved statistics count as exact.
 struct GradientSums {
   StoredSum plain, weighted;
 
@@ -314,8 +309,8 @@ struct GradientSums {
   }
 };
 
-/// `fused`: batch_norm_relu_backward. With a second gradient, dr is a sum and rounded; the others are judged on dr as
-/// stored, which may have been summed over the rows before it was rounded.
+/// `fused`: batch_norm_relu_backward. With a second gradient, dr is a rounded sum. Other outputs are judged by dr as
+/// stored, possibly summed over rows before rounding.
 template <bool fused>
 class BatchNormBackwardDefinition
     : public DefinitionOf<(fused ? batch_norm_relu_backward_kind : batch_norm_backward_kind)> {
@@ -379,7 +374,7 @@ class BatchNormBackwardDefinition
   enum { dx_output, dgamma_output, dbeta_output, dr_output };
   static constexpr const char* exact_selection = "exact, a zero of either sign";
 
-  /// dr of dy, x, and as far as they are there y and dy2.
+  /// dr from dy, x and, if present, y and dy2.
   template <std::size_t views>
   static double gradient(const std::array<double, views>& of) {
     double dr = of[0];

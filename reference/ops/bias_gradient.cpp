@@ -7,7 +7,7 @@
 namespace gpubench {
 namespace {
 
-/// The extents of the product of two matrices of one type with 16 bits or more.
+/// Requires matrices of one type with at least 16 bits.
 GemmExtents checked_extents(const Program& program, OpKind op, const Gemm& attributes, ValueId a, ValueId b) {
   const TensorSpec& left = program.spec(a);
   const TensorSpec& right = program.spec(b);

@@ -1,9 +1,5 @@
-// Products are judged as gemm's. A sum is judged on its summands as stored in memory, so that its bound need not allow
-// for errors of the product: dy was read from there, and dz is judged itself.
-//
-// A sum of dz may have been taken of the numbers that were stored, or of those that they were rounded from. What
-// rounding moved an element r by is at most e = u_dz |r|, and as good as uniform: its standard deviation is e /
-// sqrt(3). The sum of all rows may have moved by six standard deviations, and never by more than the sum of e.
+// Products are judged as gemm's. Sums are judged by their summands as stored, so that their bound excludes the
+// product's error: dy is read from memory, dz is judged itself. dz may be summed before or after rounding (StoredSum).
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -20,7 +16,6 @@ namespace {
 
 std::int64_t summed_rows(const Shape& x, const Shape& y) { return y.elements() == 0 ? 0 : x.elements() / y.elements(); }
 
-// Rule G over the rows.
 class ColumnSumDefinition : public DefinitionOf<column_sum_kind> {
  public:
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
@@ -41,9 +36,9 @@ class ColumnSumDefinition : public DefinitionOf<column_sum_kind> {
     std::vector<ProductSum> sums(wanted.size());
     std::vector<double> row(wanted.size());
     const std::int64_t rows = summed_rows(x.shape(), operands.outputs[0].shape);
-    std::vector<std::int64_t> first(wanted.begin(), wanted.end());  // of the elements of a sum
+    std::vector<std::int64_t> first(wanted.begin(), wanted.end());  // first summand of each sum
     for (std::int64_t& element : first) element += element / n * (rows - 1) * n;
-    // Rows outermost: neighbouring columns are read as one run.
+    // Rows outermost, so that neighbouring columns are read as one run.
     for (std::int64_t i = 0; i < rows; ++i) {
       gather(x, first, i * n, row);
       for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
@@ -53,9 +48,9 @@ class ColumnSumDefinition : public DefinitionOf<column_sum_kind> {
   }
 };
 
-constexpr std::int64_t rows_at_once = 64;  // of products that the textbook computes where none are stored
+constexpr std::int64_t rows_at_once = 64;  // of a product that is not stored
 
-// Throws ProgramError for attributes that ask for operands which the call does not have.
+// Throws ProgramError if the attributes ask for operands that the call lacks.
 OpCall gemm_of(const OpCall& call, const Gemm& gemm) {
   expect_operands(gemm_kind, gemm_kind.inputs, gemm, call.inputs.size(), "inputs", call.label);
   return {gemm_kind, gemm, call.math, call.inputs, {call.outputs[0]}, call.label, call.phase};
@@ -73,7 +68,7 @@ void judge_product(const OpCall& product, const Operands& operands, std::span<co
 
 class GemmGeluBiasGradient : public DefinitionOf<gemm_gelu_bias_gradient_kind> {
  public:
-  // The work of gemm, gelu_backward and column_sum. Their bytes, without what only passes from one to the next.
+  // FLOP of gemm, gelu_backward and column_sum; bytes without the intermediate tensors.
   Cost cost(const CallSpecs& op) const override {
     OpCall slope = op.call;
     slope.attributes = Gelu{op.call.attributes.as<Gemm>().gelu_form};
@@ -154,7 +149,7 @@ class GemmGeluBiasGradient : public DefinitionOf<gemm_gelu_bias_gradient_kind> {
 
 class GemmWeightBiasGradientDefinition : public DefinitionOf<gemm_weight_bias_gradient_kind> {
  public:
-  // The work of gemm and column_sum; the bytes of both, but for one reading of the gradient.
+  // FLOP of gemm and column_sum; their bytes, reading the gradient once.
   Cost cost(const CallSpecs& op) const override {
     const double flop = definition(gemm_kind).cost({product_of(op.call), op.inputs, op.outputs.first(1)}).flop +
                         definition(column_sum_kind).cost(summing(op)).flop;

@@ -24,7 +24,6 @@ bool is_addend(const TensorSpec& spec, const Members& members) {
   });
 }
 
-/// `wanted`, or flat.
 Shape shape_of_result(OpKind kind, std::int64_t elements, const std::optional<Shape>& wanted) {
   if (wanted && wanted->elements() != elements)
     throw ProgramError(std::string(kind.name) + ": results of " + std::to_string(elements) + " elements in shape " +
@@ -32,8 +31,7 @@ Shape shape_of_result(OpKind kind, std::int64_t elements, const std::optional<Sh
   return wanted.value_or(Shape{elements});
 }
 
-/// The next version of a value; "x'@1", so that it has its rank at the end as x has. Addends of the members have become
-/// their sum.
+/// The next version of a value, named "x'@1" for rank 1. Addends become shards of their sum.
 ValueId update_on(Program& program, ValueId old, const Members& members) {
   const TensorSpec& spec = program.spec(old);
   std::vector<AxisSpread> spread = spec.placement.spread;
@@ -44,7 +42,6 @@ ValueId update_on(Program& program, ValueId old, const Members& members) {
                         std::move(spread));
 }
 
-/// A member's part of a tensor that has room for all of them, as one axis.
 ValueId part_of_member(Program& program, ValueId whole, const Members& members, int place) {
   const TensorSpec& spec = program.spec(whole);
   const std::int64_t part = spec.shape.elements() / members.group.size();
@@ -214,8 +211,8 @@ int SendRecv::receiver(int member) const {
   const auto modulo = [](int number, int m) { return (number % m + m) % m; };
   if (round == 0) return modulo(member + shift, ranks);
   const int m = rounds_of_pairs(ranks);
-  const int itself = modulo(round * ((m + 1) / 2), m);  // twice that is the round: m is odd
-  if (member == m) return itself;                       // the last of an even number
+  const int itself = modulo(round * ((m + 1) / 2), m);  // 2 * itself = round mod m, as m is odd
+  if (member == m) return itself;                       // only if the number of ranks is even
   return member == itself && m < ranks ? m : modulo(round - member, m);
 }
 

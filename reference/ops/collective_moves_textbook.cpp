@@ -1,5 +1,4 @@
-// The collectives that only move elements, by counts that the program knows: exact, bitwise. They differ in the source
-// of an output's element.
+// Collectives that move elements by counts that the program knows: exact, bitwise.
 #include <algorithm>
 
 #include "reference/ops/collective.h"
@@ -31,7 +30,7 @@ MoveSources shifted(const OpCall& call, std::span<const TensorView>, int output)
   };
 }
 
-/// Elements that cross between ranks at the busiest of them: the most that one sends, or receives.
+/// The most elements that one rank sends to, or receives from, other ranks.
 double most_crossing(const AllToAll& attributes) {
   std::int64_t most = 0;
   for (int rank = 0; rank < attributes.ranks; ++rank) {

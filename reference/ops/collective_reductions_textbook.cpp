@@ -1,9 +1,8 @@
-// all_reduce and reduce_scatter. Where the inputs are whole numbers of one small unit, no order of adding them rounds,
-// and the result is judged bitwise. Else the bound of a ring that rounds to the storage type at each of its n - 1 hops:
+// all_reduce and reduce_scatter. If inputs are whole multiples of a unit so small that no order of addition rounds, the
+// result is judged bitwise. Otherwise by the bound of a ring that rounds to the storage type at each of n - 1 hops:
 //     T = 2 u sqrt(n - 1) M,   u of the storage type, M of the ranks' numbers in order (sum_error_bound.h)
-// which a tree stays within too (errors of independent hops grow as their root). An average adds a rounding on either
-// side: of the inputs, where a backend scales these (then possibly below the smallest normal number, where the spacing
-// stays the same), or of the sum.
+// A tree stays within it (errors of independent hops grow as a square root). An average adds one rounding: of the
+// inputs if the backend scales these, possibly to subnormal numbers, or of the sum.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-/// The largest power of two that divides a finite number; infinity for zero, which everything divides.
+/// The largest power of two that divides a finite number; infinity for 0.
 double unit_of(double value) {
   if (value == 0.0) return HUGE_VAL;
   int exponent = 0;
@@ -26,7 +25,6 @@ double unit_of(double value) {
   return std::ldexp(static_cast<double>(whole & -whole), exponent - 53);
 }
 
-/// What the ranks hold for one element, reduced.
 class Reducer {
  public:
   Reducer(Reduction reduction, int ranks, DType type)
@@ -41,10 +39,10 @@ class Reducer {
       sum.add(value);
       sizes += std::fabs(value);
       if (std::isfinite(value)) unit = std::min(unit, unit_of(value));
-      if (value > largest || std::isnan(value)) largest = value;  // once NaN it stays NaN
+      if (value > largest || std::isnan(value)) largest = value;  // NaN stays
     }
     if (reduction_ == Reduction::maximum) return {largest, 0.0};
-    const bool exact = sizes <= unit / u_;  // NaN and infinities are not
+    const bool exact = sizes <= unit / u_;  // false for NaN and infinities
     const double size = partial_sum_size(sum);
     const double hops = exact ? 0.0 : 2.0 * u_ * std::sqrt(ranks_ - 1.0) * size;
     if (reduction_ == Reduction::sum) return {sum.value, hops};
@@ -55,7 +53,7 @@ class Reducer {
   [[nodiscard]] double value(std::span<const double> values) const { return of(values).value; }
 
  private:
-  /// What scaling may lose of inputs that become subnormal by it.
+  /// Error of inputs that become subnormal by scaling.
   [[nodiscard]] double subnormal(std::span<const double> values) const {
     double squares = 0.0;
     for (const double value : values) {
@@ -79,7 +77,7 @@ std::string bound_words(Reduction reduction, int ranks, DType type) {
   return "exact where whole numbers allow, else " + rule + ", u = " + power_text(unit_roundoff(type));
 }
 
-/// Where the contributions to an output are: input tensors, one per rank, and an offset into them.
+/// Locations of an output's contributions: one input tensor per rank, and an offset into them.
 struct Contributions {
   std::vector<const TensorView*> of_rank;
   std::int64_t offset = 0;
@@ -109,7 +107,7 @@ void judge_sums(const Contributions& from, const Reducer& reducer, std::span<con
   }
 }
 
-/// The faults that a sum can have. "Old" data is what the recheck's inputs were before: the same, reversed.
+/// Possible faults of a sum. "Old" data are the recheck's previous inputs: the same, reversed.
 std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction reduction, int chunks) {
   const auto ranks = static_cast<int>(from.of_rank.size());
   const double divisor = reduction == Reduction::average ? ranks : 1.0;
@@ -162,7 +160,6 @@ std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction 
   return found;
 }
 
-// A reduction over ranks: every element of an output is one of as many contributions as there are ranks.
 template <const OpKind& op_kind, class Attributes>
 class ReductionDefinition : public DefinitionOf<op_kind> {
  public:
@@ -189,7 +186,7 @@ class ReductionDefinition : public DefinitionOf<op_kind> {
 
  private:
   [[nodiscard]] virtual Contributions contributions(const Operands& operands, int output) const = 0;
-  /// Of an output, that ranks reduce one by one.
+  /// Parts of an output that ranks reduce one by one.
   [[nodiscard]] virtual int chunks(int ranks) const = 0;
 };
 

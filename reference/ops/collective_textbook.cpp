@@ -10,7 +10,7 @@ namespace gpubench {
 
 CheckUnits MoveDefinition::units(const CallSpecs& op, int output) const {
   CheckUnits units = element_units(op.output(output).shape, strided_read_flop);
-  const int ranks = ranks_of(op.call);  // the ends of what one rank sent are where blocks may be cut wrongly
+  const int ranks = ranks_of(op.call);  // faulty block borders show at the ends of a rank's part
   for (int rank = 1; rank < ranks; ++rank) {
     const std::int64_t begin = units.count * rank / ranks;
     if (begin > 0 && begin < units.count) units.landmarks.insert(units.landmarks.end(), {begin - 1, begin});
@@ -83,7 +83,7 @@ void MoveDefinition::derivative(Program& program, const OpCall& call, GradientTa
 
 namespace {
 
-// Of what is wrong already: a hypothesis names the fault, and decides no verdict.
+// Hypotheses describe results that are already wrong; they do not affect the verdict.
 constexpr double nearly_all = 0.9;
 
 bool predicts(const FaultHypothesis& hypothesis, std::span<const Mismatch> wrong, DType type) {

@@ -17,7 +17,7 @@ void check(const Conv2d& a) {
   }
 }
 
-// Output positions along one axis; less than 1 where the filter is larger than the padded input.
+// Output positions along one axis; less than 1 if the filter is larger than the padded input.
 std::int64_t positions(std::int64_t extent, std::int64_t filter, std::int64_t stride, std::int64_t pad,
                        std::int64_t dilation) {
   const std::int64_t room = extent + 2 * pad - dilation * (filter - 1) - 1;

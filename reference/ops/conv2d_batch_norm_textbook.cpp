@@ -1,5 +1,5 @@
-// The product is judged as conv2d_forward's, and the norm on the product as stored: batch_norm_textbook.cpp says how
-// far statistics that were summed up beside it may be off.
+// The product is judged as conv2d_forward's; the norm is judged by the stored product, with the bounds of SumsBeside
+// (batch_norm_textbook.cpp).
 #include "reference/ops/conv2d_batch_norm.h"
 
 #include <numeric>
@@ -11,7 +11,6 @@
 namespace gpubench {
 namespace {
 
-/// The two ops, with what they have of the fused one's inputs and outputs.
 class Parts {
  public:
   explicit Parts(const CallSpecs& op)
@@ -70,7 +69,7 @@ class Conv2dBatchNormForwardDefinition : public DefinitionOf<conv2d_batch_norm_f
     return sums;
   }
 
-  // The convolution's; what the norm makes of it is of no interest.
+  // The convolution's product.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Parts parts(op);
     std::optional<OpProduct> product = definition(conv2d_forward_kind).product(parts.convolution());

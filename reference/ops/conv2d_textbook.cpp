@@ -1,5 +1,5 @@
-// Every element is judged alone, as the dot product of a patch of data and a line of the filter. Taps that fall into
-// the padding, or between strides, are no terms of the sum: borders have tighter bounds than the interior.
+// Each element is the dot product of a patch of data and a line of the filter. Taps in the padding or between strides
+// are not terms, so borders have tighter bounds than the interior.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -15,12 +15,12 @@ namespace {
 struct AxisTap {
   std::int64_t stride, pad, dilation, extent;  // `extent`: of the axis that is read
 
-  // Where output position `p` reads its input through tap `r`.
+  // The input position that output position `p` reads through tap `r`.
   [[nodiscard]] std::optional<std::int64_t> input(std::int64_t p, std::int64_t r) const {
     const std::int64_t at = p * stride - pad + r * dilation;
     return at >= 0 && at < extent ? std::optional(at) : std::nullopt;
   }
-  // The output position that reads input `h` through tap `r`, if one does.
+  // The output position that reads input `h` through tap `r`, if any.
   [[nodiscard]] std::optional<std::int64_t> output(std::int64_t h, std::int64_t r) const {
     const std::int64_t scaled = h + pad - r * dilation;
     if (scaled < 0 || scaled % stride != 0 || scaled / stride >= extent) return std::nullopt;
@@ -28,12 +28,11 @@ struct AxisTap {
   }
 };
 
-// Where an axis of the convolution's output meets the input's through the filter's middle tap, for products seen
-// through that tap alone.
+// Along one axis: positions that the filter's middle tap joins, for products through that tap alone.
 struct MiddleTap {
-  std::int64_t tap, first, count;  // of the filter; of the output's positions that read inside the image
-  std::int64_t image;              // where the first one reads
-  std::int64_t apart;              // from a position to the next that no tap joins with the same place
+  std::int64_t tap, first, count;  // `first`, `count`: output positions that read inside the image
+  std::int64_t image;              // image position that `first` reads
+  std::int64_t apart;              // distance of output positions whose filters do not overlap
 
   MiddleTap(std::int64_t taps, std::int64_t stride, std::int64_t pad, std::int64_t dilation, std::int64_t image_extent,
             std::int64_t output_extent)
@@ -46,8 +45,8 @@ struct MiddleTap {
   }
 };
 
-// Positions of all images that the middle taps join, in the image [n, h, w, c] and in the output [n, p, q, k]: all of
-// them, or so far apart that they share nothing, not even times zero, which makes NaN of NaN.
+// All positions that the middle taps join, in the image [n, h, w, c] and the output [n, p, q, k]; or only
+// non-overlapping ones, as even zero times NaN is NaN.
 struct MiddleTaps {
   MiddleTap vertical, horizontal;
   Offsets image, output;
@@ -65,7 +64,6 @@ struct MiddleTaps {
     output = Offsets({{e.n, e.p * e.q * e.k}, {rows, down * e.q * e.k}, {columns, across * e.k}},
                      (v.first * e.q + h.first) * e.k);
   }
-  // The middle tap's offset in one channel's filter.
   [[nodiscard]] std::int64_t in_filter(const Conv2dExtents& e, std::int64_t channels) const {
     return (vertical.tap * e.s + horizontal.tap) * channels;
   }
@@ -80,7 +78,7 @@ Cost cost_of_conv(const CallSpecs& op, const Shape& x, const Shape& filter) {
   return {2.0 * positions * products, op.bytes()};
 }
 
-// Lines of a filter, decoded once where they fit: along its taps and contracted channels, one per output channel.
+// Filter lines [taps and contracted channels], one per output channel, cached if they fit.
 class FilterLines {
  public:
   FilterLines(std::int64_t count, std::int64_t length)
@@ -107,7 +105,7 @@ class FilterLines {
   std::vector<std::vector<double>> lines_;
 };
 
-// The values that one position of the output reads, tap by tap, `channels` of each; zero where a tap reads nothing.
+// The inputs of one output position, tap by tap, `channels` each; zero where a tap reads nothing.
 struct Patch {
   std::int64_t position = -1;  // linear, with the group
   std::vector<double> values;
@@ -135,7 +133,7 @@ std::string conv_bound(const CallSpecs& op, std::int64_t most_terms) {
                     op.call.math);
 }
 
-// Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
+// Forward and backward_data contract a patch of a [n, h, w, channels] tensor with filter lines.
 template <bool forward>
 class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind : conv2d_backward_data_kind)> {
  public:
@@ -181,7 +179,7 @@ class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind
     }
   }
 
-  // Channels, where all of them are of one group; else images.
+  // Channels if there is a single group, else images.
   std::vector<LinearAxis> linear_axes(const CallSpecs& op, int) const override {
     if (op.call.attributes.as<Conv2d>().groups != 1) return {{0, {{0, 0}}}};
     return {{3, {{1, forward ? 0 : 3}}}};
@@ -196,7 +194,7 @@ class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind
                        .repeats = filter[1] * filter[2]};
   }
 
-  // Over the channels of the first group, at positions that share nothing.
+  // Over the channels of the first group, at non-overlapping positions.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Conv2d& conv = op.call.attributes.as<Conv2d>();
     const Geometry g(conv, op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape);
@@ -233,7 +231,7 @@ class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind
   struct Geometry {
     Conv2dExtents extents;
     AxisTap vertical, horizontal;
-    std::int64_t contracted, produced;  // channels of the data, of the output, in one group
+    std::int64_t contracted, produced;  // channels of data and output in one group
 
     Geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape& out)
         : extents(extents_of(conv, forward ? data : out, filter)),
@@ -293,7 +291,7 @@ class Conv2dBackwardFilterDefinition final : public DefinitionOf<conv2d_backward
     const Shape& filter = operands.outputs[0].shape;
     const ContractionRule rule = contraction_rule(operands);
     std::vector<ProductSum> sums(wanted.size());
-    // Neighbouring input channels of one tap share every gradient they are multiplied with.
+    // Neighbouring input channels of a tap share all gradients.
     for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
       const std::int64_t tap = wanted[first] / filter[3];
       while (last < wanted.size() && wanted[last] / filter[3] == tap &&
@@ -305,19 +303,17 @@ class Conv2dBackwardFilterDefinition final : public DefinitionOf<conv2d_backward
     for (std::size_t i = 0; i < sums.size(); ++i) judged[i] = {sums[i].value, rule.bound(sums[i])};
   }
 
-  // The output's channels, and the input's.
   std::vector<LinearAxis> linear_axes(const CallSpecs& op, int) const override {
     if (op.call.attributes.as<Conv2d>().groups != 1) return {};
     return {{0, {{1, 3}}}, {3, {{0, 3}}}};
   }
 
-  // Over the images, position by position.
   std::optional<Contraction> contraction(const CallSpecs& op) const override {
     const Shape& dy = op.input("dy").shape;
     return Contraction{.extent = dy[0], .repeats = dy[1] * dy[2]};
   }
 
-  // Over all positions, of the middle tap, in the first group.
+  // Over all positions, for the middle tap in the first group.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Conv2d& conv = op.call.attributes.as<Conv2d>();
     const Conv2dExtents e = extents_of(conv, op.input("x").shape, op.outputs[0].shape);
@@ -349,8 +345,7 @@ class Conv2dBackwardFilterDefinition final : public DefinitionOf<conv2d_backward
     const AxisTap vertical{conv.stride_h, conv.pad_h, conv.dilation_h, e.h};
     const AxisTap horizontal{conv.stride_w, conv.pad_w, conv.dilation_w, e.w};
     std::vector<double> gradients(static_cast<std::size_t>(e.q));
-    // Few channels (a sample): read each along the row; many (a full check): read them side by side, position by
-    // position.
+    // Few channels (a sample) are read along the row, many (a full check) position by position.
     const bool along_row = sums.size() < 8;
     std::vector<double> values(along_row ? static_cast<std::size_t>(e.w) : sums.size());
     for (std::int64_t n = 0; n < e.n; ++n) {

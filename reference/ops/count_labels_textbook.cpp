@@ -16,7 +16,7 @@ class CountLabelsDefinition final : public DefinitionOf<count_labels_kind> {
     return element_units(op.outputs[0].shape, 2.0 * elements_of(op.inputs[0]));
   }
 
-  // Whole numbers up to 1 / u, and then one division by a number that may be no power of two.
+  // Counts up to 1 / u are exact; parts may not be a power of two.
   std::string bound(const CallSpecs& op, int) const override { return bound_text("2 u |y|", op.call.math); }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t>,

@@ -14,7 +14,7 @@ void expect_logits_and_labels(OpKind op, const TensorSpec& logits, const TensorS
   expect_dtype(op, labels, DType::i32);
 }
 
-/// Throws ProgramError for logits of `here` classes that are no part of what the attributes say there are.
+/// Throws ProgramError unless `here` classes are a part of the attributes' classes.
 void expect_part(OpKind op, const CrossEntropy& attributes, std::int64_t here) {
   const auto [first, all] = std::pair{attributes.first, attributes.all_classes(here)};
   if (first >= 0 && first <= all - here) return;
@@ -22,7 +22,7 @@ void expect_part(OpKind op, const CrossEntropy& attributes, std::int64_t here) {
                      std::to_string(first + here) + " are not among " + std::to_string(all));
 }
 
-/// Throws ProgramError for attributes that make no loss. Appends dloss and count, where they are given, to the inputs.
+/// Appends the op, with dloss and count if given. Throws ProgramError for invalid attributes.
 void complete(Program& program, OpCall call, CrossEntropy attributes, std::optional<ValueId> dloss,
               std::optional<ValueId> count) {
   if (!(attributes.label_smoothing >= 0.0 && attributes.label_smoothing <= 1.0)) {
@@ -44,7 +44,7 @@ void complete(Program& program, OpCall call, CrossEntropy attributes, std::optio
   program.append(std::move(call));
 }
 
-/// f32 whatever the logits are; in fp64 programs (textbook against textbook) f64.
+/// f32 for all logits but f64, whose loss is f64 (fp64 programs).
 CrossEntropyForward reserve_loss(Program& program, const std::string& label, ValueId logits, ValueId labels) {
   const DType wide = statistic_type(program.spec(logits).dtype);
   const Shape rows = program.spec(labels).shape;

@@ -1,6 +1,6 @@
-// Bounds: positive terms, so relative errors do not grow; exp within three ulps (OpenCL's table); the exponent x - m is
-// rounded relative to |x - m|. A label outside the classes has no right answer: its loss is NaN.
-// What smoothing and the z-loss add to a bound counts their operations to first order.
+// Bounds: terms are positive, so relative errors do not grow; exp is within three ulps (OpenCL's table); the exponent
+// x - m is rounded relative to |x - m|. Smoothing and z-loss add their operations to first order. A label outside the
+// classes has no correct result: its loss is NaN.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,7 +24,7 @@ std::int64_t label_of(const Operands& operands, std::int64_t row) {
 
 const CrossEntropy& attributes_of(const OpCall& call) { return call.attributes.as<CrossEntropy>(); }
 
-// Of how many rows the loss is the mean.
+// n, the divisor of the mean.
 double counted_rows(const Operands& operands) {
   const CrossEntropy& attributes = attributes_of(operands.call);
   if (attributes.given_count) return operands.input("count")[0];
@@ -37,12 +37,10 @@ double counted_rows(const Operands& operands) {
   return static_cast<double>(count);
 }
 
-// Whether the loss is a mean over no rows, 0 / 0.
 bool is_mean_of_nothing(const Operands& operands) {
   return !attributes_of(operands.call).given_count && counted_rows(operands) == 0.0;
 }
 
-// Whether the gradient is (p - 1[label]) / n and no more.
 bool is_plain(const CrossEntropy& attributes) {
   return attributes.label_smoothing == 0.0 && attributes.z_loss == 0.0 && !attributes.scaled;
 }
@@ -52,8 +50,8 @@ std::string log_sum_exp_rule(std::int64_t classes) {
   return "u (2 sum p (m - x) + 2 sqrt(" + std::to_string(classes) + ") + 6 + 2|lse - m| + 3|lse|)";
 }
 
-// Output 1, the log-sum-exp of one row. With D = m - x >= 0 and w = sum p 2uD,
-// T = w + u (2 sqrt(N) + 6 + 2|ln sum| + 3|lse|); the last for a maximum and a sum in base 2.
+// Output 1, the log-sum-exp of a row. With D = m - x >= 0 and w = sum p 2uD,
+// T = w + u (2 sqrt(N) + 6 + 2|ln sum| + 3|lse|), whose last term allows for maximum and sum in base 2.
 Expected judge_log_sum_exp(std::span<const double> x, double u) {
   const double largest = *std::max_element(x.begin(), x.end());
   double sum = 0.0;
@@ -71,14 +69,14 @@ Expected judge_log_sum_exp(std::span<const double> x, double u) {
   return {lse, bound};
 }
 
-// z lse^2, which the loss has beside -log p.
+// z lse^2, the z-loss of a row.
 Expected judge_z_loss(double z, const Expected& lse, double u) {
   if (z == 0.0) return {0.0, 0.0};
   const double square = z * lse.value * lse.value;
   return {square, 2.0 * std::fabs(z * lse.value) * lse.bound + u * (4.0 * std::fabs(square) + std::fabs(lse.value))};
 }
 
-// The loss of one row that counts: T(lse) + 2u|x_target| where the loss has no further terms.
+// Loss of a row that is not ignored: T(lse) + 2u|x_target| without further terms.
 Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> x, std::int64_t label, double u) {
   const double s = attributes.label_smoothing, z = attributes.z_loss;
   const Expected lse = judge_log_sum_exp(x, u);
@@ -97,7 +95,7 @@ Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> 
   return loss;
 }
 
-// The mean over the rows that count of what `judge` says of one, with Rule G for their sum.
+// Mean of judge(row) over the rows that are not ignored, with Rule G for the sum.
 template <class Judge>
 Expected judge_mean_of(const Operands& operands, const Judge& judge) {
   const TensorView& labels = Named<TensorView>(operands.call, operands.inputs)["labels"];
@@ -116,7 +114,6 @@ Expected judge_mean_of(const Operands& operands, const Judge& judge) {
   return {mean, (bounds + of_sum) / count + u * std::fabs(mean)};
 }
 
-// Output 0.
 Expected judge_mean_loss(const Operands& operands) {
   std::vector<double> x(static_cast<std::size_t>(operands.inputs[0].shape()[1]));
   return judge_mean_of(operands, [&](std::int64_t row) {
@@ -126,7 +123,7 @@ Expected judge_mean_loss(const Operands& operands) {
   });
 }
 
-// "n", or how many rows there are where all of them count.
+// "n", or the number of rows if none are ignored.
 std::string counted_text(const OpCall& call, const Shape& logits) {
   return attributes_of(call).ignores ? "n" : std::to_string(logits[0]);
 }
@@ -152,26 +149,25 @@ std::string log_sum_exp_bound(const Shape& logits, const Math& math) {
   return bound_text(log_sum_exp_rule(logits[1]), math);
 }
 
-/// Those two outputs, one element a unit.
+/// For loss and lse: one element per unit.
 CheckUnits loss_units(const Shape& logits, const Shape& output, int index) {
-  const double row = 20.0 * static_cast<double>(logits[1]);  // an exp counts for sixteen
+  const double row = 20.0 * static_cast<double>(logits[1]);  // an exp counts as sixteen
   return element_units(output, index == 0 ? row * static_cast<double>(logits[0]) : row);
 }
 
-/// What the gradients of a row are judged with.
 struct SoftmaxRow {
   CrossEntropy attributes;
-  double lse = 0.0;        ///< NaN where the label is outside the classes
-  double lse_error = 0.0;  ///< how far from it the lse that was used may be; 0 where it was given
+  double lse = 0.0;        ///< NaN if the label is outside the classes
+  double lse_error = 0.0;  ///< error of the lse that the op used; 0 if it is an input
   std::int64_t label = -1;
   double classes = 1.0;
-  double rows = 1.0;   ///< that count
+  double rows = 1.0;   ///< not ignored
   double dloss = 1.0;  ///< the gradient of the loss
   double u = 0.0;
-  double tiny = 0.0;  ///< smallest normal number of the arithmetic: an exp may flush what is below
+  double tiny = 0.0;  ///< smallest normal number of the arithmetic; smaller exps may be flushed
 };
 
-/// What all rows of the call have in common.
+/// The part that all rows of the call share.
 SoftmaxRow softmax_rows(const Operands& operands) {
   const Named<TensorView> in(operands.call, operands.inputs);
   return {.attributes = attributes_of(operands.call),
@@ -182,9 +178,9 @@ SoftmaxRow softmax_rows(const Operands& operands) {
           .tiny = smallest_normal(operands.call.math.accumulate)};
 }
 
-// (exp(x - lse) - 1[label]) / rows for the logit x of one class, where the loss has no further terms. p carries the
-// errors of one difference and one exp, 2|x - lse| + 6 ulps, and the factor that an error of the lse is; then come the
-// difference with the label and the product with 1 / rows.
+// (exp(x - lse) - 1[label]) / rows for one class, without further terms. Errors of p: one difference and one exp,
+// 2|x - lse| + 6 ulps, and the factor exp(error of lse). Then the difference with the label, and the product with
+// 1 / rows.
 Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
   const CrossEntropy& attributes = row.attributes;
   if (!attributes.counts(row.label)) return {0.0, 0.0};
@@ -208,7 +204,7 @@ Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
   return {value, bound + row.tiny * std::max(1.0, scale * std::fabs(slope))};
 }
 
-/// Throws ProgramError where a gradient flows into an output other than those that may take one.
+/// Throws ProgramError if a gradient flows into one of `outputs`.
 void refuse_gradients(const OpCall& call, const GradientTape& tape, std::span<const ValueId> outputs,
                       std::string_view expected) {
   if (std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return tape.of(output); })) {
@@ -217,7 +213,6 @@ void refuse_gradients(const OpCall& call, const GradientTape& tape, std::span<co
   }
 }
 
-/// Outputs 0 and 1: loss and lse.
 void judge_loss(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) {
   if (output == 0) {
@@ -231,11 +226,10 @@ void judge_loss(const Operands& operands, int output, std::span<const std::int64
   }
 }
 
-// One logit of each row, of the last class in the first row, is so much larger than all others that these add nothing
-// to the sum of exponentials: lse is that logit, and losses are whole numbers. Their sum is exact, and so is the mean,
-// whether it is taken before or after, of a power of two of rows. Every other row is far below 0, and the rest far
-// above: an exponential needs their maximum.
-constexpr double far = 112.0, less_by = 136.0;  // exp(112) overflows in f32, exp(-112) and exp(-136) are 0
+// One logit per row (in the first row the last) exceeds all others so far that these add nothing to the sum of
+// exponentials: lse is that logit, and losses are whole numbers. Their sum is exact, and so is the mean of a power of
+// two of rows. Every other row is far below 0 and the rest far above, so that exponentials need the maximum.
+constexpr double far = 112.0, less_by = 136.0;  // exp(112) overflows in f32; exp(-112) and exp(-136) are 0
 constexpr std::int64_t kinds_of_others = 8;
 double largest_of_row(std::int64_t row) { return row % 2 == 0 ? far : -far; }
 double another_of_row(std::int64_t row, std::int64_t which) {
@@ -261,14 +255,13 @@ std::string unseen_mean_of(std::int64_t count, const Math& math) {
          " of itself, as a sum of " + number_text(rows) + " in " + std::string(name(math.accumulate)) + " may be";
 }
 
-// Sums of so many losses may be off by that much, unless far_apart() makes them exact.
+// Smaller errors of the mean stay unseen, unless far_apart() makes the sum exact.
 std::string unseen_mean(const CallSpecs& op) {
   return far_apart(op).front().exact_sums ? std::string() : unseen_mean_of(op.inputs[0].shape[0], op.call.math);
 }
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
 
-// Base of the ops whose output 0 is a loss.
 template <const OpKind& op_kind>
 class LossDefinition : public DefinitionOf<op_kind> {
  public:
@@ -282,7 +275,7 @@ class LossDefinition : public DefinitionOf<op_kind> {
 
 class CrossEntropyForwardDefinition : public LossDefinition<cross_entropy_forward_kind> {
  public:
-  // Per logit: maximum, difference, exp, sum; to smooth labels, a sum of the logits.
+  // Per logit: maximum, difference, exp, sum; label smoothing: a sum of logits.
   Cost cost(const CallSpecs& op) const override {
     return {(4.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
   }
@@ -331,7 +324,7 @@ std::string gradient_rule(const OpCall& call, const Shape& logits, const std::st
 
 class CrossEntropyBackwardDefinition : public DefinitionOf<cross_entropy_backward_kind> {
  public:
-  // Per logit: difference, exp, product with 1 / rows; to smooth labels, a difference.
+  // Per logit: difference, exp, product with 1 / rows; label smoothing: a difference.
   Cost cost(const CallSpecs& op) const override {
     return {(3.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
   }
@@ -359,11 +352,11 @@ class CrossEntropyBackwardDefinition : public DefinitionOf<cross_entropy_backwar
   }
 };
 
-// The lse behind the gradient need not be the stored one: it may have been rounded or not, and is within T(lse) and one
-// rounding of the true one. A gradient is judged with the whole of its row.
+// The lse inside the gradient may differ from the stored one: it is within T(lse) and one rounding of the exact one.
+// Gradients are judged by row.
 class CrossEntropyForwardBackwardDefinition : public LossDefinition<cross_entropy_forward_backward_kind> {
  public:
-  // The work of the two ops; the bytes of both, but for one reading of logits, labels and lse.
+  // FLOP of both ops; their bytes, reading logits, labels and lse once.
   Cost cost(const CallSpecs& op) const override {
     return {(7.0 + 2.0 * smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
   }
@@ -403,7 +396,7 @@ class CrossEntropyForwardBackwardDefinition : public LossDefinition<cross_entrop
     }
   }
 
-  // The op computed it already.
+  // The forward computed the gradient.
   void derivative(Program&, const OpCall& call, GradientTape& tape) const override {
     refuse_gradients(call, tape, call.outputs, "its loss to be the seed");
     if (!tape.is_loss(call.outputs[0]) || !tape.wanted(call.inputs[0])) return;
@@ -411,11 +404,10 @@ class CrossEntropyForwardBackwardDefinition : public LossDefinition<cross_entrop
   }
 };
 
-// The lse of a part of the classes, and what is to be taken off that of all: a logit as it is, or with smoothed labels
-// two products and a sum.
+// The lse of a part of the classes, and its score, which combine subtracts: a logit; with smoothed labels two products
+// and a sum.
 class CrossEntropyPartialDefinition : public DefinitionOf<cross_entropy_partial_kind> {
  public:
-  // As of the forward.
   Cost cost(const CallSpecs& op) const override {
     return {(4.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
   }
@@ -466,7 +458,7 @@ class CrossEntropyPartialDefinition : public DefinitionOf<cross_entropy_partial_
   }
 };
 
-// The mean of what the rows lose, each by the log-sum-exp of the parts' and the sum of their scores.
+// The mean loss, by the log-sum-exp of the parts' lses and the sum of their scores.
 class CrossEntropyCombineDefinition : public LossDefinition<cross_entropy_combine_kind> {
  public:
   // Per part of a row: maximum, difference, exp, two sums.
@@ -496,7 +488,7 @@ class CrossEntropyCombineDefinition : public LossDefinition<cross_entropy_combin
       judged[i] = judge_log_sum_exp(of_row(operands, 0, wanted[i]), accumulator_roundoff(operands.call.math));
   }
 
-  // As far_apart(): of each row one part is all there is, and what it scores is a whole number.
+  // As far_apart(): one part dominates each row, and its score is a whole number.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     const std::int64_t parts = op.inputs[0].shape[0], rows = op.inputs[0].shape[1];
     const auto lse = [parts, rows](std::int64_t element) {

@@ -1,4 +1,4 @@
-// The op set: every op's definition, found by kind; defaults that definitions share; costs of whole programs.
+// Look-up of definitions, shared defaults, and costs of programs.
 #include "reference/ops/definition.h"
 
 #include <algorithm>
@@ -132,7 +132,7 @@ CheckUnits element_units(const Shape& shape, double flop_per_unit) {
 
 namespace {
 
-// Norm fills give rows of eight kinds in turn (norm_rows): one of each is always judged, and the last row.
+// Fill::norm_rows makes eight kinds of rows in turn.
 std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
   std::set<std::int64_t> units;
   for (std::int64_t row = 0; row < std::min<std::int64_t>(rows, 8); ++row) units.insert(row);

@@ -1,5 +1,5 @@
-// The mask is exact: of an element that is dropped only zero is accepted, of others x times a factor. That is 1 / (1 -
-// p) rounded once, and so is the product: 2 u |y|.
+// The mask is exact: a dropped element must be zero, others x times a factor. The factor 1 / (1 - p) and the product
+// are rounded once each: 2 u |y|.
 #include "reference/ops/shared_textbook.h"
 
 #include <cmath>
@@ -33,10 +33,10 @@ std::array<std::uint32_t, 2> words_of(const TensorView& view) {
 
 class DropoutDefinition : public DefinitionOf<dropout_kind> {
  public:
-  // One product per element; what the random numbers take is not counted.
+  // One product per element; random numbers are not counted.
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.outputs[0]), op.bytes()}; }
 
-  // The text's integer work: forty products and as many sums for four elements.
+  // Philox: forty integer products and as many sums per four elements.
   CheckUnits units(const CallSpecs& op, int) const override { return element_units(op.outputs[0].shape, 30.0); }
 
   std::string bound(const CallSpecs& op, int) const override {

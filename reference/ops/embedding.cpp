@@ -12,7 +12,6 @@ void expect_tokens(OpKind op, const TensorSpec& tokens) {
   expect_dtype(op, tokens, DType::i32);
 }
 
-/// [t, h] beside tokens [t].
 void expect_gradient(const Program& program, OpKind op, ValueId dy, ValueId tokens) {
   const TensorSpec& gradient = program.spec(dy);
   expect_float(op, gradient);
@@ -22,7 +21,7 @@ void expect_gradient(const Program& program, OpKind op, ValueId dy, ValueId toke
   expect_shape(op, gradient, Shape{t, gradient.shape[1]});
 }
 
-/// Throws ProgramError for a table of `rows` rows that are no part of the vocabulary, or a padding token outside it.
+/// Throws ProgramError if the `rows` of the table exceed the vocabulary, or for a padding token outside it.
 void expect_rows(OpKind op, const TableRows& attributes, std::int64_t rows) {
   const std::int64_t first = attributes.first, vocabulary = attributes.all_rows(rows);
   const auto refuse = [&](const std::string& what) {

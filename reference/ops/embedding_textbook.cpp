@@ -1,6 +1,6 @@
-// Looking up rows is exact. Scattering is Rule G with as many terms as the token occurs; rows that do not occur are
-// exactly zero, and so are the padding token's, and what a token looks up in a part of a table that lacks its row. A
-// token outside the vocabulary has no right answer: its value is NaN.
+// Look-ups are exact. Scattered sums are Rule G with one term per occurrence of the token. Exactly zero: rows of absent
+// tokens, the padding token's row, and look-ups in a part of a table without the row. A token outside the vocabulary
+// has no correct result: NaN.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 
 class EmbeddingForward : public DefinitionOf<embedding_forward_kind> {
  public:
-  // Rows that no token names need not be read, and those that several name are counted for each.
+  // Rows of absent tokens are not read; rows of repeated tokens count each time.
   Cost cost(const CallSpecs& op) const override {
     return {0.0, 2.0 * bytes_moved(op.outputs) + bytes_moved(op.inputs[1])};
   }
@@ -48,8 +48,7 @@ class EmbeddingForward : public DefinitionOf<embedding_forward_kind> {
   }
 };
 
-// Where the tokens of some rows occur: (row, position), sorted, so that a row finds its occurrences by bisection. The
-// padding token counts as not occurring.
+// Sorted (row, position) of the tokens, for bisection by row; without padding tokens.
 using Occurrences = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Occurrences occurrences_of(const TensorView& tokens, const TableRows& table, std::int64_t first_row,
@@ -67,12 +66,10 @@ Occurrences occurrences_of(const TensorView& tokens, const TableRows& table, std
   return found;
 }
 
-// embedding_backward and embedding_backward_add.
 template <const OpKind& scatter_kind>
 class EmbeddingBackward : public DefinitionOf<scatter_kind> {
  public:
-  // Added to another gradient, it is the work of that add as well. Rows that no token names need not be read or
-  // written.
+  // With `adds`, also the work of the add; rows of absent tokens need not be read or written.
   Cost cost(const CallSpecs& op) const override {
     const double flop = elements_of(op.inputs[0]);
     if (!adds) return {flop, op.bytes()};
@@ -114,7 +111,7 @@ class EmbeddingBackward : public DefinitionOf<scatter_kind> {
         for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
       }
       for (std::size_t i = 0; i < count; ++i) {
-        const bool alone = adds && sums[i].terms == 1.0;  // stays as it was
+        const bool alone = adds && sums[i].terms == 1.0;  // unchanged
         of_row[i] = {sums[i].value, alone ? 0.0 : sum_error_bound(sums[i], u)};
       }
     });

@@ -22,7 +22,6 @@ void expect_operand_types(const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype != b.dtype && !both_f8) expect_dtype(gemm_kind, b, a.dtype);
 }
 
-// An optional operand is there exactly when the attributes ask for it.
 void expect_given(bool wanted, bool given, const char* operand, const char* attribute) {
   if (wanted == given) return;
   throw ProgramError(std::string("gemm: operand '") + operand + "' is " + (given ? "given" : "missing") + " but " +
@@ -53,7 +52,7 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
   }
 }
 
-// An operand [rows, k] and the scales of its blocks.
+// `operand` is [rows, k].
 void expect_blocks(const TensorSpec& operand, const TensorSpec& scales) {
   const std::int64_t block = block_of_scale(scales.dtype);
   const bool narrow = is_float(operand.dtype) && bits_of(operand.dtype) <= 8;

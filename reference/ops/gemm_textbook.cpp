@@ -1,4 +1,4 @@
-// Every element is judged alone: one row of op(a) times one column of op(b) in fp64, Rule G, then the epilogue's bound.
+// Each element: one row of op(a) times one column of op(b) in fp64, Rule G, then the epilogue's bound.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -15,7 +15,7 @@
 namespace gpubench {
 namespace {
 
-// Both sides of the edges of usual tiles, the first and the last index.
+// Both sides of common tile edges, the first and the last index.
 std::set<std::int64_t> edges(std::int64_t extent) {
   std::set<std::int64_t> result{0, extent - 1};
   for (const std::int64_t tile : {64, 128, 256}) {
@@ -40,10 +40,9 @@ std::vector<std::int64_t> landmarks_of(const GemmExtents& e) {
   return {units.begin(), units.end()};
 }
 
-// The optional operands as views.
 struct GemmViews {
   const TensorView *c_in, *bias, *pre;
-  double scale = 1.0;  // of a times that of b
+  double scale = 1.0;  // product of both scales
 
   explicit GemmViews(const Named<TensorView>& operand)
       : c_in(operand.find("c_in")), bias(operand.find("bias")), pre(operand.find("pre")) {
@@ -51,11 +50,11 @@ struct GemmViews {
   }
 };
 
-// What a constant loses when it is brought to the type that arithmetic runs in.
+// Error of rounding a constant to the arithmetic type.
 double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
 
-// z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue. Where sums are
-// exact, so are these.
+// z = alpha ab + beta c_in + bias: Rule G for the products, then one u per operation of the epilogue; exact if the sums
+// are exact.
 Expected pre_activation(const Gemm& gemm, const Math& math, const ContractionRule& rule, const GemmViews& views,
                         const ProductSum& ab, std::int64_t unit, std::int64_t column) {
   const double u = rule.u > 0.0 ? accumulator_roundoff(math) : 0.0;
@@ -104,7 +103,7 @@ std::string pre_activation_bound(const Gemm& gemm, const Math& math, const Contr
   return text + lost_factor_text(representation_error(gemm.beta, math.accumulate), "c_in");
 }
 
-// with_epilogue()'s, of a z whose own bound is T.
+// with_epilogue()'s bound in words, for a z with bound T.
 std::string epilogue_bound(const Gemm& gemm, const Math& math, int output, const std::string& pre_activation) {
   if (output != 0 || gemm.epilogue == Gemm::Epilogue::none) return pre_activation;
   const std::string given = ", T = " + pre_activation;
@@ -123,7 +122,7 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
   CheckUnits units(const CallSpecs& op, int) const override {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     const GemmExtents e = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape);
-    const int strided = (gemm.transpose_a ? 1 : 0) + (gemm.transpose_b ? 0 : 1);  // operands read against their rows
+    const int strided = (gemm.transpose_a ? 1 : 0) + (gemm.transpose_b ? 0 : 1);  // operands read across their rows
     CheckUnits units;
     units.count = e.batch * e.m * e.n;
     units.flop_per_unit = (4.0 + (gemm.blocks ? 2.0 : 0.0) + strided_read_flop * strided) * static_cast<double>(e.k);
@@ -159,7 +158,7 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
     }
   }
 
-  // Along the columns, before an epilogue that is not linear. Blocks' scales are multiplied along the same axis.
+  // Along the columns, before a nonlinear epilogue. Not with blocks, whose scales vary along the same axis.
   std::vector<LinearAxis> linear_axes(const CallSpecs& op, int output) const override {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     if (gemm.blocks || (output == 0 && gemm.epilogue != Gemm::Epilogue::none)) return {};
@@ -183,8 +182,8 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
                        .c_in_factor = gemm.beta};
   }
 
-  // Products don't reach far into GELU; a bias, or a pre-activation, does. A sum may begin with the bias, which would
-  // round all that follows: there the products are 0.
+  // GELU's range needs a bias or pre-activation, as products are too small. The products are 0, because a sum may begin
+  // with the bias and then round all that follows.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     if (op.call.attributes.as<Gemm>().epilogue == Gemm::Epilogue::none) return {};
     const Named<TensorSpec> operand(op.call, op.inputs);
@@ -195,7 +194,7 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
     return {};
   }
 
-  // Of the first of several batches.
+  // Of the first matrix of a batch.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     if (gemm.alpha == 0.0 || gemm.epilogue == Gemm::Epilogue::gelu_gradient) return {};
@@ -223,14 +222,14 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
 };
 
-/// An operand of a product, and of an 8-bit one the factor that turns it back into the numbers it stands for.
+/// An operand of a product, with its scale if it is 8-bit.
 struct Factor {
   ValueId value;
   std::optional<ValueId> scale{};
 };
 
-// Gradients of c = alpha op(a) op(b): each is again a gemm, whose transposes follow from those of the forward. The
-// gradient of an 8-bit operand is that of the numbers it stands for, so that scales stay with their operands.
+// Gradients of c = alpha op(a) op(b) are gemms with transposes that follow from the forward's. The gradient of an 8-bit
+// operand is that of its unscaled numbers, so scales stay with their operands.
 struct GradientGemm {
   Gemm gemm;
   Factor first, second;
@@ -262,8 +261,7 @@ GradientGemm gradient_of_b(const Gemm& forward, const Factor& a, const Factor& d
   return {gemm, a, dz};
 }
 
-// Matrix units read 8-bit operands along the axis that is summed over only: the matrix in a layout that has this axis
-// dense, a copy where it is not yet.
+// Matrix units read 8-bit operands along the summed axis only: makes that axis dense, by a copy if needed.
 Factor dense_along_sums(Program& program, const Factor& factor, bool sums_rows, const std::string& label) {
   const Shape shape = program.spec(factor.value).shape;
   const int last = shape.rank() - 1;
@@ -318,7 +316,7 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
     tape.contribute(input, gemm(program, g.gemm, call.math, label, g.first.value, g.second.value, scales, into).c);
   };
   if (tape.wanted(a.value)) contribute(a.value, gradient_of_a(forward, b, gradient), "da", true);
-  // One destination per input: where a and b are the same value, the second summand gets storage of its own.
+  // One destination per input: if a and b are the same value, the second summand gets separate storage.
   if (tape.wanted(b.value)) contribute(b.value, gradient_of_b(forward, a, gradient), "db", a.value != b.value);
   if (!forward.bias || !tape.wanted(call.input("bias"))) return;
   const ValueId bias = call.input("bias");

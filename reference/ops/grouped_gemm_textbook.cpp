@@ -1,5 +1,4 @@
-// Every element is judged alone, by the rule of matrix products. Of a weight gradient the number of products is the
-// size of its group.
+// Each element is judged by the rule of matrix products. A weight gradient has as many products as its group has rows.
 #include <limits>
 #include <vector>
 
@@ -11,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-/// Where each group's rows begin, and behind them where the last one ends; empty where sizes make no sense.
+/// First row of each group, and the end of the last; empty for invalid sizes.
 std::vector<std::int64_t> begins_of(const Operands& operands) {
   const TensorView& sizes = operands.input("sizes");
   std::vector<std::int64_t> begins{0};
@@ -28,7 +27,7 @@ constexpr Expected no_right_answer{std::numeric_limits<double>::quiet_NaN(), 0.0
 
 class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
  public:
-  // However the rows are spread over the groups.
+  // Independent of the group sizes.
   Cost cost(const CallSpecs& op) const override {
     return {2.0 * elements_of(op.inputs[0]) * static_cast<double>(op.outputs[0].shape[1]), op.bytes()};
   }

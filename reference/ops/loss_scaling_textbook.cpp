@@ -49,7 +49,7 @@ class UnscaleDefinition : public DefinitionOf<unscale_kind> {
                       });
   }
 
-  // What decides whether a step is skipped, at the end of the last gradient.
+  // An infinity or a NaN, which skips the step, at the end of the last gradient.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     const std::size_t last = op.inputs.size() - 1;
     const std::int64_t end = op.inputs[last].shape.elements() - 1;

@@ -1,4 +1,4 @@
-// Moves are exact: what arrives is what was there, bit for bit.
+// Moves are exact, bit for bit.
 #include <utility>
 
 #include "reference/ops/bias_gradient.h"
@@ -9,7 +9,6 @@
 namespace gpubench {
 namespace {
 
-// What all of them share: one element is one unit, everything read and written once; the same logical element.
 template <const OpKind& op_kind>
 class SameElements : public DefinitionOf<op_kind> {
  public:
@@ -38,7 +37,7 @@ class ReorderDefinition : public SameElements<reorder_kind> {
     if (!dy || !tape.wanted(x)) return;
     const TensorSpec spec = program.spec(x);
     const std::string label = tape.label(call, "backward");
-    if (program.value(x).part_of && !spec.layout.is_row_major(spec.shape)) {  // straight into the packed gradient
+    if (program.value(x).part_of && !spec.layout.is_row_major(spec.shape)) {  // written into the packed gradient
       const ValueId dx = tape.destination(x);
       reorder_into(program, label, *dy, dx);
       return tape.contribute(x, dx);

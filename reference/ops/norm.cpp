@@ -14,7 +14,7 @@ Shape rows_of(const Shape& x) {
   return Shape(std::vector<std::int64_t>(extents.begin(), extents.end() - 1));
 }
 
-/// x and what belongs to it: parameters [n] of one type, statistics [...] of x's kind, gradients like x.
+/// Requires parameters [n] of one type, statistics [...], and gradients like x.
 void check(const Program& program, OpKind op, const Norm& attributes, ValueId x, std::initializer_list<ValueId> like_x,
            std::initializer_list<ValueId> parameters, std::initializer_list<ValueId> statistics) {
   const TensorSpec& data = program.spec(x);
@@ -31,7 +31,6 @@ void check(const Program& program, OpKind op, const Norm& attributes, ValueId x,
   for (const ValueId id : statistics) expect_tensor(program, op, id, rows_of(data.shape), statistic_type(data.dtype));
 }
 
-/// Reserves a statistic of x's rows, or a gradient like `parameter`.
 ValueId reserve_statistic(Program& program, ValueId x, const std::string& name) {
   const TensorSpec data = program.spec(x);
   return reserve_output(program, x, name, statistic_type(data.dtype), rows_of(data.shape), Role::statistic);

@@ -1,4 +1,4 @@
-// What the gradients of normalization mean. Rows of dx are judged whole, column sums element by element.
+// Rows of dx are judged whole, column sums element by element.
 #include <cmath>
 #include <vector>
 
@@ -17,7 +17,6 @@ double sum_bound(const ProductSum& sum, double u) {
   return u * (2.0 * std::sqrt(sum.terms) + 3.0) * partial_sum_size(sum);
 }
 
-// layer_norm_backward and rms_norm_backward, and residual_norm_backward, which adds to the former's dx.
 template <const OpKind& norm_kind>
 class NormBackwardDefinition : public DefinitionOf<norm_kind> {
  public:
@@ -44,7 +43,7 @@ class NormBackwardDefinition : public DefinitionOf<norm_kind> {
       return bound_text("rstd (3 u |h| + " + mean + ") + 2 u |dx|, h = " + h + ", b = sum h xhat, T = " + sum(x[-1]),
                         op.call.math);
     }
-    // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
+    // h = dy gamma; T_a, T_b: bounds of the sums over a row, a = sum h and b = sum h xhat.
     const std::string added = residual ? " + u |dx + dr|" : "";
     const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
     const std::string dx = "rstd (3 u |h| + " + means + ") + 2 u |dx|";
@@ -68,8 +67,8 @@ class NormBackwardDefinition : public DefinitionOf<norm_kind> {
   static constexpr bool centered = norm_kind.name != rms_norm_backward_kind.name;
   static constexpr bool residual = norm_kind.name == residual_norm_backward_kind.name;
 
-  // dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n), h = dy gamma; mean and rstd are taken as they were saved.
-  // Without a mean the first sum is not there. Where h is rounded, `apart` is how far it may be off.
+  // dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n), h = dy gamma, with mean and rstd as saved; without a mean, the
+  // first sum is absent. `apart`: error of h, if it is rounded.
   static void evaluate_rows(const Operands& operands, std::span<const std::int64_t> wanted,
                             std::span<Expected> judged) {
     const double u = accumulator_roundoff(operands.call.math);
@@ -84,7 +83,7 @@ class NormBackwardDefinition : public DefinitionOf<norm_kind> {
       const double mean = mean_of(operands, wanted[i]);
       const double rstd = operands.input("rstd")[wanted[i]];
       ProductSum sum, weighted;
-      double of_weighted = 0.0;  // of the sum, by h
+      double of_weighted = 0.0;  // the error of the weighted sum due to h
       for (std::size_t j = 0; j < size; ++j) {
         h[j] *= gamma[j];
         xhat[j] = (xhat[j] - mean) * rstd;
@@ -107,7 +106,6 @@ class NormBackwardDefinition : public DefinitionOf<norm_kind> {
     }
   }
 
-  // One more rounding, of the sum.
   static void add_residual(std::span<const double> dr, double u, std::span<Expected> judged) {
     for (std::size_t j = 0; j < dr.size(); ++j) {
       judged[j].value += dr[j];

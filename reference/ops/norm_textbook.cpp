@@ -1,5 +1,4 @@
-// What normalization means, alone and behind a residual connection. Rows are judged whole. The bounds stay finite and
-// honest for rows without variance, where an epsilon at the wrong place shows.
+// Rows are judged whole. Bounds stay finite for rows without variance, which reveal a misplaced epsilon.
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -15,19 +14,19 @@ namespace {
 
 enum class NormalizedOutput { y, mean, rstd };
 
-/// One row x, in fp64, and what it is normalized with; u is the unit roundoff of the arithmetic. Without beta it is
-/// root mean square normalization: the mean is taken for 0.
+/// A row x in fp64 and its parameters; u is the unit roundoff of the arithmetic. Without beta: root mean square
+/// normalization, with mean 0.
 struct NormalizedRow {
   std::span<const double> x, gamma, beta;
   double epsilon = 0.0;
   double u = 0.0;
-  std::optional<DType> rounded{};  ///< what gamma multiplies is rounded to this type
+  std::optional<DType> rounded{};  ///< gamma's factor is rounded to this type
   [[nodiscard]] bool centered() const { return !beta.empty(); }
 };
 
-// Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
-// rstd by the relative error theta of the variance, by variance_error_bound(). Summed in long double, whose 64 bits
-// (x86) leave an error far below the bound where what is judged was itself summed in f64: a row of equal numbers is all
+// A row's exact statistics and their error bounds: of the mean by Rule G; of rstd relative to it, theta, by
+// variance_error_bound(). Summed in long double, whose 64 bits (x86) are needed to judge results in f64: the variance
+// of a row of equal numbers is only rounding errors, which a small epsilon magnifies.
 // rounding errors, and epsilon magnifies them.
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
@@ -51,7 +50,7 @@ struct RowStatistics {
     mean_bound = row.centered() ? 2.0 * std::sqrt(n) * u * size / n + 2.0 * u * std::fabs(mean) : 0.0;
     rstd = 1.0 / std::sqrt(variance + row.epsilon);
     const double variance_bound = variance_error_bound(n, mean, mean_bound, variance, u);
-    // An infinite variance is that in any arithmetic, and rstd 0.
+    // An infinite variance is infinite in any arithmetic, and rstd 0.
     theta = (std::isinf(variance) ? 0.0 : 0.5 * variance_bound * rstd * rstd) + 3.0 * u;
   }
 };
@@ -70,7 +69,7 @@ void judge_y(const RowStatistics& statistics, const NormalizedRow& row, std::spa
   }
 }
 
-/// Judges an output of a row: as many elements as x has for y, one for a statistic.
+/// `judged`: one element per element of x for y, one for a statistic.
 void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::span<Expected> judged) {
   const RowStatistics statistics(row);
   switch (output) {
@@ -80,7 +79,7 @@ void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::sp
   }
 }
 
-/// The rule that judge_normalized() computes, for rows of n elements.
+/// judge_normalized()'s bound in words, for rows of n elements.
 std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math, bool centered = true,
                              bool rounds = false) {
   const std::string count = std::to_string(n);
@@ -98,15 +97,13 @@ std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math
   return bound_text("|gamma| rstd (T + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + theta, math);
 }
 
-// layer_norm_forward and rms_norm_forward, and residual_norm_forward, whose norm is of a sum.
-//
-// The sum of two numbers of one type, rounded to that type, is one number, whatever wider type it was added in: a wider
-// type of 2 p + 2 bits or more makes the second rounding harmless (Figueroa 1995), and f32 has them for bf16 and f16.
-// So the sum is judged bitwise, and the norm can be judged on the sum that must have been there.
+// A sum of two numbers of one type, rounded to that type, is the same whatever wider type it is added in, if that has
+// at least 2 p + 2 bits, as f32 has for bf16 and f16 (Figueroa 1995). So the residual's sum is judged bitwise, and the
+// norm by the exact rounded sum.
 template <const OpKind& norm_kind>
 class NormForwardDefinition : public DefinitionOf<norm_kind> {
  public:
-  // With a residual the work of the two ops; the bytes of both, but for one reading of the sum.
+  // With a residual: FLOP of both ops, and their bytes without a second reading of the sum.
   Cost cost(const CallSpecs& op) const override {
     return {(residual ? 9.0 : centered ? 8.0 : 5.0) * elements_of(op.inputs[0]), op.bytes()};
   }
@@ -157,7 +154,7 @@ class NormForwardDefinition : public DefinitionOf<norm_kind> {
     return lines_to_normalize(op.inputs[0], StatisticsOf::rows, centered);
   }
 
-  // With a residual, what add and layer_norm_forward have: the norm's gradient joins the one that comes along it.
+  // With a residual, the norm's gradient is added to that of the sum.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
     const auto contribute = [&](const char* input, ValueId gradient) {

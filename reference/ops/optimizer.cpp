@@ -17,13 +17,12 @@ void expect_limit(const Program& program, OpKind op, double limit, ValueId norm)
   if (!(limit > 0.0)) throw ProgramError(std::string(op.name) + ": limit is not above 0; expected a positive norm");
 }
 
-// The statistics that a multi-tensor op keeps for itself are f32; fp64 programs (textbook against textbook) keep f64.
+// Masters and moments are f32, or f64 in fp64 programs.
 void expect_master(const Program& program, OpKind op, ValueId id, const Shape& shape) {
   expect_shape(op, program.spec(id), shape);
   if (program.spec(id).dtype != DType::f64) expect_dtype(op, program.spec(id), DType::f32);
 }
 
-/// One parameter of any optimizer: its master, its gradient, and what the optimizer keeps of it.
 struct Parameter {
   ValueId weight, gradient;
   std::vector<ValueId> moments;
@@ -82,10 +81,10 @@ std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& 
 
 namespace {
 
-/// Appends `call`, which has the inputs that go before lr, and no outputs yet.
+/// Appends `call`, whose inputs so far are those before lr.
 void append_update(Program& program, OpCall call, ValueId lr, std::optional<ValueId> step,
                    std::optional<ValueId> found_inf, const std::vector<Parameter>& parameters) {
-  // Clipping is part of the step that it is fused with.
+  // clip_adamw names adamw in its errors.
   const OpKind op = call.kind == clip_adamw_kind ? adamw_kind : call.kind;
   if (parameters.empty()) throw ProgramError(std::string(op.name) + ": no tensors given; expected at least one");
   expect_float_tensor(program, op, lr, {1});

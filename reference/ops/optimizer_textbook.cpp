@@ -1,6 +1,5 @@
-// Hyperparameters are doubles; 1 - beta and the bias corrections are rounded once by a backend that works in f32.
-// Bounds count the operations of each formula and follow the places where terms may cancel: m' = b1 m + (1 - b1) g, and
-// SGD's sums.
+// Hyperparameters are doubles, which a backend in f32 rounds once, as 1 - beta and the bias corrections. Bounds count
+// the operations of each formula, and allow for cancellation in m' = b1 m + (1 - b1) g and in SGD's sums.
 #include <algorithm>
 #include <cmath>
 
@@ -41,9 +40,9 @@ class GradientNormDefinition : public DefinitionOf<gradient_norm_kind> {
     std::fill(judged.begin(), judged.end(), Expected{norm, bound});
   }
 
-  // Ones among zeros, so few that each counts; both ends of each gradient are such.
+  // Ones among zeros, few enough that each counts, at both ends of each gradient.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
-    constexpr double ones = 4096.0;  // one of them is 2^-13 of the norm; its roundings are of 2^-24
+    constexpr double ones = 4096.0;  // each one is 2^-13 of the norm, whose roundings are 2^-24
     RevealingData data{"few gradients that are not 0", {}, true};
     const auto step = static_cast<std::int64_t>(std::ceil(elements_of(op.inputs) / ones));
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -56,14 +55,14 @@ class GradientNormDefinition : public DefinitionOf<gradient_norm_kind> {
   }
 };
 
-// What gradients are multiplied with; a NaN norm stays NaN. The 1e-6 is the op's, as in PyTorch's clip_grad_norm_.
+// The factor of gradients; NaN for a NaN norm. The op's 1e-6 is that of PyTorch's clip_grad_norm_.
 double clip_factor(const TensorView& norm, double limit) {
   const double wanted = limit / (norm[0] + 1e-6);  // by definition
   return wanted >= 1.0 ? 1.0 : wanted;
 }
 
-// A norm just above the limit: the factor is no power of two nearly, so that the 1e-6 moves it by 16 u. One at the
-// limit, which the 1e-6 alone makes less. One below it, which must change nothing.
+// A norm just above the limit, whose factor the 1e-6 moves by 16 u; at the limit, where only the 1e-6 makes the factor
+// less than 1; and below it, where gradients must not change.
 std::vector<RevealingData> near_the_limit(const CallSpecs& op, double limit) {
   const std::optional<std::size_t> norm = position_of(op.call.kind.inputs, op.call.attributes, "norm");
   if (!norm) return {};
@@ -98,11 +97,11 @@ class ClipDefinition : public DefinitionOf<clip_kind> {
   }
 };
 
-// What an op that updates parameters knows of its formula: `read` takes what one call shares from its inputs; `judge`
-// says one result of one parameter, by the first letter of its output's name; `bound` says that rule in words.
+// Rules of update ops: `read` takes the shared inputs of a call; `judge` computes one result of one parameter, chosen
+// by the first letter of the output's name; `bound` is that bound in words.
 
-// A clipped gradient may be off by e |g|, e = 4 u as clip's: v' by 2 e of its new part, so its root by e of all of it.
-// One that has the decay in it (l2) may be off by T(g) more, where its terms cancel by more than it is itself.
+// A clipped gradient has an error of e |g|, e = 4 u as of clip: v' moves by 2 e of its new part, its root by e of all.
+// A gradient that includes the decay (l2) has T(g) more, as its terms may cancel.
 struct AdamWRule {
   AdamW attributes;
   std::optional<double> limit;
@@ -182,7 +181,7 @@ struct AdamWRule {
     return {w - lr * (update + decay),
             2.0 * u * std::fabs(w) + rate * update_bound + 4.0 * u * rate * std::fabs(decay)};
   }
-  // s: the update without its decay; c1 and c2: the bias corrections.
+  // s: the update without decay; c1, c2: the bias corrections.
   std::string weight_bound() const {
     return std::string("2 u |w| + |lr| (") + (limit ? "20" : "16") + " u |s|" +
            of_gradient("(1 - " + number_text(attributes.beta2) + ") |g s| / v'") + " + T / (c1 d)" +
@@ -192,7 +191,7 @@ struct AdamWRule {
   }
 };
 
-// A sign is known where its argument is further from 0 than it may be off.
+// A sign is known if its argument exceeds its error.
 struct LionRule {
   Lion attributes;
   double u = 0.0, lr = 0.0;
@@ -212,7 +211,7 @@ struct LionRule {
     if (output == 'm') return blend(attributes.beta2, m, g);
     const Expected c = blend(attributes.beta1, m, g);
     const bool known = !(std::fabs(c.value) <= c.bound) || c.bound == 0.0;
-    const double sign = c.value > 0.0 ? 1.0 : c.value < 0.0 ? -1.0 : c.value;  // of NaN, NaN
+    const double sign = c.value > 0.0 ? 1.0 : c.value < 0.0 ? -1.0 : c.value;  // NaN stays NaN
     const double decay = attributes.weight_decay * w;
     const double rate = std::fabs(lr);
     return {w - lr * ((known ? sign : 0.0) + decay),
@@ -228,8 +227,8 @@ struct LionRule {
   }
 };
 
-// Each operation, and each constant, is rounded once. The errors of d, which has two to four of them, go into m' and,
-// with Nesterov's rule, into the step beside it.
+// Each operation and constant is rounded once. The errors of d, two to four roundings, enter m' and, with Nesterov's
+// rule, also the step directly.
 struct SgdRule {
   Sgd attributes;
   double u = 0.0, lr = 0.0;
@@ -268,11 +267,11 @@ struct SgdRule {
   }
 };
 
-// An op that updates parameters: f32 masters and what it keeps of each, with copies that are casts of the masters.
+// An update of f32 masters and moments; low-precision copies are casts of the masters.
 template <class Rule, const OpKind& op_kind>
 class UpdateDefinition : public DefinitionOf<op_kind> {
  public:
-  // The low-precision copy is written, never read.
+  // The low-precision copy is written but not read.
   Cost cost(const CallSpecs& op) const override {
     const Named<TensorSpec> operand(op.call, op.inputs);
     double parameters = 0.0;
@@ -305,7 +304,7 @@ class UpdateDefinition : public DefinitionOf<op_kind> {
       if (const std::optional<double> limit = Rule(op.call).limit) all = near_the_limit(op, *limit);
     }
     std::vector<RevealingData::Input> zeros = zero_moments(op);
-    if (!all.empty()) {  // in one launch with the last, which leaves gradients as they are
+    if (!all.empty()) {  // in the last launch, which leaves gradients unchanged
       all.back().name = "a norm below the limit, gradients and moments of 0";
       std::ranges::move(zeros, std::back_inserter(all.back().inputs));
     } else if (!zeros.empty()) {
@@ -345,7 +344,7 @@ class UpdateDefinition : public DefinitionOf<op_kind> {
   }
 
  private:
-  // Where v' is 0, nothing but epsilon keeps the update finite. Of the smallest parameter, which costs little to make.
+  // With v' = 0 only epsilon keeps the update finite. For the smallest parameter, which is cheapest.
   static std::vector<RevealingData::Input> zero_moments(const CallSpecs& op) {
     const auto at = [&](std::string_view name, std::size_t item) {
       return position_of(op.call.kind.inputs, op.call.attributes, name, item);
@@ -364,7 +363,7 @@ class UpdateDefinition : public DefinitionOf<op_kind> {
 
   static OperandName name_of(const OpCall& call, int output) {
     const auto index = static_cast<std::size_t>(output);
-    const std::vector<OperandName> of_one = operand_names(call.kind.outputs, call.attributes, 1);  // they alternate
+    const std::vector<OperandName> of_one = operand_names(call.kind.outputs, call.attributes, 1);  // outputs alternate
     return {of_one[index % of_one.size()].name, index / of_one.size()};
   }
 };

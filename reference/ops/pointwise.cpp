@@ -9,8 +9,8 @@
 namespace gpubench {
 namespace {
 
-/// Appends the op; results that it does not have yet are reserved under `names`, or under the label where that is one.
-/// `repeated`: from which input on they are.
+/// Appends the op and reserves missing results under `names`, or under the label. Inputs from index `repeated` may be
+/// repeated.
 std::vector<ValueId> append(Program& program, OpCall call, Role role, DType type,
                             std::initializer_list<const char*> names = {""}, std::size_t repeated = 99) {
   const TensorSpec first = program.spec(call.inputs.front());
@@ -40,7 +40,7 @@ ValueId activation(Program& program, OpKind kind, Attributes attributes, const M
       .front();
 }
 
-/// `saved`: what the forward read, or made.
+/// `saved`: an input or output of the forward.
 ValueId activation_backward(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label,
                             ValueId saved, ValueId dy) {
   return append(program, {kind, std::move(attributes), math, {saved, dy}, {}, std::move(label)}, Role::gradient,
@@ -56,7 +56,6 @@ ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math
       .front();
 }
 
-/// The first input and repeated ones of its type.
 ValueId with_repeated(Program& program, OpKind kind, const Math& math, std::string label, ValueId x,
                       std::initializer_list<ValueId> repeated) {
   expect_type_of_first(program, kind, x, repeated);

@@ -1,6 +1,5 @@
-// What the pointwise ops mean: each is a struct that says its FLOP and bound, makes the function of the elements from a
-// call, and appends its gradient. Arithmetic has one u per operation. Factors are doubles that a backend rounds once to
-// the type it computes in: what they lose there belongs to the bound.
+// Each op is a struct with FLOP, bound, function of the elements, and gradient. Each operation has one u. Constant
+// factors are doubles that a backend rounds once to its arithmetic type; the bound includes that error.
 #include "reference/ops/shared_textbook.h"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ constexpr std::size_t operands(std::string_view names) {
   return count;
 }
 
-/// Where element `element` of y is in an input, which may be repeated.
+/// The place of y's element `element` in an input that may be repeated.
 std::int64_t place_in(const TensorView& input, std::int64_t element, const Shape& y) {
   const std::int64_t count = y.elements() / input.shape().elements();
   return count == 1 ? element : element / (y[-1] * count) * y[-1] + element % y[-1];
@@ -38,13 +37,13 @@ struct Range {
 
 constexpr Range full_range{"x", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x); }};
 constexpr Range hundreds{"x", [](std::size_t index, const TensorSpec&) { return up_to_100(index); }};
-// Other operands multiply the gate.
+// The gate's range leaves room for the other operands, which multiply it.
 constexpr Range gate_range{"gate", [](std::size_t index, const TensorSpec& x) { return wide_range(index, x, 8); }};
 
-/// Op: `kind`; `textbook_flop`, of fp64 per element, an exponential counted as sixteen; `flop(call)` per element;
-/// `bound(call, output)`; a constructor from a call and operator()(elements of the inputs), which gives one Expected,
-/// or one for each output; for an op that has a derivative, `gradient(program, call, tape, dy)`, called where one flows
-/// in; for one that may overflow or saturate, `range`: revealing data, and the input that takes them.
+/// Op has: `kind`; `textbook_flop` (fp64 operations per element, an exponential as sixteen); `flop(call)` per element;
+/// `bound(call, output)`; a constructor from a call; operator()(elements of the inputs), which returns one Expected or
+/// one per output; optionally `gradient(program, call, tape, dy)` and, if it may overflow or saturate, `range`
+/// (revealing data and the input that takes them).
 template <class Op>
 class Pointwise final : public OpDefinition {
  public:
@@ -105,7 +104,7 @@ double representation_error(double constant, const Math& math) {
   return std::fabs(constant - round_to(math.accumulate, constant));
 }
 
-// The same element, bit for bit or rounded once.
+// Bit for bit, or rounded once.
 struct CastOp {
   static constexpr OpKind kind = cast_kind;
   static constexpr double textbook_flop = 4.0;
@@ -122,7 +121,6 @@ struct CastOp {
   }
 };
 
-/// What most ops keep of a call.
 struct Arithmetic {
   Math math;
   double u;
@@ -146,7 +144,7 @@ struct AddOp : Arithmetic {
   }
 };
 
-// The gradient of an input that may be repeated, given that of what it stands for.
+// `gradient`: of the full shape, summed over repeats.
 void contribute_repeated(Program& program, const OpCall& call, GradientTape& tape, ValueId input, const char* label,
                          ValueId gradient) {
   if (program.spec(input).shape.elements() < program.spec(gradient).shape.elements())
@@ -248,7 +246,7 @@ struct TriadOp : Arithmetic {
 
 GeluForm form_of(const OpCall& call) { return call.attributes.as<Gelu>().form; }
 
-// Operations per element, a transcendental counted as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
+// Operations per element, a transcendental as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
 struct GeluForwardOp : Arithmetic {
   static constexpr OpKind kind = gelu_forward_kind;
   static constexpr Range range = full_range;
@@ -268,7 +266,7 @@ struct GeluForwardOp : Arithmetic {
   }
 };
 
-// `factor` times `of`, with this many more roundings (in u).
+// `factor` times `of`, with `roundings` more roundings (in u).
 Expected times(double factor, const Expected& of, double roundings) {
   const double product = factor * of.value;
   return {product, std::fabs(factor) * of.bound + roundings * std::fabs(product)};
@@ -291,10 +289,9 @@ struct GeluBackwardOp : Arithmetic {
   }
 };
 
-// silu(x) = x s and its slope s (1 + x (1 - s)), s = 1 / (1 + e^-x). Five roundings each way of the quotient, and an
-// e^-x whose argument is brought to base 2 by a rounded factor and a rounded product: 2 u |x| of it, of which 1 - s
-// reaches s. An exponential, a quotient or a store may flush
-// what is below the smallest normal number: s where e^-x overflows.
+// silu(x) = x s, with slope s (1 + x (1 - s)), s = 1 / (1 + e^-x). The quotient has five roundings; the argument of
+// e^-x goes to base 2 by a rounded factor and a rounded product, 2 u |x|, of which 1 - s reaches s. An exponential,
+// quotient or store may flush numbers below the smallest normal one: s, if e^-x overflows.
 struct Silu {
   Expected value, slope;
   Silu(double x, const Math& math) {
@@ -318,12 +315,11 @@ std::string silu_slope_text(const std::string& x, const Math& math) {
          " (1 - 2 s)| + (1 + |" + x + "|) " + flushed_text(math) + ")";
 }
 
-/// A product that is not normal may become 0.
+/// A subnormal product may be flushed to 0.
 Expected flushed(const Expected& of, const Math& math) {
   return {of.value, of.bound + smallest_normal(math.accumulate)};
 }
 
-/// The gradient of an activation by its backward, from x.
 template <auto backward>
 void gradient_from_x(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
   const ValueId x = call.inputs[0];
@@ -351,7 +347,7 @@ struct SiluBackwardOp : Arithmetic {
   Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], math).slope, u); }
 };
 
-// Both select: what they give is one of their inputs, or zero.
+// Results are an input or zero.
 struct ReluForwardOp {
   static constexpr OpKind kind = relu_forward_kind;
   static constexpr double textbook_flop = 4.0;
@@ -418,7 +414,7 @@ struct SwigluForwardOp : Arithmetic {
     const ValueId gate = call.inputs[0];
     const ValueId up = call.inputs[1];
     if (!tape.wanted(gate) && !tape.wanted(up)) return;
-    // Halves of a packed product have theirs in the packed gradient.
+    // Gradients of halves of a packed product go into the packed gradient.
     std::optional<SwigluBackward> into;
     const auto is_wanted_part = [&](ValueId half) { return tape.wanted(half) && program.value(half).part_of; };
     if (is_wanted_part(gate) && is_wanted_part(up)) into = {tape.destination(gate), tape.destination(up)};
@@ -457,12 +453,12 @@ Definitions pointwise_definitions() {
                         Pointwise<TriadOp>>();
 }
 
-// GELU. Values are written without cancellation; bounds are function budgets in ulps (OpenCL's table), propagated by
-// condition number (Hendrycks and Gimpel, arXiv 1606.08415).
+// GELU, without cancellation. Bounds are function budgets in ulps (OpenCL's table), propagated by condition number
+// (Hendrycks and Gimpel, arXiv 1606.08415).
 
 namespace {
 
-constexpr double cubic = 0.044715;  // of the definition
+constexpr double cubic = 0.044715;  // by definition
 
 // t of x/2 (1 + tanh t), its derivative, 1 - tanh^2 t, and |tanh t|.
 struct TanhArgument {
@@ -478,7 +474,7 @@ TanhArgument tanh_argument(double x) {
 
 double normal_density(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi); }
 
-// x times this is gelu(x). Written without 1 + tanh or 1 + erf, which cancel for negative x.
+// gelu(x) / x. 1 + tanh and 1 + erf would cancel for negative x.
 double gate(GeluForm form, double x) {
   if (form == GeluForm::erf) return 0.5 * std::erfc(-x / std::numbers::sqrt2);
   return 1.0 / (1.0 + std::exp(-2.0 * tanh_argument(x).t));
@@ -486,7 +482,7 @@ double gate(GeluForm form, double x) {
 
 }  // namespace
 
-// tanh.approx.f32: its largest relative error, by the PTX ISA.
+// The largest relative error of tanh.approx.f32, from the PTX ISA manual.
 double tanh_error_of(const Math& math) { return math.approximate_tanh ? 0x1p-11 : 0.0; }
 
 Expected gelu_value(GeluForm form, double x, double u, double tanh_error) {

@@ -7,8 +7,8 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_indexed = 256;   // what u8 counts
-constexpr std::int64_t widest = 0x7FFFFFFF;  // whose square is still an integer
+constexpr std::int64_t most_indexed = 256;   // indices are u8
+constexpr std::int64_t widest = 0x7FFFFFFF;  // its square fits std::int64_t
 
 bool fits(const PoolAxis& axis) {
   const bool in_range = axis.window > 0 && axis.window <= widest && axis.stride > 0 && axis.pad >= 0;

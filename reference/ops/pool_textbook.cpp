@@ -1,5 +1,4 @@
-// Largest elements are exact, and so is which one it is: any of equal ones, as written. Sums of gradients and means are
-// Rule G.
+// Maxima and their indices are exact; among equal elements any index is correct. Means and gradients are Rule G.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-// Neighbouring channels of one position of an image [n, h, w, c].
+// Neighbouring channels at one position of an image [n, h, w, c].
 struct Run {
   std::int64_t n = 0, h = 0, w = 0, c = 0;
   std::size_t count = 0;  // of `wanted`, from the front
@@ -28,7 +27,6 @@ Run run_of(const Shape& image, std::span<const std::int64_t> wanted) {
   return run;
 }
 
-// Calls judge(run, what is judged of it) for all that is wanted.
 template <class Judge>
 void for_each_run(const Shape& image, std::span<const std::int64_t> wanted, std::span<Expected> judged, Judge judge) {
   while (!wanted.empty()) {
@@ -42,7 +40,7 @@ void for_each_run(const Shape& image, std::span<const std::int64_t> wanted, std:
 template <const OpKind& op_kind, bool forward>
 class PoolDefinition : public DefinitionOf<op_kind> {
  public:
-  // One comparison, or sum, for each element of each window.
+  // One comparison or addition per element of each window.
   Cost cost(const CallSpecs& op) const override {
     const PoolExtents e = extents(op.call, forward ? op.inputs[0].shape : op.outputs[0].shape);
     const auto taps = static_cast<double>(e.vertical.window * e.horizontal.window);
@@ -63,13 +61,12 @@ class PoolDefinition : public DefinitionOf<op_kind> {
     const Pool& pool = call.attributes.as<Pool>();
     return {pool.window_h, pool.window_w};
   }
-  // How many windows an element lies in, at most.
+  // The most windows that contain one element.
   static std::int64_t most_windows(const OpCall& call) {
     const Pool& pool = call.attributes.as<Pool>();
     const auto along = [](std::int64_t window, std::int64_t stride) { return (window + stride - 1) / stride; };
     return along(pool.window_h, pool.stride_h) * along(pool.window_w, pool.stride_w);
   }
-  // What a window's sum is divided by.
   static double divisor(const Pool& pool, const PoolExtents& e, std::int64_t p, std::int64_t q) {
     const std::int64_t count = pool.counts_padding ? e.vertical.padded_elements(p) * e.horizontal.padded_elements(q)
                                                    : e.vertical.elements(p).size() * e.horizontal.elements(q).size();
@@ -127,7 +124,7 @@ class MaxPoolForwardDefinition final : public PoolDefinition<max_pool_forward_ki
   }
 };
 
-// Both gradients: a sum over the windows that an element of dx lies in.
+// Sums over the windows that contain an element of dx.
 template <const OpKind& op_kind>
 class PoolBackwardDefinition : public PoolDefinition<op_kind, false> {
  public:
@@ -182,7 +179,7 @@ class MaxPoolBackwardDefinition final : public PoolBackwardDefinition<max_pool_b
   }
 };
 
-// The division, or a product with a reciprocal that is itself rounded, costs 2 u of the quotient beside the sum.
+// The division, or a product with a rounded reciprocal, adds 2 u of the quotient.
 class AveragePoolForwardDefinition final : public PoolDefinition<average_pool_forward_kind, true> {
  public:
   std::string bound(const CallSpecs& op, int) const override {

@@ -1,5 +1,5 @@
-// Bitwise where the scale is a power of two, as it should be: then scaling is exact, and the one rounding is the
-// checker's. With any other scale the product is first rounded once in the arithmetic type.
+// Bitwise if the scale is a power of two, as intended: scaling is then exact, and the only rounding is the checker's.
+// With other scales the product is first rounded once in the arithmetic type.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,8 +15,7 @@ namespace {
 
 enum Output { output_values, output_inverse, output_amax };
 
-// The interval around `value`, clamped at both ends: what overflows becomes the largest number, never NaN or infinity.
-// Without a bound it is a cast, bit for bit.
+// The interval around `value`, clamped to the largest number, as overflow saturates. Without a bound: a cast.
 Expected clamped(const Expected& judged, double largest) {
   if (std::isnan(judged.value)) return judged;
   if (judged.bound == 0.0 || std::isinf(judged.value)) return moved(std::clamp(judged.value, -largest, largest));
@@ -25,7 +24,7 @@ Expected clamped(const Expected& judged, double largest) {
   return {0.5 * (low + high), 0.5 * (high - low)};
 }
 
-// Straight-through estimator: the gradient of x is that of the values, as if nothing had been rounded or clamped.
+// Straight-through estimator: the gradient of x is that of the values, ignoring rounding and clamping.
 void pass_straight_through(Program& program, const OpCall& call, GradientTape& tape) {
   const auto dy = incoming_gradient(call, tape, call.outputs[output_values]);
   const ValueId x = call.inputs[0];
@@ -34,7 +33,7 @@ void pass_straight_through(Program& program, const OpCall& call, GradientTape& t
   tape.contribute(x, same ? *dy : cast(program, program.spec(x).dtype, tape.label(call, "backward"), *dy));
 }
 
-// NaN where any element is.
+// NaN if any element is.
 double largest_magnitude(std::span<const double> values) {
   double largest = 0.0;
   for (const double value : values) {
@@ -81,7 +80,7 @@ class QuantizeDefinition final : public DefinitionOf<quantize_kind> {
       judge_elements<1>({operands.inputs[0]}, wanted, judged, [&](std::int64_t, const auto& in) {
         const double y = scale * in[0];
         if (attributes.saturate) return clamped({y, u * std::fabs(y)}, largest);
-        // Where numbers end, one is either in the type or NaN: no interval holds both. The product is rounded once.
+        // At the type's limit the result is finite or NaN, which no interval covers. The product is rounded once.
         return moved(round_to(attributes.to, round_to(operands.call.math.accumulate, y)));
       });
     } else if (output == output_inverse) {
@@ -131,8 +130,8 @@ class ScaleFromAmaxDefinition final : public DefinitionOf<scale_from_amax_kind> 
   }
 };
 
-// A block as quantize_blocks leaves it: the stored scale, and the factor that its elements are multiplied with and the
-// divisor that follows. Every step is exact or rounded as quantize.h says, in f32 where it says f32.
+// A block of quantize_blocks: the stored scale, the factor of its elements, and the divisor that follows. Every step is
+// exact or rounded as in quantize.h, in f32 where it specifies f32.
 struct BlockScale {
   double stored = 0.0;
   double factor = 1.0, divisor = 1.0;
@@ -140,10 +139,10 @@ struct BlockScale {
 
 double f32_of(double value) { return round_to(DType::f32, value); }
 
-/// The right results that differ by the order of f32 operations. The first is quantize.h's formula.
+/// Correct results that differ by the order of f32 operations; first the formula of quantize.h.
 using Candidates = std::array<double, 3>;
 
-/// The candidate that was written, else the first; `written` is NaN where nothing was. A zero has the candidate's sign.
+/// The candidate that was written, else the first; `written` is NaN if none was. Zeros get the candidate's sign.
 double chosen(const Candidates& candidates, double written) {
   const auto* const found = std::ranges::find(candidates, written);
   return found != candidates.end() ? *found : candidates.front();
@@ -210,7 +209,7 @@ class QuantizeBlocksDefinition final : public DefinitionOf<quantize_blocks_kind>
   }
 
  private:
-  /// `written`: the scale that was written; NaN where none was.
+  /// `written`: the scale that was written, else NaN.
   static BlockScale scale_of(const Operands& operands, const QuantizeBlocks& attributes, double largest,
                              double written) {
     const bool mx = attributes.format != BlockFormat::nvfp4;

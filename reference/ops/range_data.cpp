@@ -10,22 +10,21 @@
 namespace gpubench {
 namespace {
 
-// Patterns repeat after this many lines, so that making them costs little. Of channels a line goes through all rows of
-// a pattern: where it is short, sums of the same numbers again and again are rounded alike.
+// Rows after which patterns repeat, which makes them cheap. A channel runs through all rows of a pattern; repeating the
+// same numbers after few rows would round all sums alike.
 constexpr std::int64_t rows_of_a_pattern = 32, rows_of_a_channel_pattern = 4096;
 constexpr std::int64_t elements_of_a_pattern = 4096;
 constexpr std::int64_t most_terms = 65'536;
-// Squares of few different deviations from a mean that is no whole number are rounded alike in long sums; in short ones
-// of bf16 those from a whole number are all exact, and show nothing.
+// In longer sums, squares of few distinct deviations from a mean that is not a whole number round alike. In shorter
+// sums of bf16, squares of deviations from a whole mean would be exact and reveal nothing.
 constexpr std::int64_t most_unpaired_terms = 1024;
 
-/// A whole number from -most to most.
 double whole_number(std::int64_t element, int most) {
   return static_cast<double>(mix(static_cast<std::uint64_t>(element)) % static_cast<std::uint64_t>(2 * most + 1)) -
          most;
 }
 
-// Whole numbers of steps, up to `most` each way, from a mean that sums of any size hold to the last bit.
+// Multiples of `step`, up to `most` each way, around a mean whose sums are exact at any length.
 struct Around {
   double mean, step;
   int most;
@@ -40,7 +39,7 @@ Around around(DType type) {
 
 double to_normalize(DType type, std::int64_t line, std::int64_t at, std::int64_t terms, bool centered) {
   if (line % 4 < 2 && centered) return LargeMeans{type}.element(line, at, terms);
-  // Squares of 2^-12 (f16) and 2^-40 are less than any epsilon; those of 2^14 are more than f16 holds.
+  // Squares of 2^-12 (f16) and 2^-40 are below any epsilon; those of 2^14 exceed f16's range.
   const int exponent = type == DType::f16 ? (line % 2 == 0 ? -12 : 14) : (line % 2 == 0 ? -40 : 40);
   const int bits = bits_of(type) < 32 ? 7 : 13;
   return std::ldexp(whole_number(line * terms + at, (1 << bits) - 1), exponent - bits);
@@ -106,15 +105,15 @@ std::vector<RevealingData> normalized_lines(const CallSpecs& op, StatisticsOf li
             {at("rstd"), [rstd = means.rstd()](std::int64_t) { return rstd; }}}}};
 }
 
-// 49152 is 3 x 2^14: sums of any length hold its multiples.
+// 49152 is 3 x 2^14, whose multiples are exact in sums of any length.
 double far_from_zero(std::int64_t row) {
   constexpr std::array places{200.0, -200.0, 49'152.0, -49'152.0};
   return places[static_cast<std::size_t>(row % 4)];
 }
 
 std::vector<RevealingData> rows_far_from_zero(const TensorSpec& x) {
-  constexpr std::int64_t most_near = 512;  // longer sums of nine different exponentials are rounded alike
-  constexpr double lower = -96.0;          // by choice: exp(-96) is less than f32's smallest normal number
+  constexpr std::int64_t most_near = 512;  // longer sums of nine different exponentials round alike
+  constexpr double lower = -96.0;          // by choice: exp(-96) is below f32's smallest normal number
   if (!has_ranges(x.dtype)) return {};
   const auto element = [=](std::int64_t row, std::int64_t at, std::int64_t width) {
     const std::int64_t every = (width + most_near - 1) / most_near;

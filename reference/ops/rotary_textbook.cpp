@@ -1,5 +1,5 @@
-// Two products, each rounded once, and their sum: at most 2u(|a c| + |b s|), since |y| <= |a c| + |b s|; less where the
-// second product is fused into the sum. The tables are taken as given: errors of the angles are not this op's.
+// Two rounded products and their sum: at most 2u(|a c| + |b s|), since |y| <= |a c| + |b s|; less if one is fused.
+// Errors of the tables' angles do not count.
 #include <cmath>
 #include <vector>
 
@@ -23,7 +23,7 @@ class RotaryDefinition : public DefinitionOf<rotary_kind> {
     return {6.0 * pairs, op.bytes()};
   }
 
-  // A unit is one head of one token: all of it is rotated by the same row of the tables.
+  // A unit is one head of one token, which one row of the tables rotates.
   CheckUnits units(const CallSpecs& op, int) const override {
     const RotaryExtents e = rotary_extents(op.outputs[0]);
     CheckUnits units = element_units({e.b, e.s, e.h}, 8.0 * static_cast<double>(e.d));

@@ -1,9 +1,9 @@
-// A choice is judged by the scores that it is made of. Let v_i be the exact scores and V_i their bounds. Whatever
-// scores v^ within them an implementation sorts, its j-th largest lies between the j-th largest of v - V and the j-th
-// largest of v + V, for order statistics grow with every number. So index i may be at place j where
+// Choices are judged by the scores. Let v_i be the exact scores and V_i their bounds. For any scores within these
+// bounds, the j-th largest lies between the j-th largest of v - V and that of v + V, since order statistics are
+// monotonic. So index i may be at place j if
 //     v_i + V_i >= (v - V)_(j)   and   v_i - V_i <= (v + V)_(j)
-// Equal scores may come in any order. What is further from a tie than the bounds is judged bitwise. Weights, and all
-// that reads the indices later, are judged on the indices as they were stored.
+// Equal scores may come in any order; beyond the bounds of a tie, indices are judged bitwise. Weights, and ops that
+// read the indices, are judged by the stored indices.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,14 +19,13 @@ namespace gpubench {
 namespace {
 
 constexpr double no_answer = std::numeric_limits<double>::quiet_NaN();
-// In u, of 1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)): exp three ulps and the product of its argument with log2(e),
-// 2 |x|, which count for 1 - s of the result, a sum, a quotient.
+// In u, of 1 / (1 + exp(-x)) or exp(x) / (1 + exp(x)): exp three ulps and the product of its argument with log2(e),
+// 2 |x|, which count for 1 - s of the result; a sum; a quotient.
 double sigmoid_error(double x) {
   const double rest = 1.0 / (1.0 + std::exp(x));
   return 10.0 + (rest > 0.0 && std::isfinite(x) ? 2.0 * std::fabs(x) * rest : 0.0);
 }
 
-/// The scores of one token, by expert.
 struct Scores {
   const Routing& routing;
   double u = 0.0, tiny = 0.0;
@@ -51,8 +50,8 @@ struct Scores {
   [[nodiscard]] bool softmax() const { return routing.scores == Routing::Scores::softmax; }
   [[nodiscard]] bool in_range(double index) const { return index >= 0.0 && index < static_cast<double>(x.size()); }
 
-  /// Of the chosen ones: the scores, or their shares of the scores' sum. An index outside the experts counts for 0. A
-  /// share of a softmax is that of exp(x - m): what all scores are divided by cancels, but for two roundings.
+  /// The chosen experts' scores, or their shares of the scores' sum. An index outside the experts counts as 0. A share
+  /// of a softmax is that of exp(x - m), as the common divisor cancels, up to two roundings.
   [[nodiscard]] std::vector<Expected> shares(std::span<const double> chosen) const {
     std::vector<Expected> share(chosen.size());
     double sum = 0.0, weighted = 0.0;
@@ -76,7 +75,7 @@ struct Scores {
   }
 };
 
-/// scale f with its bound; `operations`: how many roundings come on top.
+/// scale f with its bound; `operations`: further roundings.
 Expected scaled(const Expected& f, const Scores& row, double operations) {
   const double scale = row.routing.scale;
   const double value = scale * f.value;
@@ -85,7 +84,7 @@ Expected scaled(const Expected& f, const Scores& row, double operations) {
                          std::fabs(f.value)};
 }
 
-/// What the choice is made by, and which of it may be where.
+/// The values that decide the choice, and their allowed places.
 class ExpertChoice {
  public:
   ExpertChoice(const Scores& row, std::span<const double> bias)
@@ -100,7 +99,7 @@ class ExpertChoice {
       invalid_ = invalid_ || std::isnan(v);
     }
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-      if (bias.empty()) return row.x[a] > row.x[b];  // which is exact
+      if (bias.empty()) return row.x[a] > row.x[b];  // x is exact
       return row.s[a].value + bias_[a] > row.s[b].value + bias_[b];
     });
     sorted_below_ = below_;
@@ -109,8 +108,8 @@ class ExpertChoice {
     std::sort(sorted_above_.rbegin(), sorted_above_.rend());
   }
 
-  /// What stands at each of k places: `written` where that is right, else the first of the exact order that stands at
-  /// no earlier place; NaN where there is none.
+  /// For each of k places: the written index if it is allowed there, else the first of the exact order without an
+  /// earlier place; NaN if there is none.
   void judge(std::span<const double> written, std::span<Expected> judged) const {
     std::vector<bool> taken(row_.x.size());
     for (std::size_t j = 0; j < judged.size(); ++j) {
@@ -148,13 +147,13 @@ std::string shares_rule(const Routing& routing, std::int64_t experts, const Math
 
 class RoutingForwardDefinition final : public DefinitionOf<routing_forward_kind> {
  public:
-  // Scores as a softmax has them, and a comparison for each of the k.
+  // Scores as in softmax, and k comparisons.
   Cost cost(const CallSpecs& op) const override {
     const auto k = static_cast<double>(op.call.attributes.as<Routing>().k);
     return {(5.0 + k) * elements_of(op.inputs[0]), op.bytes()};
   }
 
-  // Sorting counts for a comparison and a half per level.
+  // Sorting counts as 1.5 comparisons per level.
   CheckUnits units(const CallSpecs& op, int output) const override {
     const Shape& logits = op.inputs[0].shape;
     return norm_row_units(logits, op.output(output).shape[1], 40.0 + 8.0 * std::log2(static_cast<double>(logits[1])));
@@ -179,7 +178,7 @@ class RoutingForwardDefinition final : public DefinitionOf<routing_forward_kind>
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     if (op.call.attributes.as<Routing>().scores == Routing::Scores::softmax) return rows_far_from_zero(op.inputs[0]);
-    // Chosen ones that are all below -100 would have a sum of 0.
+    // If all chosen logits were below -100, the sum would be 0.
     const RevealingData::Input wide = up_to_100(0);
     const auto logit = [value = wide.value](std::int64_t e) { return value(e) < 0.0 ? 0.25 * value(e) : value(e); };
     return {{"logits of a wide range", {{0, logit, wide.period}}}};
@@ -224,10 +223,10 @@ class RoutingForwardDefinition final : public DefinitionOf<routing_forward_kind>
 };
 
 // With f the scores, or the chosen ones' shares of their sum, g = 1 for a softmax and 1 - f_sigmoid for a sigmoid,
-// D = sum f dw over the chosen (0 for sigmoids that are not normalized) and h = dw (0 where not chosen) - D:
+// D = sum f dw over the chosen (0 for sigmoids that are not normalized) and h = dw (0 if not chosen) - D:
 //     dx = scale f g h
-// Where normalized, and for sigmoids, only the chosen ones get a gradient. The bound is that of a product of three
-// factors, and of its roundings.
+// If normalized, and for sigmoids, only the chosen ones get a gradient. The bound is that of three factors and of the
+// product's roundings.
 class RoutingBackwardDefinition final : public DefinitionOf<routing_backward_kind> {
  public:
   Cost cost(const CallSpecs& op) const override { return {8.0 * elements_of(op.inputs[0]), op.bytes()}; }

@@ -12,19 +12,18 @@ constexpr std::int64_t line_bytes = 64;  // no two ranks write to the same line
 
 std::int64_t element_bytes(const Tensor& tensor) { return static_cast<std::int64_t>(size_of(tensor.spec.dtype)); }
 
-/// Where part `index` of `parts` nearly equal ones begins, at multiples of `grain`.
+/// Begin of part `index` of `parts` nearly equal ones, a multiple of `grain`.
 std::int64_t part_begin(std::int64_t total, std::int64_t grain, int parts, int index) {
   const std::int64_t grains = (total + grain - 1) / grain;
   return std::min(grains * index / parts * grain, total);
 }
 
-/// The tensors of a bound collective.
 struct Operands {
   std::span<const Tensor> x, y;
   int ranks;
 };
 
-// Rank r adds up the r-th part of every tensor and writes it to all: each byte is read and written once per rank.
+// Rank r reduces the r-th part of every tensor and writes it to all: each byte is read and written once per rank.
 void all_reduce_tasks(const OpCall& call, const Operands& o, std::vector<RankTasks>& tasks) {
   const std::size_t tensors = o.x.size() / static_cast<std::size_t>(o.ranks);
   for (std::size_t t = 0; t < tensors; ++t) {
@@ -63,7 +62,7 @@ void all_gather_tasks(const Operands& o, std::vector<RankTasks>& tasks) {
   const std::int64_t part = o.x[0].spec.bytes();
   for (int rank = 0; rank < o.ranks; ++rank) {
     for (int step = 0; step < o.ranks;
-         ++step) {  // each starts with another peer, so that not all read from the same one
+         ++step) {  // ranks start with different peers, so that not all read from the same one
       const int peer = (rank + step) % o.ranks;
       add_copy(tasks[static_cast<std::size_t>(rank)], o.x[static_cast<std::size_t>(peer)].data,
                o.y[static_cast<std::size_t>(rank)].data + peer * part, part);

@@ -1,4 +1,4 @@
-// Rows are judged whole; the bound is derived in shared_textbook.h.
+// Rows are judged whole; shared_textbook.h derives the bound.
 #include "reference/ops/shared_textbook.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class SoftmaxForward final : public DefinitionOf<softmax_forward_kind> {
   Cost cost(const CallSpecs& op) const override { return {5.0 * elements_of(op.inputs[0]), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int) const override {
-    return norm_row_units(op.inputs[0].shape, op.inputs[0].shape[-1], 24.0);  // an exp counts for sixteen
+    return norm_row_units(op.inputs[0].shape, op.inputs[0].shape[-1], 24.0);  // an exp counts as sixteen
   }
 
   std::string bound(const CallSpecs& op, int) const override {

@@ -48,33 +48,32 @@ std::string lost_factor_text(double lost, std::string_view operand) {
 
 namespace {
 
-// A unit that adds `block` products and the old sum at once: it aligns them to the largest, keeps `fraction` bits below
-// its leading one, and cuts the result to `significand` bits.
+// A unit that adds `block` products and the old sum at once: aligns them to the largest, keeps `fraction` bits below
+// its leading bit, and truncates the result to `significand` bits.
 struct BlockAdder {
   int significand, block, fraction;
 };
-constexpr BlockAdder tensor_core_16_bit{24, 8, 24};  // sm_80, sm_89; from sm_90 on blocks of 16 with a bit more
-constexpr BlockAdder tensor_core_tf32{24, 4, 24};    // sm_80; sm_90: blocks of 8 with a bit more
-constexpr BlockAdder tensor_core_8_bit{14, 16, 13};  // sm_89; sm_90: blocks of 32; from sm_100 on 24 bits
-// Products of block-scaled numbers, which sm_100 is the first to have. Scales are multiplied in exactly: E8M0 ones move
-// the exponent, e4m3 ones make twelve bits of a product's four.
+constexpr BlockAdder tensor_core_16_bit{24, 8, 24};  // sm_80, sm_89; from sm_90: blocks of 16 and one more bit
+constexpr BlockAdder tensor_core_tf32{24, 4, 24};    // sm_80; sm_90: blocks of 8 and one more bit
+constexpr BlockAdder tensor_core_8_bit{14, 16, 13};  // sm_89; sm_90: blocks of 32; from sm_100: 24 bits
+// Block-scaled products, first on sm_100. Scales are exact: E8M0 moves the exponent; e4m3 extends a product's four bits
+// to twelve.
 constexpr BlockAdder tensor_core_block_scaled_8_bit{24, 32, 25};
 constexpr BlockAdder tensor_core_block_scaled_4_bit{24, 64, 35};
 
-// Without fast accumulation sm_90's libraries empty the 14-bit register after this many products.
+// Without fast accumulation, sm_90's libraries empty the 14-bit register after this many products.
 constexpr int promotion_interval = 128;
 
-// tf32 inputs keep 10 bits behind the leading one, bf16 ones 7; of a sum of two bf16 numbers the second one begins at
-// the ninth bit or below.
+// tf32 keeps 10 bits after the leading one, bf16 7; in a sum of two bf16 numbers the second starts at the ninth bit or
+// below.
 constexpr double tf32_spacing = 0x1p-10, bf16_spacing = 0x1p-7, two_bf16_spacing = 0x1p-15;
 
-// No library splits a sum into more parts.
 constexpr double most_splits = 32.0;
 
-// In one step block + 1 terms lose up to 2^-fraction of the largest, and the result 2 u of itself: in u of the partial
-// sum, (block + 1) 2^(significand - fraction) + 2 at worst. Cutting loses half of the worst on average, and towards
-// zero: all steps together u K / block of that half and of the partial sums' mean size. Their mean size is at most
-// their root mean square, S or less, half of 2 S; without drift it is half of |C| + Q: a quarter of M.
+// One step truncates block + 1 terms by up to 2^-fraction of the largest, and the result by 2 u: in u of the partial
+// sum, (block + 1) 2^(significand - fraction) + 2 at worst, and half of that on average, towards zero. All steps lose u
+// K / block times that half times the partial sums' mean size. This is at most their root mean square, S, half of 2 S;
+// without drift it is half of |C| + Q: a quarter of M.
 double beta_of(const BlockAdder& adder) {
   return 0.25 * ((adder.block + 1) * std::exp2(adder.significand - adder.fraction) + 2.0);
 }
@@ -89,9 +88,9 @@ double steps_of(const ContractionRule& rule, double terms) {
   return 2.0 * std::sqrt(terms) + (rule.block > 0 ? rule.beta * terms / rule.block : 0.0);
 }
 
-// n chunks, each with the error E of a sum of `chunk` products in the narrow register: errors that point one way add up
-// (a quarter of all, as in beta_of), the others as a root of squares; then the f32 sum of the chunks. As if all chunks
-// were alike: Q / sqrt(n) each, and of the drift D = M - Q, which is |C| or more, D / n.
+// n chunks, each with the error E of `chunk` products in the narrow register. Errors that point one way (a quarter, as
+// in beta_of) add up, the others as a root of squares; then comes the f32 sum of the chunks. Chunks count as alike: Q /
+// sqrt(n) each, and D / n of the drift D = M - Q >= |C|.
 double chunked_bound(const ContractionRule& rule, const ProductSum& sum) {
   const double root = std::sqrt(sum.squares);
   const double value = partial_sum_size(sum) - root;
@@ -110,10 +109,10 @@ double ContractionRule::bound(const ProductSum& sum) const {
   const double root = std::sqrt(sum.squares);
   const double normal = size > 0.0 ? std::max(size, least) : 0.0;
   double bound = chunk > 0 ? chunked_bound(*this, sum) : u * normal * steps_of(*this, sum.terms);
-  // Both factors of a product are cut (towards zero, by up to the spacing) or rounded (by up to half of it). Cutting
-  // shrinks C by up to twice the spacing, and a part of the drift that cancels later by another share than the rest;
-  // what is left are independent errors, uniform over one spacing each, with standard deviation spacing / sqrt(12) per
-  // factor: 6 sqrt(2 / 12) = 2.45 of Q for six deviations.
+  // Both factors are truncated (towards zero, by up to the spacing) or rounded (by up to half of it). Truncation
+  // shrinks C by up to twice the spacing, and a drift that cancels later by another share than the rest. The remaining
+  // errors are independent and uniform over one spacing, with standard deviation spacing / sqrt(12) per factor: 6
+  // sqrt(2 / 12) = 2.45 of Q for six deviations.
   bound += inputs * (2.0 * (size - root) + 2.5 * root);
   // s partial sums rounded to the output's type, and s - 1 additions rounded to it: Rule G over 2 s terms.
   if (split_u > 0.0 && size > 0.0) {

@@ -79,7 +79,7 @@ void place_like(Program& program, ValueId like, std::string_view name, TensorSpe
   const Placement& place = program.spec(like).placement;
   output.placement.rank = place.rank;
   output.placement.ranks = place.ranks;
-  const std::string on_rank = name_on_rank("", place.rank, place.ranks);  // "@1", which a label may have already
+  const std::string on_rank = name_on_rank("", place.rank, place.ranks);  // "@1"; the label may already end with it
   output.name = program.unique_name(name.ends_with(on_rank) ? std::string(name) : std::string(name) + on_rank);
 }
 

@@ -9,7 +9,6 @@
 namespace gpubench {
 namespace {
 
-/// The call, with `rows` and `sizes` of each member in turn, all as they have to be.
 OpCall exchange_call(const Program& program, OpKind kind, const TokenExchange& attributes, std::string label,
                      const Members& members, std::span<const ValueId> rows, std::span<const ValueId> sizes) {
   expect_alike(program, kind, members, rows);
@@ -116,7 +115,7 @@ std::vector<RowRun> TokenRoutes::sent(int member) const {
 
 std::vector<RowRun> TokenRoutes::received(int member) const {
   const int first = member * own_experts();
-  std::vector<std::int64_t> own(static_cast<std::size_t>(members_));  // by sender: its rows for experts before
+  std::vector<std::int64_t> own(static_cast<std::size_t>(members_));  // by sender: its rows for earlier experts
   for (int sender = 0; sender < members_; ++sender) {
     for (int expert = 0; expert < first; ++expert) own[static_cast<std::size_t>(sender)] += size(sender, expert);
   }

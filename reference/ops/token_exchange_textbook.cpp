@@ -1,4 +1,4 @@
-// Where rows are is counted from all ranks' sizes, then they move bit for bit.
+// Places of rows follow from all ranks' sizes; rows move bit for bit.
 #include <algorithm>
 #include <limits>
 
@@ -8,14 +8,12 @@
 namespace gpubench {
 namespace {
 
-/// Rows of one expert from one rank, in an output.
 struct ExpertRows {
   std::int64_t begin = 0, count = 0;
-  int input = 0;           ///< where they come from
-  std::int64_t first = 0;  ///< and their first there
+  int input = 0;           ///< their source
+  std::int64_t first = 0;  ///< their first row there
 };
 
-/// How many rows each rank has for each expert.
 class ExpertSizes {
  public:
   ExpertSizes(const OpCall& call, std::span<const TensorView> inputs) : ranks_(ranks_of(call)) {
@@ -41,13 +39,13 @@ class ExpertSizes {
   [[nodiscard]] int experts() const { return static_cast<int>(sizes_[0].size()); }
   [[nodiscard]] int each() const { return experts() / ranks_; }
 
-  /// Where a rank's rows for an expert begin among all that it has of its own.
+  /// First of a rank's rows for an expert, among its own.
   [[nodiscard]] std::int64_t own_begin(int rank, int expert) const {
     std::int64_t begin = 0;
     for (int before = 0; before < expert; ++before) begin += of(rank, before);
     return begin;
   }
-  /// And among those for all experts of the expert's rank.
+  /// The same among the rows for all experts of the expert's rank.
   [[nodiscard]] std::int64_t begin_there(int rank, int expert) const {
     std::int64_t begin = 0;
     for (int before = expert / each() * each(); before < expert; ++before) {
@@ -63,7 +61,7 @@ class ExpertSizes {
   std::vector<std::vector<std::int64_t>> sizes_;
 };
 
-/// By element of an output that falls into such rows, in order.
+/// The source of each element of an output that consists of these rows, in order.
 MoveSources from_rows(std::vector<ExpertRows> all, std::int64_t h) {
   std::erase_if(all, [](const ExpertRows& rows) { return rows.count == 0; });
   return [all = std::move(all), h](std::int64_t linear) {

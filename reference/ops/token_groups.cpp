@@ -9,7 +9,6 @@
 namespace gpubench {
 namespace {
 
-/// Rows [., h] of floats.
 void expect_data(OpKind op, const TensorSpec& x) {
   expect_axes(op, x, 2, "[rows, h]");
   expect_float(op, x);
@@ -20,7 +19,6 @@ void expect_pairs(OpKind op, const TensorSpec& pairs) {
   expect_dtype(op, pairs, DType::i32);
 }
 
-/// The inputs with the weights behind them, where there are any.
 std::vector<ValueId> with_weights(const Program& program, OpKind op, std::vector<ValueId> inputs,
                                   const std::optional<ValueId>& weights, const Shape& pairs) {
   if (!weights) return inputs;

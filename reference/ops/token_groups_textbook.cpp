@@ -1,5 +1,5 @@
-// Grouping is integers, and judged bitwise as a whole. Rows move bit for bit, or are rounded once behind their weight;
-// sums of a token's rows, and of a weight's products, are Rule G.
+// Grouping makes integers, judged bitwise as a whole. Rows move bit for bit, or are rounded once after weighting. Sums
+// of a token's rows, and of a weight's products, are Rule G.
 #include <cmath>
 #include <vector>
 
@@ -52,7 +52,7 @@ class GroupTokens final : public DefinitionOf<group_tokens_kind> {
   }
 };
 
-/// The other output of the group_tokens op that made one of them.
+/// The other output of the group_tokens op that made `have`.
 ValueId partner(const Program& program, const OpCall& call, std::string_view have, std::string_view want) {
   const std::optional<int> producer = program.value(call.input(have)).producer;
   if (!producer || program.op(*producer).kind != group_tokens_kind) {
