@@ -73,6 +73,7 @@ void add_models(OraclePrograms& all) {
 std::vector<std::string> training_steps() {
   std::vector<std::string> names;
   for (const Suite& one : all_suites()) {
+    if (one.only_by_name) continue;  // suite variants
     for (const auto& each : one.workloads) {
       if (each->info().cache == CacheMode::step && each->info().most_ranks > 1) names.push_back(each->info().name);
     }
