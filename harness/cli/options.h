@@ -64,9 +64,9 @@ struct Options {
   bool trust_libraries = false;
   std::vector<std::string> implementations{};  ///< --impl; names and files are in run.implementations
   std::string python = "python3";
-  std::string claims_of;                       ///< hidden: in a child, the implementation whose claims it reports
-  Untried untried = Untried::off;              ///< hidden: of impl check
-  std::optional<std::string> versus;           ///< --versus: the implementation that is the base of ratios
+  std::string claims_of;              ///< hidden: in a child, the implementation whose claims it reports
+  Untried untried = Untried::off;     ///< hidden: of impl check
+  std::optional<std::string> versus;  ///< --versus: the implementation that is the base of ratios
   std::optional<std::string> pin;
   std::optional<std::string> shapes;
   std::optional<std::string> like;
@@ -77,8 +77,8 @@ struct Options {
   std::optional<std::string> json;                        ///< "-": standard output
   std::optional<std::string> junit{}, csv{}, markdown{};  ///< "-": standard output
   Detail detail = Detail::brief;
-  std::string output;                          ///< -o: the verb's document; empty: default name
-  std::string svg;                             ///< --svg: a file, or a folder for several charts; empty: none
+  std::string output;  ///< -o: the verb's document; empty: default name
+  std::string svg;     ///< --svg: a file, or a folder for several charts; empty: none
   WriteRules writing{};
   std::optional<std::string> resume{};
   bool anonymize = false;

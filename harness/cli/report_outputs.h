@@ -20,7 +20,7 @@ struct FormPlace {
 };
 
 struct Destination {
-  std::string file;                     ///< report.json in a folder; empty: none
+  std::string file;  ///< report.json in a folder; empty: none
   std::string json_file;
   std::string journal_file;
   std::string page_file;

@@ -78,7 +78,7 @@ struct RunPlan {
   RunOptions run;
   std::optional<ShapesContext> shapes{};
   std::vector<Claims> claims{};
-  Resumption* resumption = nullptr;       ///< null: a new run
+  Resumption* resumption = nullptr;  ///< null: a new run
   std::optional<HashKey> key{};
 };
 

@@ -41,7 +41,7 @@ class TunedShape {
 
 struct TunedCurve {
   std::string recipe;
-  std::int64_t by_plan = 0;           ///< the largest that fits; 0: none
+  std::int64_t by_plan = 0;  ///< the largest that fits; 0: none
   std::vector<CaseRecord> trials;
   std::vector<std::int64_t> batches;
   std::string untried;  ///< why larger batches were not tried; empty: they were

@@ -25,7 +25,7 @@ namespace gpubench {
 struct Verb {
   std::string_view name{};
   std::string_view arguments{};
-  std::string_view summary{};      ///< for the list of verbs; at most 64 columns
+  std::string_view summary{};  ///< for the list of verbs; at most 64 columns
   std::string_view description{};
   /// Lines "  gpubench ...", some followed by two or more blanks and an explanation; ends with a newline.
   std::string_view examples{};

@@ -24,7 +24,7 @@ struct CaseRun {
   std::int64_t batch = 1;
   std::optional<double> sm_mhz{};  ///< median clock over the rounds, if the device reports it
   std::optional<double>
-      cpu_pressure{};     ///< median over the rounds of the share of time in which a task waited for a CPU
+      cpu_pressure{};  ///< median over the rounds of the share of time in which a task waited for a CPU
   bool drifting = false;
 };
 

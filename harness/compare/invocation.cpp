@@ -23,7 +23,7 @@ constexpr std::string_view drift_flag = "drift";
 
 // The times of a case over its valid rounds.
 struct Times {
-  std::vector<double> samples;      // ns per run of the program
+  std::vector<double> samples;  // ns per run of the program
   std::vector<double> log_medians;
   std::vector<double> clocks;
   std::vector<double> pressures;

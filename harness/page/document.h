@@ -51,7 +51,7 @@ struct Drawing {
 
 struct Document {
   std::string title;
-  Html made_by;       ///< above the heading
+  Html made_by;  ///< above the heading
   std::string heading;
   std::string about{};  ///< below the heading
   Html opening{};       ///< before the sections

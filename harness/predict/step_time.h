@@ -79,8 +79,8 @@ struct StepTerms {
   std::int64_t replicas = 0;       ///< data-parallel
   std::int64_t sharing = 0;        ///< devices with the same weights, but for experts
   std::int64_t micro_batches = 0;  ///< of each
-  double flop = 0.0;    ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
-  double bubble = 0.0;  ///< share of that
+  double flop = 0.0;        ///< of a device, with the time that the pipeline idles counted as work: F (m + bubble)
+  double bubble = 0.0;      ///< share of that
   GradientExchange wire{};  ///< W
 };
 /// Throws std::invalid_argument where the devices don't make up whole replicas, or the batch no whole micro-batches.

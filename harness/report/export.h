@@ -76,7 +76,7 @@ struct JUnitCase {
   std::string name;
   double time_s = 0.0;
   JUnitElement element = JUnitElement::none;
-  std::string type;          ///< of a failure or error: "regressed"
+  std::string type;  ///< of a failure or error: "regressed"
   std::string message;
   std::string text{};  ///< details of a failure or error, several lines
   std::string system_out{};
@@ -86,9 +86,9 @@ struct JUnitDocument {
   std::string name;
   std::string timestamp{};  ///< "2026-11-21T02:34:19" in UTC; empty: none
   std::string host_name{};
-  bool with_times = true;                                         ///< suites have the sum of their cases' times
+  bool with_times = true;  ///< suites have the sum of their cases' times
   std::vector<std::pair<std::string, std::string>> properties{};
-  std::vector<JUnitCase> cases{};                                 ///< suites appear in the order of their first case
+  std::vector<JUnitCase> cases{};  ///< suites appear in the order of their first case
 };
 
 /// The whole file with a final newline. Accepts untrusted text.

@@ -151,8 +151,7 @@ void visit(Archive& a, Parity& p) {
   a("ops", p.ops,
     {.note = "since 1.16, of a brief report: of each phase the op with the largest error, ops that did not pass, and "
              "ops with rejected candidates"});
-  a("passed", p.passed,
-    {.note = "since 1.16, of a brief report: all other ops, which passed, by kind", .least = 1});
+  a("passed", p.passed, {.note = "since 1.16, of a brief report: all other ops, which passed, by kind", .least = 1});
   a("implementations", p.implementations,
     {.note = "since 1.16; of ops in passed, by label, where neither ops nor derived.breakdown names the same one",
      .least = 1});

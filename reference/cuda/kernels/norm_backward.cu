@@ -196,10 +196,9 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
       const auto gamma = load_pack<1>(static_cast<const P*>(args.gamma) + i);
       Loaded<T, 1> added;
       if (dr != nullptr) added = load_pack<1>(dr + i);
-      store_pack(
-          static_cast<T*>(args.dx) + row * args.dx_stride + i,
-          dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means, args.rounds,
-                dr != nullptr ? &added : nullptr));
+      store_pack(static_cast<T*>(args.dx) + row * args.dx_stride + i,
+                 dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means, args.rounds,
+                       dr != nullptr ? &added : nullptr));
     }
     turn = 1 - turn;
   }

@@ -27,9 +27,9 @@ TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
 TEST(ProbeNvidiaDriver, SaysEachCallBeforeItMakesIt) {
   std::vector<std::string> calls;
   (void)probe_nvidia_driver("", paths::fake_cuda, [&](std::string_view call) { calls.emplace_back(call); });
-  EXPECT_EQ(calls, (std::vector<std::string>{std::string("dlopen ") + paths::fake_cuda, "cuDriverGetVersion",
-                                             "cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute",
-                                             "cuDeviceGet", "cuDeviceGetAttribute"}));
+  EXPECT_EQ(calls, (std::vector<std::string>{std::string("dlopen ") + paths::fake_cuda, "cuDriverGetVersion", "cuInit",
+                                             "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGet",
+                                             "cuDeviceGetAttribute"}));
 }
 
 TEST(ProbeNvidiaDriver, TellsTheComputeCapabilityOfEachDevice) {
