@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// harness/predict/README.md has these errors. Where the rate of a device falls by more than 3%, predictions are far
+// harness/predict/ACCURACY.md has these errors. Where the rate of a device falls by more than 3%, predictions are far
 // better than assuming that it stays.
 TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
   const PublishedErrors& errors = published_errors();
