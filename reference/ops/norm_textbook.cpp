@@ -27,7 +27,6 @@ struct NormalizedRow {
 // A row's exact statistics and their error bounds: of the mean by Rule G; of rstd relative to it, theta, by
 // variance_error_bound(). Summed in long double, whose 64 bits (x86) are needed to judge results in f64: the variance
 // of a row of equal numbers is only rounding errors, which a small epsilon magnifies.
-// rounding errors, and epsilon magnifies them.
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
   double rstd = 0.0, theta = 0.0;
