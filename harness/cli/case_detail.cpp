@@ -249,7 +249,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   TextTable facts({{""}, {""}});
   facts.add({"tier", fmt::format("{} and above", name(planned.c.tier))});
   facts.add({"caches", std::string(name(planned.c.cache))});
-  facts.add({"work", fmt::format("{} per run, {} at least to move, {:.3g} FLOP/B",
+  facts.add({"work", fmt::format("{} per run, at least {} to move, {:.3g} FLOP/B",
                                  format_quantity(planned.cost.flop, "FLOP"), format_quantity(planned.cost.bytes, "B"),
                                  planned.cost.bytes > 0 ? planned.cost.flop / planned.cost.bytes : 0.0)});
   const double items = planned.workload->items(planned.c);
@@ -257,7 +257,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   if (items > 1.0 && planned.cost.flop > 0.0)
     count += fmt::format(", {} each", format_quantity(planned.cost.flop / items, "FLOP"));
   facts.add({"items", std::move(count)});
-  facts.add({"memory", fmt::format("{} per copy with every value kept, {} at least where that doesn't fit",
+  facts.add({"memory", fmt::format("{} per copy with every value kept, at least {} if that doesn't fit",
                                    format_quantity(static_cast<double>(program.bytes()), "B"),
                                    format_quantity(static_cast<double>(least_memory(program).bytes()), "B"))});
   facts.add({"precision", fmt::format("{}: {}", planned.c.recipe, types_of(recipe(planned.c.recipe)))});
@@ -274,8 +274,8 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
                       ops_table(program, style), flow_table(program, style), fitted(checks, style.width, 2),
                       fitted(letters, style.width, 2), judging_table(program, style));
   const char* not_seen =
-      "not seen: what moves no judged element out of its bound; selftest -v, with the case's --filter, says which "
-      "faults";
+      "not detected: faults that move no judged element out of its bound; gpubench selftest -v with the case's "
+      "--filter lists them";
   text += fmt::format("\n{}{}\n", further_checks_table(program, style), fitted(not_seen, style.width, 2));
   return text;
 }

@@ -75,7 +75,7 @@ std::string passed_over_text(const std::string& library) {
   for (const auto& [folder, why] : library_folders_here()) {
     std::error_code ignored;
     if (!why.empty() && fs::exists(folder / library, ignored))
-      return fmt::format("; that in {} is passed over as root: {} (--trust-libraries takes it)",
+      return fmt::format("; the one in {} is not loaded as root: {} (--trust-libraries allows it)",
                          visible(folder.string()), why);
   }
   return "";
@@ -92,12 +92,12 @@ void* load(const fs::path& file) {
     throw BackendError(fmt::format(
         "{} cannot be loaded: {}{}", file.filename().string(), visible(complaint),
         missing.empty() ? ""
-                        : "; it was looked for in the loader's folders, in /usr/local/cuda* and in Python's nvidia "
-                          "packages: install the CUDA toolkit with cuDNN, or NVIDIA's Python wheels of both" +
+                        : "; it is not in the loader's folders, in /usr/local/cuda* or in Python's nvidia packages: "
+                          "install the CUDA toolkit with cuDNN, or NVIDIA's Python wheels of both" +
                               passed_over_text(missing)));
   }
   throw BackendError(
-      fmt::format("{} cannot be loaded: each library that was found asks for another", file.filename().string()));
+      fmt::format("{} cannot be loaded: every library found needs another one", file.filename().string()));
 }
 
 // The module loads NCCL by name, and only for several GPUs.

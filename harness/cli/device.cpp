@@ -42,7 +42,7 @@ DeviceChoice choose_automatically(const Environment& environment, double deadlin
   if (driver.usable && cuda != nullptr)
     return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices), capability_of(driver, 0),
             driver.devices};
-  if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
+  if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is installed, but {}", no_cuda_backend)};
   // Most machines without a GPU have no driver; doctor reports the details.
   if (!driver.missing) return {other, 0, driver.reason};
   return {other, 0,
@@ -58,7 +58,7 @@ int ordinal_of(const std::string& wanted) {
   const auto [stop, error] = std::from_chars(wanted.data() + colon + 1, end, ordinal);
   if (error != std::errc() || stop != end || ordinal < 0) {
     throw UsageError(
-        fmt::format("--device: '{}' names no device; expected cuda or cuda:N with N from 0", visible(wanted)));
+        fmt::format("--device: '{}' is not a device; expected cuda or cuda:N with N from 0", visible(wanted)));
   }
   return ordinal;
 }
@@ -69,7 +69,7 @@ DeviceChoice choose_cuda(const std::string& wanted, const Environment& environme
   if (!driver.usable) throw CannotMeasure(fmt::format("--device {}: {}", wanted, driver.reason));
   const BackendEntry* entry = find(environment, "cuda");
   if (entry == nullptr)
-    throw CannotMeasure(fmt::format("--device {}: an NVIDIA driver is there, but {}", wanted, no_cuda_backend));
+    throw CannotMeasure(fmt::format("--device {}: an NVIDIA driver is installed, but {}", wanted, no_cuda_backend));
   if (ordinal >= driver.devices) {
     std::vector<std::string> known;
     for (int i = 0; i < driver.devices; ++i) known.push_back(fmt::format("cuda:{}", i));
@@ -206,7 +206,7 @@ void probe(const std::string& subject, int output_fd, std::span<const BackendEnt
     }
     teller.answer(dump(to_json(survey)));
   } else {
-    throw UsageError(fmt::format("probe: '{}' is none of driver, gpus, libraries", visible(subject)));
+    throw UsageError(fmt::format("probe: '{}' is not one of driver, gpus, libraries", visible(subject)));
   }
 }
 

@@ -49,8 +49,8 @@ struct OpExplanation {
 
 /// Text before the command that runs an implementation.
 inline constexpr std::string_view implementer_note =
-    "An implementation of it, in C (gpubench/implementation.h) or Python, gets these operands and attributes by these "
-    "names; gpubench impl new writes a starting point. To check and time one:";
+    "An implementation in C (gpubench/implementation.h) or Python gets these operands and attributes by name; gpubench "
+    "impl new writes a template. To check and time one:";
 
 /// Self-contained HTML without scripts. Other ops are links to NAME.html in the same folder.
 [[nodiscard]] std::string op_page(const OpExplanation& op);

@@ -64,7 +64,7 @@ void add_example(page::Document& document, const OpExample& example) {
   add_table(html, bounds, "Bounds");
   page::DataTable tensors{"", {{"Operand"}, {"In this case"}}, {}};
   for (const auto& [operand, tensor] : example.tensors) tensors.rows.push_back({operand, tensor});
-  tensors.note = fmt::format("{} of work, {} to move at least", format_quantity(example.cost.flop, "FLOP"),
+  tensors.note = fmt::format("{} of work, at least {} to move", format_quantity(example.cost.flop, "FLOP"),
                              format_quantity(example.cost.bytes, "B"));
   add_table(html, tensors, "Example");
 }
@@ -102,7 +102,7 @@ std::string op_page(const OpExplanation& op) {
     html.element("p", implementer_note, "class=\"lead\"").raw("\n").element("pre", op.example.run, "tabindex=\"0\"");
     std::string workloads;
     for (const std::string& workload : op.workloads) workloads += (workloads.empty() ? "" : ", ") + workload;
-    html.raw("\n").element("p", "Workloads that have it: " + workloads, "class=\"note\"").raw("\n");
+    html.raw("\n").element("p", "Workloads with this op: " + workloads, "class=\"note\"").raw("\n");
   }
   return html_of(std::move(document));
 }

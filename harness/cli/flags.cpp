@@ -69,7 +69,7 @@ double share_of(std::string_view flag, const std::string& word) {
                                  100.0 * *typed, *typed / 100.0));
   const double share = typed.value_or(0.0) / (percent ? 100.0 : 1.0);
   if (!(share > 0.0 && share < 10.0))
-    throw UsageError(fmt::format("{}: '{}' is no share such as 3% or 0.03", flag, visible(word)));
+    throw UsageError(fmt::format("{}: '{}' is not a share such as 3% or 0.03", flag, visible(word)));
   return share;
 }
 
@@ -185,7 +185,7 @@ unsigned mode_of(std::string_view flag, const std::string& word) {
   constexpr unsigned owner_reads_and_writes = 0600, most = 0777;
   const unsigned mode = number<unsigned>(word, 8).value_or(0);
   if (mode > most || (mode & owner_reads_and_writes) != owner_reads_and_writes)
-    throw UsageError(fmt::format("{}: '{}' is no mode from 0600 to 0777 such as 0644", flag, visible(word)));
+    throw UsageError(fmt::format("{}: '{}' is not a mode from 0600 to 0777 such as 0644", flag, visible(word)));
   return mode;
 }
 
@@ -227,7 +227,7 @@ std::vector<std::string> unknown_variables(std::span<const std::string> names) {
   for (const std::string& one : names) {
     if (!one.starts_with(prefix) || std::find(known.begin(), known.end(), one) != known.end()) continue;
     const std::string close = nearest(one.substr(prefix.size()), words);
-    sentences.push_back(fmt::format("{} is set, but no flag is called so{}", visible(one),
+    sentences.push_back(fmt::format("{} is set, but matches no flag{}", visible(one),
                                     close.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, close)));
   }
   return sentences;

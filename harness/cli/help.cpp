@@ -70,8 +70,8 @@ std::string environment_text(const Verb& verb, const Measure& measure) {
       std::ranges::any_of(verb.flags({}), [](const Flag& one) { return one.long_name == "--color"; });
   return "environment\n" +
          entry("GPUBENCH_<FLAG>",
-               "stands in for any flag above that is not given: GPUBENCH_TIER=smoke, GPUBENCH_SUITE=gemm,conv; "
-               "switches are on or off: GPUBENCH_DRY_RUN=on",
+               "replaces a flag above that is not given: GPUBENCH_TIER=smoke, GPUBENCH_SUITE=gemm,conv; switches are "
+               "on or off: GPUBENCH_DRY_RUN=on",
                measure) +
          (has_colors ? entry("NO_COLOR, FORCE_COLOR", "colour off, colour on, unless --color says otherwise", measure)
                      : std::string());
@@ -209,9 +209,9 @@ std::string full_help_text(std::string_view verb, int width) {
 }
 
 std::string_view first_examples() {
-  return R"(  gpubench --suite all --tier smoke   every suite, in seconds: is it right here?
-  gpubench --suite all                the default tier, minutes: numbers to keep
-  gpubench list suites                what there is to run
+  return R"(  gpubench --suite all --tier smoke   every suite, in seconds: are results correct?
+  gpubench --suite all                the default tier, in minutes: results to keep
+  gpubench list suites                suites and workloads
 )";
 }
 

@@ -135,8 +135,8 @@ std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::
     const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
     if (heard.answer.empty()) {
       if (!one.interpreter.empty()) check_interpreter(one, environment, deadline_s);
-      environment.err << fmt::format("warning: {} {} when it was asked what it takes; each case asks it again\n",
-                                     one.name, heard.trouble.empty() ? "said nothing" : heard.trouble);
+      environment.err << fmt::format("warning: {} {} when asked what it takes; each case asks again\n", one.name,
+                                     heard.trouble.empty() ? "said nothing" : heard.trouble);
       continue;
     }
     try {
@@ -273,7 +273,7 @@ void check_versus(const std::optional<std::string>& versus, std::span<const Name
   if (!versus) return;
   std::vector<std::string> names{std::string(reference_name)};
   for (const NamedImplementation& one : named) names.push_back(one.name);
-  if (names.size() == 1) throw UsageError("--versus: there is nothing to hold against the reference; add --impl FILE");
+  if (names.size() == 1) throw UsageError("--versus: nothing to compare with the reference; add --impl FILE");
   if (std::ranges::find(names, *versus) == names.end())
     throw UsageError(fmt::format("--versus: '{}' is not one of {}{}", visible(*versus), joined(names),
                                  did_you_mean(*versus, names)));

@@ -32,8 +32,8 @@ int variable_in_range(const char* name, const std::string& text, int least, int 
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end || value < least || value > most)
     throw UsageError(
-        fmt::format("{} is '{}'; a launcher sets it to a number from {} to {} (unset it where there is none)", name,
-                    visible(text), least, most));
+        fmt::format("{} is '{}'; expected a number from {} to {}, as launchers set it (unset it without a launcher)",
+                    name, visible(text), least, most));
   return value;
 }
 
@@ -49,10 +49,10 @@ fs::path module_file(const fs::path& program, const LauncherPlace& place) {
         return file;
     }
   }
-  throw BackendError(fmt::format(
-      "{} started {} processes, and this build has no module to join them (libgpubench_{}.so): build it where that MPI "
-      "is installed; or --mpi off, and each is a run of its own",
-      place.launcher, place.processes, place.library));
+  throw BackendError(
+      fmt::format("{} started {} processes, and this build has no module to join them (libgpubench_{}.so): build it "
+                  "where that MPI is installed, or use --mpi off for separate runs",
+                  place.launcher, place.processes, place.library));
 }
 
 const mpi::Module& mpi_module_at(const fs::path& file) {
@@ -97,10 +97,9 @@ std::unique_ptr<Processes> join_by_mpi(const fs::path& program, const LauncherPl
   const fs::path file = module_file(program, place);
   std::unique_ptr<Processes> joined = mpi_module_at(file).join(send_limit_s);
   if (joined->size() != place.processes || joined->rank() != place.rank) {
-    throw BackendError(
-        fmt::format("{} started {} processes, of which {} joins {}: it is another MPI than the launcher's "
-                    "(libgpubench_{}.so is wanted)",
-                    place.launcher, place.processes, joined->library(), joined->size(), place.library));
+    throw BackendError(fmt::format(
+        "{} started {} processes, but {} joins {}: its MPI differs from the launcher's (libgpubench_{}.so is needed)",
+        place.launcher, place.processes, joined->library(), joined->size(), place.library));
   }
   return joined;
 }

@@ -55,8 +55,8 @@ chart::PlotChart loss_plot(std::string title, std::string description) {
 
 chart::PlotChart loss_chart(const ModelLearning& model) {
   chart::PlotChart plot = loss_plot(fmt::format("{}: loss", model_name(model)),
-                                    "Loss of training by itself in each recipe and in fp64; behind each recipe the "
-                                    "band of three trainings that err at random within their bounds.");
+                                    "Loss of training by itself in each recipe and in fp64, with a band of three "
+                                    "trainings with random errors within their bounds.");
   for (const RecipeLearning& recipe : model.recipes)
     plot.series.push_back(curve(called(recipe), {recipe.losses, recipe.low, recipe.high}));
   plot.series.push_back(curve("fp64", {model.exact_losses}));
@@ -66,7 +66,8 @@ chart::PlotChart loss_chart(const ModelLearning& model) {
 chart::PlotChart distance_chart(const ModelLearning& model) {
   chart::PlotChart plot;
   plot.title = fmt::format("{}: distance from the fp64 loss", model_name(model));
-  plot.description = "How far the loss of each step of training by itself is from that of fp64, on a logarithmic axis.";
+  plot.description =
+      "Distance of the loss of training by itself from that of fp64 at each step, on a logarithmic axis.";
   plot.x = step_axis();
   plot.y = {.title = "distance", .scale = chart::Scale::log10, .unit = "nats"};
   for (const RecipeLearning& recipe : model.recipes) {
@@ -100,8 +101,8 @@ chart::PlotChart step_plot(std::string title, std::string description) {
   chart::PlotChart plot;
   plot.title = std::move(title);
   plot.description = fmt::format(
-      "{} The largest error of each step among gradients, weights and moments as a share of what is allowed; above 1 "
-      "the step is rejected.",
+      "{} The largest error of each step among gradients, weights and moments as a share of its bound; above 1 the "
+      "step is rejected.",
       description);
   plot.x = step_axis();
   plot.y = {.title = "error / allowed", .scale = chart::Scale::log10};
@@ -131,9 +132,9 @@ std::vector<LearningChart> charts_of(const ModelLearning& model) {
       {"loss", loss_chart(model)}, {"distance", distance_chart(model)}, {"steps", judged_chart(model)}};
   for (const RecipeLearning& recipe : model.recipes) {
     const std::string what = fmt::format("{}, {} broken", model_name(model), recipe.recipe);
-    chart::PlotChart steps = step_plot(what + ": single steps", "The recipe, and ones that are broken on purpose.");
-    chart::PlotChart losses = loss_plot(
-        what + ": loss", "Loss of training by itself in the recipe, in ones that are broken on purpose, and in fp64.");
+    chart::PlotChart steps = step_plot(what + ": single steps", "The recipe, and broken variants of it.");
+    chart::PlotChart losses =
+        loss_plot(what + ": loss", "Loss of training by itself in the recipe, in broken variants of it, and in fp64.");
     steps.series.push_back(errors(called(recipe), recipe.judged));
     losses.series.push_back(curve(called(recipe), {recipe.losses, recipe.low, recipe.high}));
     for (const BrokenLearning& broken : model.broken) {

@@ -126,12 +126,10 @@ std::string learning_page(std::span<const ModelLearning> models, const Completio
   document.about = completion.complete ? device : fmt::format("{} · {}", device, completion.interrupted());
   document.opening.element(
       "p",
-      "Verdicts come from single steps: each starts from the state that training in fp64 has arrived at, rounded once "
-      "to "
-      "the types of the recipe, and its loss, gradients, weights and moments are compared with the same step in fp64. "
-      "Losses of training by itself are shown beside, and are no evidence: recipes that are broken on purpose leave "
-      "curves that look alike. Where the device lacks a recipe, the textbook in its types learns instead; that says "
-      "nothing of the device.",
+      "Verdicts come from single steps: each starts from the state of training in fp64, rounded once to the types of "
+      "the recipe, and its loss, gradients, weights and moments are compared with the same step in fp64. Losses of "
+      "training by itself are also shown, but are no evidence: broken recipes leave similar curves. If the device "
+      "lacks a recipe, the textbook trains in its types instead; that says nothing about the device.",
       "class=\"lead\"");
   document.opening.raw("\n");
   document.sections = sections_of(models);

@@ -101,16 +101,15 @@ std::string summary_of(std::span<const ModelLearning> models, const Completion& 
                                  models.size(), steps);
   if (emulated > 0)
     text += fmt::format(
-        "{} emulated: the device lacks the recipe, and the textbook in its types learns instead; that says nothing of "
-        "the device\n",
+        "{} emulated: the device lacks the recipe, so the textbook trains in its types; that says nothing about the "
+        "device\n",
         emulated);
   if (broken > 0)
     text += fmt::format(
-        "{} of {} broken recipes told apart by single steps; the losses of {} stay within twice the distance from fp64 "
-        "that "
-        "those of the right recipe have\n",
+        "{} of {} broken recipes detected by single steps; the losses of {} stay within twice the correct recipe's "
+        "distance from fp64\n",
         told, broken, alike);
-  text += "Losses by themselves are no evidence: verdicts are by single steps from the state of fp64.\n";
+  text += "Losses alone are no evidence: verdicts come from single steps that start from the state of fp64.\n";
   if (!completion.complete) text += "learn " + completion.interrupted() + "\n";
   const Verdict verdict = verdict_of(models, completion);
   return text + paint(fmt::format("VERDICT  {}", verdict_word(verdict)), tone_of(verdict), style) + "\n";

@@ -79,21 +79,18 @@ std::string manual_page(std::string_view version) {
   std::string text = fmt::format(".TH GPUBENCH 1 \"\" \"gpubench {}\" \"User Commands\"\n", roff(version));
   text += ".SH NAME\ngpubench \\- benchmark and conformance suite for GPU training\n";
   text += ".SH SYNOPSIS\n.B gpubench\n[\\fIVERB\\fR] [\\fIflags\\fR]\n";
-  text +=
-      ".SH DESCRIPTION\n" +
-      paragraph(
-          "Runs the work that training is made of, times it, and checks the very buffers that were timed against an "
-          "fp64 textbook with a derived error bound. No number without a verdict. Without a verb: run.");
+  text += ".SH DESCRIPTION\n" + paragraph(
+                                    "Times training workloads and checks the timed buffers against an fp64 textbook "
+                                    "with derived error bounds. No number without a verdict. Without a verb: run.");
   text += ".SH VERBS\n";
   for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += verb_section(verb);
   }
   text += ".SH ENVIRONMENT\n";
-  text +=
-      tagged("\\fBGPUBENCH_\\fIFLAG\\fR",
-             "Stands in for a flag that is not given: GPUBENCH_TIER=smoke for --tier smoke. Switches are on or off.");
+  text += tagged("\\fBGPUBENCH_\\fIFLAG\\fR",
+                 "Replaces a flag that is not given: GPUBENCH_TIER=smoke for --tier smoke. Switches are on or off.");
   text += tagged("\\fBNO_COLOR\\fR, \\fBFORCE_COLOR\\fR", "Colour off, colour on, unless --color says otherwise.");
-  text += tagged("\\fBCOLUMNS\\fR", "Width of lines. Default: the terminal's; 100 where run prints elsewhere.");
+  text += tagged("\\fBCOLUMNS\\fR", "Width of lines. Default: the terminal's; 100 for run without a terminal.");
   text += tagged("\\fBGITHUB_ACTIONS\\fR, \\fBGITHUB_STEP_SUMMARY\\fR", "See --github.");
   text += ".SH EXIT STATUS\n";
   for (const int code : exit_codes::all) text += tagged(fmt::format("\\fB{}\\fR", code), explain_exit_code(code));

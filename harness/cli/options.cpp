@@ -14,7 +14,7 @@ namespace {
 void check(Options& o) {
   if (o.run.check == CheckMode::own && o.implementations.empty())
     throw UsageError("--check own: own means the ops of an implementation under test; add --impl FILE");
-  if (o.anonymize_key && !o.anonymize) throw UsageError("--anonymize-key: nothing is made anonymous; add --anonymize");
+  if (o.anonymize_key && !o.anonymize) throw UsageError("--anonymize-key: has no effect alone; add --anonymize");
   o.verb->check(o);
 }
 
@@ -45,7 +45,7 @@ const Verb& verb_named(Names words, Names suites) {
   const std::string& word = words.front();
   if (const Verb* verb = find_verb(word)) return *verb;
   if (const std::string belongs = flag_for(words, suites); !belongs.empty())
-    throw UsageError(fmt::format("'{}' is no verb; {}", visible(word), belongs));
+    throw UsageError(fmt::format("'{}' is not a verb; {}", visible(word), belongs));
   const std::vector<std::string> names = verb_names();
   throw UsageError(
       fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
@@ -226,7 +226,7 @@ class CommandLine {
     if (!word.starts_with("-")) {
       const CLI::Option* chosen = app_.get_option_no_throw("--suite");
       if (chosen != nullptr && chosen->count() > 0 && is_suite(word, suites)) {
-        throw UsageError(fmt::format("unexpected argument '{}': commas stand between suites: --suite {},{}",
+        throw UsageError(fmt::format("unexpected argument '{}': separate suites with commas: --suite {},{}",
                                      visible(word), visible(joined(chosen->results(), ",")), visible(word)));
       }
       throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), verb_.name,

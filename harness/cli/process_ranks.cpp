@@ -150,8 +150,7 @@ void ProcessRanks::greet(const Tell& tell) {
                                             processes_->size(), processes_->library(), devices_));
   if (share_.is_oversubscribed)
     notes_.emplace_back(
-        "there are more processes than processors: they wait for each other, and the figures say nothing of as many "
-        "devices");
+        "more processes than processors: they wait for each other, so the figures say nothing about that many devices");
 }
 
 BackendEntry ProcessRanks::entry(const BackendEntry& backend) {
@@ -183,18 +182,18 @@ void expect_shareable(const Options& options, const LauncherPlace& place) {
                     "expected --device cuda",
                     visible(options.device), place.launcher, place.processes));
   if (options.selection.virtual_ranks)
-    throw UsageError(fmt::format("--virtual-ranks: they are of one process, and {} started {}; start one",
+    throw UsageError(fmt::format("--virtual-ranks: virtual ranks share one process, but {} started {}; start one",
                                  place.launcher, place.processes));
   if (!options.implementations.empty())
     throw UsageError(
-        fmt::format("--impl: an implementation under test runs in one process, and {} started {}; start one",
+        fmt::format("--impl: an implementation under test runs in one process, but {} started {}; start one",
                     place.launcher, place.processes));
 }
 
 const BackendEntry& shared_backend(const Options& options, const Environment& environment, const LauncherPlace& place) {
   const DeviceChoice choice = choose_device(options.device, environment);
   if (choice.backend->take_share) return *choice.backend;
-  throw CannotMeasure(fmt::format("{} started {} processes, and the {} backend has no ranks in several", place.launcher,
+  throw CannotMeasure(fmt::format("{} started {} processes, but the {} backend has no ranks in several", place.launcher,
                                   place.processes, choice.backend->name));
 }
 
@@ -205,7 +204,7 @@ int act_together(Options options, const Environment& environment, const Launcher
   expect_shareable(options, place);
   if (!environment.join_processes)
     throw CannotMeasure(
-        fmt::format("{} started {} processes, and this program joins none", place.launcher, place.processes));
+        fmt::format("{} started {} processes, but this program cannot join them", place.launcher, place.processes));
   const Tell tell = [&environment](const std::string& text) {
     environment.err << "note: " << visible(text) << std::endl;
   };

@@ -40,7 +40,7 @@ void Recorder::note_down(const CaseRecord& record, void (JournalWriter::*entry)(
     (journal_->*entry)(record);
   } catch (const WriteError& e) {
     journal_ = nullptr;
-    view_.note(fmt::format("the run goes on, but what follows is not in its journal: {}", e.what()));
+    view_.note(fmt::format("the run continues, but its journal ends here: {}", e.what()));
   }
 }
 
@@ -88,8 +88,8 @@ void require_code_named_again(const Words& needed, const Words& given) {
   for (const Flag& flag : flags_of("run")) {
     const auto in = [&](const Words& words) { return std::ranges::find(words, flag.long_name) != words.end(); };
     if (!names_code(flag) || !in(needed) || in(given)) continue;
-    throw UsageError(
-        fmt::format("it ran code that a journal alone doesn't start; give it again: {}", visible(joined(needed, " "))));
+    throw UsageError(fmt::format("it ran code that a journal alone can't start; give its flags again: {}",
+                                 visible(joined(needed, " "))));
   }
 }
 
@@ -98,7 +98,7 @@ void require_measuring_words(const Resumption& one, std::span<const std::string>
   std::vector<std::string> words{"run"};
   words.insert(words.end(), one.journal.start.words.begin(), one.journal.start.words.end());
   if (parse_options(words, {}, suites).own_words != one.journal.start.words)
-    throw UsageError("its flags are not those that choose and measure");
+    throw UsageError("it has flags that neither select nor measure");
 }
 
 // With --resume only the verb, flags that name code and --tuning-cache may be given; the rest comes from the journal.
@@ -196,8 +196,8 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
   if (all.empty()) return;
   const std::string more = all.size() == 1 ? "" : fmt::format(", and {} more", all.size() - 1);
   throw AnotherRun(
-      fmt::format("--resume: this is another run than the one that was interrupted: {}{}; expected the "
-                  "same machine, build and flags, or a new run",
+      fmt::format("--resume: this is another run than the interrupted one: {}{}; use the same machine, build and "
+                  "flags, or start a new run",
                   difference_text(all.front()), more));
 }
 
@@ -205,15 +205,14 @@ std::optional<HashKey> key_for(const Options& options, const Environment& enviro
   if (!options.anonymize) return std::nullopt;
   const std::string file = options.anonymize_key.value_or(
       default_key_file(environment.variable("XDG_CONFIG_HOME"), environment.variable("HOME")));
-  if (file.empty())
-    throw UsageError("--anonymize: there is no home folder to keep the key in; say where: --anonymize-key FILE");
+  if (file.empty()) throw UsageError("--anonymize: no home folder for the key; name a file: --anonymize-key FILE");
   try {
     return anonymize_key(file);
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--anonymize: {}", e.what()));
   } catch (const WriteError& e) {
     if (e.is_of_disk()) fail_to_write("--anonymize", e);
-    throw UsageError(fmt::format("--anonymize: {}; say where the key is kept: --anonymize-key FILE", e.what()));
+    throw UsageError(fmt::format("--anonymize: {}; name another key file: --anonymize-key FILE", e.what()));
   }
 }
 

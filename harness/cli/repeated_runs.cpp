@@ -100,7 +100,7 @@ ReportFolder::ReportFolder(const std::string& keep, std::string_view verb) : pat
     if (::mkdtemp(path_.data()) == nullptr)
       throw WriteError(
           fmt::format("{}: cannot create a folder for the reports: {}{}", path_, std::generic_category().message(errno),
-                      verb == "calibrate" ? "; --keep DIR names another place" : "; TMPDIR names another place"));
+                      verb == "calibrate" ? "; choose another with --keep DIR" : "; choose another with TMPDIR"));
     return;
   }
   try {
@@ -125,7 +125,7 @@ int usable_processors() {
 }
 
 OnProcessors::OnProcessors(int count, int skipped) {
-  if (::sched_getaffinity(0, sizeof all_, &all_) != 0) throw CannotMeasure("cannot tell which processors there are");
+  if (::sched_getaffinity(0, sizeof all_, &all_) != 0) throw CannotMeasure("cannot read the usable processors");
   cpu_set_t fewer;
   CPU_ZERO(&fewer);
   for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE && CPU_COUNT(&fewer) < count; ++cpu) {

@@ -105,7 +105,8 @@ void ReportOutputs::rescue() {
     complaints_.push_back(fmt::format("the report is in {} instead", visible(report_path_)));
   } catch (const WriteError& e) {
     environment_.err << text << std::flush;
-    complaints_.push_back(fmt::format("no second place took it: {}; it is above, on standard error", e.what()));
+    complaints_.push_back(
+        fmt::format("no other place could be written: {}; it is printed above, on standard error", e.what()));
   }
 }
 
@@ -162,7 +163,7 @@ class Places {
   void take_stdout(const char* flag) {
     if (!stdout_flag_.empty())
       throw UsageError(
-          fmt::format("{}: {} takes standard output already; one flag at most can be given -", flag, stdout_flag_));
+          fmt::format("{}: {} already uses standard output; at most one flag can be -", flag, stdout_flag_));
     stdout_flag_ = flag;
   }
 

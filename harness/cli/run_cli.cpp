@@ -241,7 +241,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
       throw UsageError(fmt::format("'{}' runs only in process 0; start all processes with the same command line",
                                    options.verb->name));
     if (place.rank > 0) return exit_codes::ok;
-    environment.err << fmt::format("note: {} started {} processes; this is of the first alone\n", place.launcher,
+    environment.err << fmt::format("note: {} started {} processes; this is the output of the first\n", place.launcher,
                                    place.processes);
     return act_and_say(options, environment);
   } catch (const UsageError& e) {

@@ -103,7 +103,7 @@ auto from_report(const std::string& path, std::string_view flag, const auto& rea
   try {
     return read(path);
   } catch (const ReadError& e) {
-    throw UsageError(fmt::format("{}: {}; expected a report that gpubench wrote", flag, e.what()));
+    throw UsageError(fmt::format("{}: {}; expected a report of gpubench", flag, e.what()));
   }
 }
 
@@ -123,7 +123,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
     run.plan_limit_s = device.backend->plan_limit_s;
   }
   if (run.locked_clock_mhz > 0 && device.word() == "cpu")
-    throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");
+    throw UsageError("--locked-clock: a CPU has no SM clock; leave the flag out, or choose a GPU (--device)");
   run.rerun_prefix = rerun_prefix(options);
   run.implementations = named_implementations(options.implementations, options.python);
   check_versus(options.versus, run.implementations);
@@ -161,14 +161,16 @@ void open_failures_folder(const Options& options) {
     // An existing folder keeps its permissions; others must not be able to write to it.
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-      throw UsageError(fmt::format("--save-failures: {} is a link or no folder; name the folder", visible(folder)));
+      throw UsageError(
+          fmt::format("--save-failures: {} is a link or not a folder; name the folder itself", visible(folder)));
     if (status.st_uid != ::geteuid() || (status.st_mode & S_IWOTH) != 0)
       throw UsageError(
-          fmt::format("--save-failures: others can change {}; name a new folder, or one of your own", visible(folder)));
+          fmt::format("--save-failures: other users can change {}; name a new folder, or one that only you can change",
+                      visible(folder)));
   }
   std::error_code error;
   if (!std::filesystem::is_empty(folder, error) && !options.writing.replace && !options.resume)
-    throw UsageError(fmt::format("--save-failures: {} has files already; name another folder (--force adds to it)",
+    throw UsageError(fmt::format("--save-failures: {} already has files; name another folder (--force adds to it)",
                                  visible(folder)));
 }
 
@@ -182,7 +184,7 @@ bool Turns::operator()(const CaseRecord& record) {
   if (!std::getline(*in_, line)) return false;
   const double seconds = number<double>(line).value_or(0.0);
   if (!(seconds > 0.0 && seconds <= longest_s))
-    throw UsageError(fmt::format("--turns: '{}' is no number of seconds from 0 to {}", visible(line), longest_s));
+    throw UsageError(fmt::format("--turns: '{}' is not a number of seconds from 0 to {}", visible(line), longest_s));
   ++turn_;
   first_ = record.rounds.size();
   length_ = std::chrono::duration<double>(seconds);

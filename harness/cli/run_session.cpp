@@ -202,7 +202,7 @@ class Run {
       environment_.err << fitted(visible(limited), width, 0) << "\n";
     environment_.err << fitted(work, width, 0) << "\n";
     if (plan_.resumption != nullptr)
-      environment_.err << fitted(fmt::format("going on with an interrupted run: {} cases are finished, {} have rounds",
+      environment_.err << fitted(fmt::format("resuming an interrupted run: {} cases finished, {} partly measured",
                                              plan_.run.finished.size(), plan_.run.in_flight.size()),
                                  width, 0)
                        << "\n";

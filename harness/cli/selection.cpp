@@ -39,7 +39,7 @@ std::string first_tier_text(std::span<const PlannedCase> cases, std::string_view
     count += c.tier == *first ? 1 : 0;
   }
   if (!first) return "no tier has any";
-  return fmt::format("tier {} is the first that has any, {}: --tier {}", name(*first), count, name(*first));
+  return fmt::format("the lowest tier with any is {}, {}: --tier {}", name(*first), count, name(*first));
 }
 
 }  // namespace
@@ -57,12 +57,11 @@ Selection selection_for(const Options& options, const DeviceChoice& device) {
   selection.ranks_there = device.devices > 0 ? device.devices - device.ordinal : usable_processors();
   selection.default_launch = device.backend->has_graphs ? LaunchMode::graph : LaunchMode::stream;
   if (!device.backend->has_graphs && !selection.launches.empty()) {
-    throw UsageError(
-        fmt::format("--launch: the {} backend has no graphs to choose or not; leave it out", device.backend->name));
+    throw UsageError(fmt::format("--launch: the {} backend has no graphs; leave the flag out", device.backend->name));
   }
   if (selection.virtual_ranks && !device.backend->has_virtual_ranks) {
     throw UsageError(fmt::format(
-        "--virtual-ranks: ranks of the {} backend never share a device; leave it out, or take --device cuda",
+        "--virtual-ranks: ranks of the {} backend never share a device; leave the flag out, or use --device cuda",
         device.backend->name));
   }
   return selection;
@@ -94,7 +93,7 @@ void expect_devices_for(const Selection& selection, const DeviceChoice& device) 
   for (const int ranks : selection.ranks) {
     if (device.ordinal + ranks <= device.devices) continue;
     throw UsageError(fmt::format(
-        "--ranks {}: each rank needs a GPU of its own, and from {} on the driver shows {}; expected no more{}", ranks,
+        "--ranks {}: each rank needs a separate GPU, but from {} on the driver reports {}; expected no more{}", ranks,
         device.word(), device.devices - device.ordinal,
         device.backend->has_virtual_ranks ? ", or --virtual-ranks to check them all on one" : ""));
   }
@@ -115,14 +114,14 @@ std::vector<std::string> doubtful_wishes(const Options& options, const DeviceCho
   std::vector<std::string> sentences;
   if (device.devices > 0) return sentences;
   if (options.run.energy)
-    sentences.push_back("--energy: only GPUs count their energy; on this device no case will have joules");
+    sentences.push_back("--energy: only GPUs measure energy; cases on this device will have none");
   const auto& ranks = options.selection.ranks;
   const int most = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
   const bool each_has_some = device.backend != nullptr && device.backend->ranks_have_processors;
   if (most > processors && !each_has_some) {
     sentences.push_back(
-        fmt::format("--ranks {}: {} ranks share {} processor{}; they wait for each other, and the figures say nothing "
-                    "of {} devices",
+        fmt::format("--ranks {}: {} ranks share {} processor{}; they wait for each other, so the figures say nothing "
+                    "about {} devices",
                     most, most, processors, processors == 1 ? "" : "s", most));
   }
   return sentences;
@@ -222,13 +221,13 @@ void announce_injections(const Options& options, std::span<const PlannedCase> pl
   if (options.run.slowdown) {
     const int cases = cases_with("--inject-slowdown", options.run.slowdown->op, plan);
     environment.err << fmt::format(
-        "SLOWED ON PURPOSE: the times of {} cases with op {} are made {:.3g}% longer (--inject-slowdown)\n", cases,
+        "INJECTED SLOWDOWN: the times of {} cases with op {} are made {:.3g}% longer (--inject-slowdown)\n", cases,
         visible(options.run.slowdown->op), 100.0 * options.run.slowdown->share);
   }
   if (options.run.error) {
     const int cases = cases_with("--inject-error", options.run.error->op, plan);
     environment.err << fmt::format(
-        "WRONG ON PURPOSE: what op {} writes is corrupted in {} cases, kind {} (--inject-error): they have to fail\n",
+        "INJECTED ERROR: the output of op {} is corrupted in {} cases, kind {} (--inject-error); they must fail\n",
         visible(options.run.error->op), cases, name(options.run.error->kind));
   }
 }
@@ -241,7 +240,7 @@ void tell_error_without_effect(const Options& options, std::span<const CaseRecor
   };
   if (!options.run.error || std::any_of(records.begin(), records.end(), has_it)) return;
   environment.err << fmt::format(
-      "note: --inject-error: no case that ran has an op {} of its own: here it is fused into another; try --fuse off\n",
+      "note: --inject-error: no case ran op {} separately: it is fused into another op; try --fuse off\n",
       visible(options.run.error->op));
 }
 
@@ -257,7 +256,7 @@ std::string busy_warning(const HostInfo& host) {
   const std::optional<Finding> finding = busy_finding(host);
   // A note about the load average gives way to a quiet pressure: the load also counts programs that have ended.
   if (!finding || (finding->health == Health::note && host.cpu_pressure)) return "";
-  return fmt::format("warning: {} ({}): timings will be unreliable, and the run takes longer than it says; {}",
+  return fmt::format("warning: {} ({}): timings will be unreliable, and the run takes longer than estimated; {}",
                      finding->text, finding->code, finding->fix);
 }
 

@@ -57,7 +57,7 @@ std::vector<Flag> shared_rows() {
       under(
           "select",
           common("suites to run (default: all)",
-                 row("--suite", "NAME,...", "suites to take; all: every suite but variants (default: all)",
+                 row("--suite", "NAME,...", "suites to run; all: every suite except variants (default: all)",
                      all_of(Takes::list, in_selection(&Selection::suites), {}), chooses_case)),
           common("smoke (seconds), quick (minutes), standard or large",
                  row("--tier", "TIER",
@@ -65,15 +65,14 @@ std::vector<Flag> shared_rows() {
                      "determinism, soak and learn; else quick, or standard on a GPU)",
                      choice<Tier>(&Options::tier), chooses_case)),
           common("only cases whose id matches",
-                 row("--filter", "REGEX", "only cases whose id matches; repeat it for more",
+                 row("--filter", "REGEX", "only cases whose id matches; may be repeated",
                      all_of(Takes::each, in_selection(&Selection::filters)), chooses_case)),
           row("--exclude", "REGEX", "no cases whose id matches",
               all_of(Takes::each, in_selection(&Selection::excludes)), chooses_case),
           common(
               "f64, f32, tf32, f16, bf16, f8_hybrid, ... (default: all that the device has)",
               row("--precision", "NAME,...",
-                  fmt::format("only these recipes: {} (default: those that the device has)",
-                              fmt::join(recipe_names(), ", ")),
+                  fmt::format("recipes to run: {} (default: those of the device)", fmt::join(recipe_names(), ", ")),
                   several(Takes::list, in_selection(&Selection::precisions), precision, recipe_names()), chooses_case)),
           row("--batch", "N,...", "batch sizes instead of the suites' own",
               several(Takes::list, in_selection(&Selection::batches), whole_from<std::int64_t>(1))),
@@ -82,29 +81,29 @@ std::vector<Flag> shared_rows() {
               "each",
               several(Takes::list, in_selection(&Selection::launches), launch, texts(launch_words))),
           row("--fuse", "on|off",
-              "on (default): chains of ops run as the fused ops that the device has for them; off: each op as declared",
+              "on (default): run chains of ops as the fused ops of the device; off: run each op as declared",
               choice(in_selection(&Selection::fuse), switch_words)),
           common("numbers of ranks: a GPU each, or a share of the processors",
                  row("--ranks,--gpus", "N,...",
                      "numbers of ranks for the suites that run on several: one device each, or a share of the "
-                     "processors (default: as few as a suite needs; of several processes, as many)",
+                     "processors (default: the fewest that a suite needs; with several processes, their number)",
                      several(Takes::list, in_selection(&Selection::ranks), whole_from(1)), chooses_case)),
           row("--virtual-ranks", "",
-              "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
-              "them",
+              "several ranks share one GPU: programs run and are checked as on several, but the figures say nothing "
+              "about several",
               turn_on(in_selection(&Selection::virtual_ranks))),
           row("--parallel", "AXIS=N,...",
-              "how the ranks of a training step share it: tp=N, N of them its tensors (with sp also the tokens between "
-              "layers); fsdp=N, N of them its weights, or ep=N its experts, each with a batch of its own; cp=N, N of "
-              "them its sequences (with ring their keys are passed on, not gathered); pp=N, N of them its layers (with "
-              "vp=N in N parts each), which --axis micro=N micro-batches pass; dp=N, N such groups, each with a batch "
-              "of its own (default: dp alone, as many as --ranks says); repeat it for more",
+              "how the ranks of a training step share it: tp=N ranks share tensors (with sp also the tokens between "
+              "layers); fsdp=N share weights and ep=N experts, each rank with a separate batch; cp=N share sequences "
+              "(with ring, keys are passed on, not gathered); pp=N share layers (with vp=N, in N parts each), through "
+              "which --axis micro=N micro-batches pass; dp=N such groups have separate batches (default: dp alone, as "
+              "many as --ranks says); may be repeated",
               several(Takes::each, in_selection(&Selection::layouts), layout_of), chooses_case),
           row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
               several(Takes::each, in_selection(&Selection::axes), axis_of)),
           row("--shapes", "FILE",
               "the shapes of a list instead of the suites' own: gpubench's JSON, benchdnn problems, ONEDNN_VERBOSE, "
-              "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
+              "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; adds the total time of its calls",
               text(&Options::shapes), use::everywhere | use::file)),
       under("measure",
             common("cuda, cuda:N, cpu or auto (default)",
@@ -112,21 +111,21 @@ std::vector<Flag> shared_rows() {
                        "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
                        converted(&Options::device, device_word, {"auto", "cpu", "cuda"}))),
             row("--deadline", "auto|off|S",
-                "seconds that a case or a driver may say nothing before it is given up (default: auto: three times "
-                "what the case should take, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for "
-                "debuggers and sanitizers",
+                "longest silence of a case or a driver, in seconds (default: auto: three times the expected time of "
+                "the case, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and sanitizers",
                 converted(&Options::deadline_s, deadline_of, {"auto", "off"}), use::journal | use::runs),
             row("--trust-libraries", "",
-                "as root, load NVIDIA's libraries also from folders that others can change (a user's Python packages)",
+                "as root, also load NVIDIA's libraries from folders that other users can change (a user's Python "
+                "packages)",
                 turn_on(&Options::trust_libraries), use::everywhere | use::code),
             row("--python", "PROGRAM",
-                "what runs the Python files of --impl, in a worker; the package gpubench must be installed there "
-                "(default: python3, from the PATH)",
+                "interpreter for Python files of --impl, in a worker; it needs the package gpubench (default: python3, "
+                "from the PATH)",
                 text(&Options::python), use::everywhere | use::code | use::file),
             row("--seed", "N", "of inputs, samples and order (default: 42)",
                 converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0)), chooses_case),
             row("--deterministic", "",
-                "only implementations that give the same bits each time; cases that have none are unsupported",
+                "use only implementations with reproducible bits; cases without one are unsupported",
                 turn_on(in_run(&RunOptions::deterministic))),
             row("--isolate", "on|off",
                 "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
@@ -139,91 +138,87 @@ std::vector<Flag> shared_rows() {
                 "be repeated) or thorough (20 to 40) (default: that of the tier)",
                 converted(in_run(&RunOptions::preset), preset, texts<Preset>())),
             row("--energy", "",
-                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token",
+                "run each case 2 s longer on a GPU with an energy counter: joules per run and per FLOP, byte or token",
                 turn_on(in_run(&RunOptions::energy))),
             row("--breakdown", "on|off",
-                "on (default): the ops of a composite case are timed one by one as well; off: only the whole, as races "
-                "want it",
+                "on (default): also time the ops of a composite case one by one; off: only the whole, for races",
                 choice(in_run(&RunOptions::breakdown), switch_words)),
             row("--locked-clock", "MHZ",
-                "the GPU's SM clock is locked at this (nvidia-smi -lgc MHZ,MHZ): rounds that run more than 1% off it "
-                "are invalid",
+                "SM clock that the GPU is locked at (nvidia-smi -lgc MHZ,MHZ): rounds more than 1% off it are invalid",
                 converted(in_run(&RunOptions::locked_clock_mhz), whole_from(1))),
             row("--inject-slowdown", "OP=25%",
-                "multiply the recorded times of cases that run this kind of op: a fault for trying gates, after the "
-                "batch has been chosen, which a launch that is really slower changes too; such a report says so, and "
-                "is refused as a baseline",
+                "multiply the recorded times of cases that run this kind of op, to test gates; unlike a real slowdown "
+                "this does not change the batch; the report records it and is refused as a baseline",
                 {Takes::each,
                  [](Options& o, const std::string& flag, const std::string& word) {
                    if (o.run.slowdown) throw UsageError(flag + " is given twice; a run takes one");
                    o.run.slowdown = slowdown_of(flag, word);
                  }}),
             row("--inject-error", "OP=KIND",
-                fmt::format("corrupt what this kind of op writes, to see what a failure looks like: {}; such a report "
-                            "says so, and is refused as a baseline",
+                fmt::format("corrupt the output of this kind of op, to see how a failure is reported: {}; the report "
+                            "records it and is refused as a baseline",
                             fmt::join(enum_names<ErrorKind>, ", ")),
                 converted(in_run(&RunOptions::error), error_of)),
             row("--impl", "FILE,...",
                 "run these implementations of ops, shared libraries with gpubench's C interface or Python files with "
-                "@gpubench.implements; the device's own libraries run what they do not offer",
+                "@gpubench.implements; the device's libraries run all other ops",
                 all_of(
                     Takes::list, [](Options & o) -> auto& { return o.implementations; }),
                 use::everywhere | use::code | use::file),
             row("--versus", "reference|NAME",
-                "with --impl: run the device's own libraries as well, in the same interleaved rounds, and tell how "
-                "much faster each is than them (or than the implementation of this name)",
+                "with --impl: also run the device's libraries, in the same interleaved rounds, and compare the speed "
+                "of each implementation with them (or with the implementation of this name)",
                 text(&Options::versus)),
             row("--pin", "REPORT",
-                "take the implementations that this report names, instead of choosing; what is not offered is "
-                "unsupported",
+                "use the implementations that this report names, instead of choosing; cases are unsupported if one is "
+                "not offered",
                 text(&Options::pin), use::everywhere | use::file),
             row("--like", "REPORT",
-                "take as many runs a sample as the cases of this report, so that both spread fixed costs alike",
+                "use the runs per sample of this report's cases, so that both spread fixed costs alike",
                 text(&Options::like), use::everywhere | use::file),
             row("--tuning-cache", "DIR|off",
-                "where implementations that were found fastest are remembered for later runs on this device (default: "
-                "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew",
+                "folder that stores the fastest implementations for later runs on this device (default: "
+                "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them again",
                 text(&Options::tuning_cache, {"off"}), use::rerun | use::runs)),
       under("check",
-            common("sample (default), bitwise, own, full or off",
-                   row("--check", "MODE",
-                       "sample (default): small outputs whole, large ones by a seeded sample, products and "
-                       "convolutions also by sums of all elements and on exact data; bitwise: the same, and every "
-                       "element of what has one right value, bit for bit (moves, collectives, casts, sums on exact "
-                       "data); own: every element of the ops that --impl runs, the others by a sample; full: every "
-                       "element of everything; off: nothing is verified",
-                       choice<CheckMode>(in_run(&RunOptions::check)))),
+            common(
+                "sample (default), bitwise, own, full or off",
+                row("--check", "MODE",
+                    "sample (default): small outputs whole, large ones by a seeded sample, products and convolutions "
+                    "also by sums of all elements and on exact data; bitwise: also every element of outputs with one "
+                    "correct value, bit for bit (moves, collectives, casts, sums on exact data); own: every element of "
+                    "ops that --impl runs, others by a sample; full: every element of all outputs; off: verify nothing",
+                    choice<CheckMode>(in_run(&RunOptions::check)))),
             row("--arithmetic", "NAME,...",
                 fmt::format("accept this arithmetic although ops declare a higher one, instead of the verdict "
-                            "downgraded: {}; reports with and without it are not compared",
+                            "downgraded: {}; reports with and without it are not comparable",
                             fmt::join(arithmetic_names(), ", ")),
                 several(Takes::list, in_run(&RunOptions::arithmetic), arithmetic, arithmetic_names())),
             row("--recheck", "N",
-                "N more launches of each case after its rounds, each compared bit for bit with what was checked, for "
-                "faults that come now and then: 1000 see one in 1 of 1,000 launches with 63%",
+                "N more launches of each case after its rounds, each compared bit for bit with the checked output, to "
+                "find intermittent faults: 1000 detect one in 1 of 1,000 launches with probability 63%",
                 converted(in_run(&RunOptions::rechecks), whole_from(0, 100'000)))),
       under("output",
-            row("--force", "", "replace files that are there already",
-                turn_on(in(&Options::writing, &WriteRules::replace))),
+            row("--force", "", "replace existing files", turn_on(in(&Options::writing, &WriteRules::replace))),
             row("--mode", "OCTAL",
-                "permissions of the files that are written, whatever the umask: 0644 lets everybody read them "
-                "(default: 0600, only you)",
+                "permissions of written files, whatever the umask: 0644 lets every user read them (default: 0600, only "
+                "you)",
                 converted(in(&Options::writing, &WriteRules::mode), mode_of)),
             row("--detail", "brief|full",
                 "detail of each case in the report: brief (the worst op of each phase, counts, failures, samples, "
                 "every implementation) or full (the check of every op)",
                 choice<Detail>(&Options::detail)),
             row("--anonymize", "",
-                "write nothing that identifies this machine or its user: names are hashed under a key, paths too",
+                "write nothing that identifies this machine or its user: names and paths become keyed hashes",
                 turn_on(&Options::anonymize), use::journal | use::runs),
             row("--anonymize-key", "FILE",
-                "the key of these hashes, made where there is none; one key gives a machine the same name in all "
-                "reports (default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)",
+                "key file of these hashes, created if missing; one key gives a machine the same name in all reports "
+                "(default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)",
                 text(&Options::anonymize_key)),
             row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
                 choice<ColorMode>(&Options::color)),
-            row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),
-            row("-v,--verbose", "", "every case, also those that say little", turn_on(&Options::verbose))),
+            row("--json", "FILE", "everything as JSON; -: to standard output only", text(&Options::json)),
+            row("-v,--verbose", "", "list all cases", turn_on(&Options::verbose))),
       // For workers, children that answer on descriptors, and children that do a verb's work.
       under("", row("--worker-input", "FD", "", converted(&Options::worker_input, whole_from(0))),
             row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),

@@ -159,7 +159,7 @@ SoakRead read_soak(const std::string& path) {
     const auto members = entry.members();
     const auto& [kind, content] = members.back();
     if (line == 0) {
-      if (kind != "start" || content.at("schema").text() != soak_schema) entry.refuse("is no journal of a soak");
+      if (kind != "start" || content.at("schema").text() != soak_schema) entry.refuse("is not a journal of a soak");
       (void)content.at("schema_version").integer(soak_schema_version, soak_schema_version);
       read.version = content.at("version").text();
       read.seed = content.at("seed").natural();

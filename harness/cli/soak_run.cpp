@@ -34,14 +34,14 @@ std::string of_ordinal(DeviceChoice device, int ordinal) {
 std::vector<SoakPlace> soak_places(const Options& options, const DeviceChoice& device, const Environment& environment) {
   const std::vector<std::string>& devices = options.of<SoakOptions>().devices;
   if (devices.empty()) return {{device.word(), device.word()}};
-  if (!options.isolate) throw UsageError("--devices: each has a process of its own; leave --isolate off out");
+  if (!options.isolate) throw UsageError("--devices: each device needs a separate process; leave --isolate off out");
   const std::optional<int> count = devices.size() == 1 ? number<int>(devices.front()) : std::nullopt;
   std::vector<SoakPlace> places;
   if (!count) {
     for (const std::string& name : devices) {
       const DeviceChoice one = choose_device(name, environment, options.for_driver_s());
       if (one.devices == 0)
-        throw UsageError(fmt::format("--devices: '{}' is no GPU; a number of devices shares the processors among them",
+        throw UsageError(fmt::format("--devices: '{}' is not a GPU; a number N makes N equal shares of the processors",
                                      visible(name)));
       places.push_back({one.word(), one.word()});
     }

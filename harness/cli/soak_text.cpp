@@ -94,9 +94,8 @@ std::string SoakBook::device_lines(std::size_t number, const ConsoleStyle& style
   const std::string indent = devices_.size() > 1 ? "  " : "";
   if (r.launches > 0) {
     text += fmt::format(
-        "{}of the time between judgements launches had {}, comparing what they left {}, restoring and poisoning {}\n",
-        indent, share_text(r.device_s, r.seconds), share_text(r.comparing_s, r.seconds),
-        share_text(r.clearing_s, r.seconds));
+        "{}time between judgements: launches {}, comparing their outputs {}, restoring and poisoning {}\n", indent,
+        share_text(r.device_s, r.seconds), share_text(r.comparing_s, r.seconds), share_text(r.clearing_s, r.seconds));
     text += fmt::format("{}the textbook judged everything {}, in {}\n", indent,
                         r.rechecks == 1 ? "once" : fmt::format("{} times, each time on other data", r.rechecks),
                         format_duration(r.judging_s));
@@ -126,8 +125,8 @@ std::string SoakBook::summary(const ConsoleStyle& style) const {
   const double seconds = devices_.empty() ? 0.0 : all.seconds / static_cast<double>(devices_.size());
   const std::size_t cases = devices_.empty() ? 0 : devices_.front().result.cases.size();
   std::string text = fmt::format(
-      "{} launches of {} case{} in {:.0f} s{}, each held bit for bit against one that was judged; {} in all\n"
-      "{} ops an hour screened\n",
+      "{} launches of {} case{} in {:.0f} s{}, each compared bit for bit with a judged one; {} in all\n{} ops an hour "
+      "screened\n",
       all.launches, cases, cases == 1 ? "" : "s", seconds,
       devices_.size() > 1 ? fmt::format(" on {} devices", devices_.size()) : "", format_quantity(all.flop, "FLOP"),
       format_quantity(seconds > 0.0 ? static_cast<double>(all.ops) * 3600.0 / seconds : 0.0, ""));
@@ -143,7 +142,7 @@ std::string SoakBook::summary(const ConsoleStyle& style) const {
     }
   }
   if (all.diverged == 0 && all.ops > 0)
-    text += fmt::format("no launch left other bits: faults in more than 1 of {:.0f} ops are excluded with 95%\n",
+    text += fmt::format("no launch had other bits: faults in more than 1 of {:.0f} ops are excluded with 95%\n",
                         1.0 / excluded_rate(all.ops));
   const std::string verdict = faults() > 0    ? "soak FAILED"
                               : has_trouble() ? "soak not completed"
@@ -158,9 +157,8 @@ std::string SoakBook::chart() const {
   chart::PlotChart plot;
   plot.title = "Soak over time";
   plot.description =
-      "Launches a second that the device ran, its clock and its temperature in each interval, as shares of those in "
-      "the "
-      "first; crosses are launches that left other bits than the one that was judged.";
+      "Launches per second, clock and temperature in each interval as shares of those in the first; crosses are "
+      "launches with other bits than the judged one.";
   plot.x = {.title = "time since the soak began", .unit = "min"};
   plot.y = {.title = "share of the first interval", .labels = chart::TickLabels::percent, .low = 0.0};
   for (std::size_t number = 0; number < devices_.size(); ++number) {

@@ -159,8 +159,7 @@ chart::PlotChart chart_of(std::span<const TunedShape> shapes, std::span<const Tu
   const TunedShape& first = shapes.front();
   chart::PlotChart plot;
   plot.title = fmt::format("{} against batch", first.c().workload);
-  plot.description =
-      fmt::format("Throughput of {}/{} for each batch that was tried.", first.c().workload, first.dims());
+  plot.description = fmt::format("Throughput of {}/{} for each batch tried.", first.c().workload, first.dims());
   plot.x = {fmt::format("batch ({})", first.axis()), chart::Scale::log2};
   plot.y = {"throughput", chart::Scale::linear, chart::TickLabels::si, unit_of(first), 0.0};
   for (const TunedCurve& curve : curves) {

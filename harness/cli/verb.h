@@ -71,11 +71,10 @@ template <class Own>
 [[nodiscard]] std::vector<Flag> comparison_flags() {
   return under("compare",
                row("--noise", "FILE",
-                   "what gpubench calibrate wrote, or a folder in which it is named after the set-up "
-                   "(noise-FINGERPRINT.json)",
+                   "noise file of gpubench calibrate, or a folder with that of this set-up (noise-FINGERPRINT.json)",
                    text(own(&Own::noise))),
                row("--tau", "[SUITE=]PERCENT",
-                   "a change that matters (default: 3%); SUITE=10%: for the cases of one suite; may be repeated",
+                   "smallest relevant change (default: 3%); SUITE=10%: for one suite; may be repeated",
                    {Takes::each, [](Options& o, const std::string& flag, const std::string& word) {
                       set_tau(std::any_cast<Own&>(o.own).tau, flag, word);
                     }}));
@@ -84,9 +83,9 @@ template <class Own>
 template <class Own>
 [[nodiscard]] std::vector<Flag> node_flags() {
   return under("measure",
-               row("--nvlink", "GB/S", "of each device to others of its node, one way (default: 450)",
+               row("--nvlink", "GB/S", "bandwidth of each device to others of its node, one way (default: 450)",
                    converted(own(&Own::node_gb_per_s), positive_of)),
-               row("--gpus-per-node", "N", "that NVLink joins (default: 8)",
+               row("--gpus-per-node", "N", "GPUs joined by NVLink (default: 8)",
                    converted(own(&Own::per_node), whole_from<std::int64_t>(1, 1 << 20))));
 }
 

@@ -63,7 +63,7 @@ Baseline make_baseline(std::string name, std::string created_at, std::vector<Inv
   for (const Invocation& invocation : invocations) {
     require_one_setup(invocations.front().setup, invocation.setup, invocation.source);
     if (!invocation.injected.empty())
-      throw UsageError(fmt::format("{} was measured with a fault on purpose, {}, and is no baseline",
+      throw UsageError(fmt::format("{} was measured with an injected fault, {}, and cannot be a baseline",
                                    visible(invocation.source), visible(invocation.injected)));
     if (!invocation.complete)
       throw UsageError(fmt::format("{} is partial: its run was interrupted", visible(invocation.source)));
@@ -96,7 +96,7 @@ Baseline baseline_from_json(const Node& node, const std::string& source) {
   for (std::size_t i = 0; i < invocations.size(); ++i) {
     baseline.invocations.push_back(invocation_from_json(invocations.at(i), fmt::format("{} (run {})", source, i + 1)));
     if (node.at("fingerprint").text() != fingerprint(baseline.invocations.back().setup))
-      invocations.at(i).at("setup").refuse("is not what the fingerprint says");
+      invocations.at(i).at("setup").refuse("does not match the fingerprint");
   }
   if (node.has("noise")) baseline.noise = noise_from_json(node.at("noise"), source);
   return baseline;
@@ -112,7 +112,7 @@ Baseline parse_baseline(std::string_view text, const std::string& source) {
   if (seal == Seal::broken) throw ReadError(broken_seal_text(source));
   const std::string version = root.at("schema_version").text();
   const bool older = version == "1.0" || version == "1.1";
-  if (seal == Seal::none && !older) root.refuse("lacks \"digest\" as its last member: the file was changed by hand");
+  if (seal == Seal::none && !older) root.refuse("lacks \"digest\" as its last member: the file was edited");
   return baseline;
 }
 
@@ -163,7 +163,7 @@ Noise noise_of(std::span<const Invocation> invocations, std::string created_at) 
   std::map<std::string, std::vector<double>> log_medians;
   for (const Invocation& invocation : invocations) {
     if (!differences(noise.setup.decisive, invocation.setup.decisive).empty())
-      throw std::invalid_argument("noise of several set-ups is the noise of none");
+      throw std::invalid_argument("runs of different set-ups have no common noise");
     for (const MeasuredCase& one : invocation.cases) {
       if (one.run) log_medians[one.id].push_back(one.run->log_median);
     }
@@ -205,14 +205,14 @@ Noise noise_from_json(const Node& node, const std::string& source) {
   noise.invocations = static_cast<int>(node.at("invocations").integer(2, most_runs));
   noise.setup = {node.at("device").text(), facts_from_json(node.at("setup")), {}};
   if (node.at("fingerprint").text() != fingerprint(noise.setup))
-    node.at("fingerprint").refuse("is not that of the set-up beside it: the file was changed by hand");
+    node.at("fingerprint").refuse("does not match its set-up: the file was edited");
   for (const auto& [id, one] : node.at("cases").members()) {
     noise.cases[id] = {static_cast<int>(one.at("runs").integer(2, noise.invocations)),
                        one.at("spread").number(0.0, largest_spread), one.at("range").number(0.0, 10.0 * largest_spread),
                        one.at("median_ns").number(0.0, 1e21)};
   }
   if (!has_noise(noise))
-    node.at("cases").refuse("have a noise of 0.00%: they were calibrated on copies of one run; calibrate anew");
+    node.at("cases").refuse("have a noise of 0.00%: they were calibrated on copies of one run; calibrate again");
   return noise;
 }
 

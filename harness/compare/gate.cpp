@@ -98,10 +98,10 @@ void judge_all(std::span<const MatchedCase> matched, const GateRule& rule, const
     if (of_case.verdict == GateVerdict::inconclusive) of_case.reason = doubt_text(judgements[i]);
   }
   if (const std::optional<CommonShift> shift = common_shift(judgements)) {
-    result.warnings.push_back(fmt::format(
-        "the whole machine shifted: the median case is {:+.1f}% in time, {:.0f}% of cases the same way; it is not "
-        "subtracted, for a lost compiler flag looks the same",
-        100.0 * std::expm1(shift->median), 100.0 * shift->share));
+    result.warnings.push_back(
+        fmt::format("the whole machine shifted: the median case is {:+.1f}% in time, {:.0f}% of cases the same way; it "
+                    "is not subtracted, since a lost compiler flag looks the same",
+                    100.0 * std::expm1(shift->median), 100.0 * shift->share));
   }
 }
 
@@ -156,13 +156,13 @@ void conclude(const GateOptions& options, GateResult& result) {
   const int concluded = result.count(GateVerdict::improved) + result.count(GateVerdict::unchanged);
   if (regressed + failed + missing > 0)
     return say(GateOutcome::failed, fmt::format("{} regressed, {} failing, {} missing", regressed, failed, missing));
-  if (other_work > 0) return say(GateOutcome::not_comparable, fmt::format("{} cases are other work", other_work));
+  if (other_work > 0) return say(GateOutcome::not_comparable, fmt::format("{} cases are different work", other_work));
   if (concluded == 0)
     return say(GateOutcome::inconclusive,
                inconclusive == 0 ? "no case was measured on both sides" : "not one case could be concluded upon");
   if (slower > 0)
     return say(GateOutcome::inconclusive,
-               fmt::format("{} inconclusive with an interval wholly above what matters", slower));
+               fmt::format("{} inconclusive with an interval above the relevant change", slower));
   if (options.strict && inconclusive > 0)
     return say(GateOutcome::inconclusive, fmt::format("{} inconclusive, and --strict", inconclusive));
   say(GateOutcome::passed, fmt::format("nothing regressed; {} concluded, {} inconclusive", concluded, inconclusive));
@@ -202,7 +202,7 @@ void require_known_words(std::span<const Invocation> baseline, std::span<const I
 void refuse_injected(std::span<const Invocation> baseline) {
   for (const Invocation& invocation : baseline) {
     if (!invocation.injected.empty())
-      throw UsageError(fmt::format("--baseline: {} was measured with a fault on purpose, {}, and is no baseline",
+      throw UsageError(fmt::format("--baseline: {} was measured with an injected fault, {}, and cannot be a baseline",
                                    visible(invocation.source), visible(invocation.injected)));
   }
 }
@@ -257,13 +257,13 @@ std::string doubt_text(const Judgement& judgement) {
       return fmt::format("noise from run to run is not known; {}, or a calibration (--noise)", more("more runs"));
     case InconclusiveReason::few_samples: return "fewer than 5 valid rounds of 5 samples; run it with --preset gate";
     case InconclusiveReason::batch:
-      return fmt::format("samples of the sides are of different numbers of runs, which alone may make {}x",
+      return fmt::format("the sides have different numbers of runs per sample, which alone may make {}x",
                          factor_of_batches);
     case InconclusiveReason::bimodal: return "bimodal: runs of one side differ by more than 6 times the noise";
-    case InconclusiveReason::clock: return "clock: the device ran at another clock, which explains it";
+    case InconclusiveReason::clock: return "clock: the device ran at another clock, which explains the difference";
     case InconclusiveReason::busy:
-      return "busy: other work took the processors most of the time; a quieter machine would tell";
-    case InconclusiveReason::drift: return "drift: it changed within a run; 3 runs a side would tell";
+      return "busy: other processes used the processors most of the time; use a quieter machine";
+    case InconclusiveReason::drift: return "drift: it changed within a run; 3 runs a side would decide";
   }
   return "?";
 }

@@ -68,7 +68,7 @@ CaseRun run_of(const CaseRecord& record, const std::string& place) {
         std::find_if_not(values.begin(), values.end(), [](double ns) { return ns > 0.0 && std::isfinite(ns); });
     if (wrong != values.end()) {
       refuse(fmt::format("rounds[{}].{}[{}]", r, by_the_wall ? "wall_ns" : "device_ns", wrong - values.begin()),
-             fmt::format("is {}, which is no time: expected a finite number above 0", *wrong));
+             fmt::format("is {}, expected a finite time above 0", *wrong));
     }
     add_round(values, static_cast<double>(record.batch), times);
     if (values.empty() || !round.telemetry) continue;
@@ -237,8 +237,8 @@ void refuse_repeats(std::span<const Invocation> invocations, std::string_view fl
   for (std::size_t i = 0; i < invocations.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (one_run(invocations[i], invocations[j]))
-        throw UsageError(fmt::format("{}{}{} and {} are one report; a second run of the program is a second report",
-                                     flag, flag.empty() ? "" : ": ", visible(invocations[j].source),
+        throw UsageError(fmt::format("{}{}{} and {} are one report; give reports of different runs", flag,
+                                     flag.empty() ? "" : ": ", visible(invocations[j].source),
                                      visible(invocations[i].source)));
     }
   }

@@ -22,10 +22,10 @@ std::string_view meaning_of(Verdict verdict) {
     case Verdict::downgraded:
       return "computed in less than the declared precision: a probe read it, or the results are right within a lower "
              "bound only";
-    case Verdict::not_proven: return "nothing was compared, or the check accepted an output corrupted on purpose";
+    case Verdict::not_proven: return "nothing was compared, or the check accepted a corrupted output";
     case Verdict::unverified: return "not checked (--check off): its numbers are not results";
-    case Verdict::unsupported: return "the device or its libraries lack it; the reason is theirs";
-    case Verdict::skipped: return "not run: it does not fit, or the run ended before";
+    case Verdict::unsupported: return "the device or its libraries do not implement it; the reason is quoted";
+    case Verdict::skipped: return "not run: it does not fit in memory, or the run was interrupted";
     case Verdict::error: return "it crashed or hung, or a library failed while it ran";
   }
   return "";
@@ -46,7 +46,7 @@ constexpr Meaning flags[] = {
     {"power capped", "the device lowered its clock to stay within its power limit"},
     {"clock off", "the clock was more than 1% off the one it is locked at"},
     {"clock unknown", "the clock should be locked, and the device did not report it"},
-    {"invalid rounds", "rounds were thrown away, each with its reason in the report"},
+    {"invalid rounds", "rounds were discarded, each with its reason in the report"},
     {"memory errors", "the device counted uncorrected memory errors"},
     {"device errors", "the driver reported an error of the device (Xid) in a round"},
     {"above peak", "faster than the device can be: the time, the work or the published peak is wrong"},
@@ -81,13 +81,11 @@ void add_words(Html& html, std::span<const Side> sides) {
     }
   }
   html.raw("<dl class=\"words\">\n");
-  add_word(
-      html, "case",
-      "suite/workload/dimensions/precision[/modes]/xranks: gemm/matmul/m=512,n=512,k=512/bf16/x1 is a bf16 matrix "
-      "product on one rank. The same id is the same work on every machine; modes are part of it where they are not "
-      "the default.");
-  add_word(html, "error / bound",
-           "the largest error as a share of what its arithmetic allows: 0 is exact, above 1 fails");
+  add_word(html, "case",
+           "suite/workload/dimensions/precision[/modes]/xranks: gemm/matmul/m=512,n=512,k=512/bf16/x1 is a bf16 matrix "
+           "product on one rank. The same id is the same work on every machine; modes are part of it unless they are "
+           "the default.");
+  add_word(html, "error / bound", "the largest error as a share of its bound: 0 is exact, above 1 fails");
   add_word(html, "~",
            "before a rate: its timing is unreliable and counts in no best, mean, roof or efficiency; charts draw it "
            "hollow");

@@ -197,8 +197,7 @@ void add_tables(Html& html, const SideComparison& pair) {
 
 std::string how_to_read(const SideComparison& pair) {
   std::string text = fmt::format(
-      "Speed as a multiple of {}: above 1.00x, right of the line in a chart, is faster. A case is faster or slower "
-      "where "
+      "Speed as a multiple of {}: above 1.00x, right of the line in a chart, is faster. A case is faster or slower if "
       "its interval excludes 1; the diamond is the geometric mean of a suite.",
       pair.a->called());
   if (pair.comparison.source == NoiseSource::assumed)

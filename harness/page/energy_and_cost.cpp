@@ -112,8 +112,8 @@ void add_cost(std::vector<SectionPart>& parts, const Material& material) {
   const double price = *material.options.price_per_hour;
   SectionPart& part = parts.emplace_back(SectionPart{.title = "Cost"});
   part.lead = fmt::format(
-      "Whole training steps at {} for a device and hour, at the measured rate and nothing else: no idle time, no "
-      "input, no checkpoints. Shorter is cheaper.",
+      "Whole training steps at {} per device and hour, at the measured rate, without idle time, input and checkpoints. "
+      "Shorter is cheaper.",
       money(price));
   const Good goods[] = {{"tokens", "Cost of a million tokens", "tokens", million},
                         {"images", "Cost of a million images", "images", million},
@@ -132,8 +132,7 @@ void add_cost(std::vector<SectionPart>& parts, const Material& material) {
   if (!part.empty()) {
     part.lead += (left_out.empty() ? "" : " ") + left_out;
   } else {
-    part.notice =
-        left_out.empty() ? "No whole training step passed: the price of a part of one says nothing." : left_out;
+    part.notice = left_out.empty() ? "No whole training step passed; parts of one are not priced." : left_out;
   }
 }
 

@@ -36,7 +36,7 @@ Facts settings_of(const Report& report) {
     facts.emplace_back("deterministic", "only implementations that give the same bits each time");
   add_if(facts, "accepted arithmetic", joined(run.arithmetic));
   if (run.locked_clock_mhz > 0) facts.emplace_back("SM clock", fmt::format("locked at {} MHz", run.locked_clock_mhz));
-  add_if(facts, "injected on purpose", run.injected);
+  add_if(facts, "injected fault", run.injected);
   return facts;
 }
 

@@ -327,7 +327,7 @@ std::vector<Figure> links_of(const Side& side) {
     for (const LatePart& part : late_parts(map, places))
       late += fmt::format(" {}: {} behind.", part.name, percent_text(part.lateness.late));
     chart.description =
-        fmt::format("Ranks by ranks, each cell the rate of a link as a share of the middle one's, {}.{}",
+        fmt::format("Ranks by ranks, each cell the rate of a link as a share of the median one's, {}.{}",
                     format_quantity(map.rate(map.middle_ns), "B/s"), late.empty() ? " None is surely behind." : late);
     figures.push_back({slug(map.name), std::move(chart), std::move(table)});
   }

@@ -33,65 +33,61 @@ const SectionSpec specs[] = {
      "Throughput",
      {{.tables = add_speed},
       {.title = "Best rates",
-       .lead =
-           "The fastest case of each workload in each precision. The outline behind a bar is the device's published "
-           "peak, where one is known.",
+       .lead = "The fastest case of each workload in each precision. The outline behind a bar is the device's "
+               "published peak, if known.",
        .charts = bests_by_suite,
        .draw = draw_bests},
       {.title = "Against size",
-       .lead = "Each op by itself, from small to large. Further right is more work in one run, higher is faster; where "
-               "the device's published peak is known it is the dashed line.",
+       .lead = "Each op by itself, from small to large. Further right is more work in one run, higher is faster; the "
+               "dashed line is the device's published peak, if known.",
        .charts = workloads_with_a_curve,
        .draw = draw_size_curve},
       {.title = "Against batch size",
-       .lead = "The same layer with more rows, images or sequences at once. Where the line turns flat, a larger batch "
-               "no longer fills the device better.",
+       .lead = "The same layer with more rows, images or sequences at once. Where the line is flat, a larger batch is "
+               "no faster.",
        .charts = shapes_in_batches,
        .draw = draw_batch_curve}}},
     {"roofline",
      "Roofline",
      {{.lead =
-           "The slope is what memory allows, the flat what arithmetic allows; a case just under the roof has little "
+           "The slope is the limit of memory, the flat part that of arithmetic; a case just under the roof has little "
            "left to gain. A measured roof is the best copy or triad and the best matrix product of this run.",
        .tables = count_cases_above_the_roof,
        .charts = recipes_with_a_roof,
        .draw = draw_roofline}}},
     {"scaling",
      "Scaling and links",
-     {{.lead = "Each rank has the work that one has alone; in steps named strong, shared, stages and sequences, and "
-               "with tp, pp or cp, its part of that. The dashed line grows with the number of processors or SMs; "
-               "efficiency is the rate of each of them against one rank. What rests on an unreliable timing, or is "
-               "impossible beyond its own uncertainty (an efficiency above 100%, exposed communication below 0%), is "
-               "unknown.",
+     {{.lead =
+           "Each rank has the work of one rank alone; in steps named strong, shared, stages and sequences, and with "
+           "tp, pp or cp, a part of it. The dashed line grows with the number of processors or SMs; efficiency is the "
+           "rate of each of them relative to one rank. Values from unreliable timings, and values that are impossible "
+           "beyond their uncertainty (an efficiency above 100%, exposed communication below 0%), are unknown.",
        .charts = workloads_on_several_ranks,
        .draw = draw_scaling},
       {.title = "Bus bandwidth",
-       .lead = "What crosses the links, by nccl-tests' definition, so that collectives and rank counts can be compared "
-               "with each other and with the link. Small messages are bound by latency: the slope at the left.",
+       .lead = "Bus bandwidth by nccl-tests' definition, comparable between collectives, rank counts and the link. "
+               "Small messages are limited by latency: the slope at the left.",
        .charts = collectives_by_curve,
        .draw = draw_bus},
       {.title = "Links between ranks",
-       .lead = "Each two ranks exchange a message, all pairs of a round at once: rank by rank, the rate of a link as a "
-               "share of that of the middle one. What is over 5% behind in most rounds is marked; ~: too unsure to "
-               "tell.",
+       .lead = "Pairs of ranks exchange a message, all pairs of a round at once. Each cell is the rate of a link as a "
+               "share of the median one's. Links over 5% behind in most rounds are marked; ~: too uncertain to tell.",
        .of_report = links_of}}},
     {"error-budget",
      "Error budget",
-     {{.lead = "The largest error of each kind of op as a share of what its arithmetic allows: 0 is exact, 1 the whole "
-               "bound. Above 1 is marked, and its case failed.",
+     {{.lead = "The largest error of each kind of op as a share of its bound: 0 is exact, 1 the whole bound. Values "
+               "above 1 are marked; their cases failed.",
        .of_report = error_budget_of},
       {.title = "Arithmetic",
-       .lead = "What the very plans that were timed make of data made to show it: what multiplies and adds, how many "
-               "bits a running sum keeps, and in which order terms are added. The rate is that of the fastest case "
-               "that is this op alone.",
+       .lead = "The arithmetic of the timed plans, read from special data: how they multiply and add, how many bits a "
+               "running sum keeps, and in which order they add. The rate is that of the fastest case of this op alone.",
        .tables = add_arithmetic}}},
     {"breakdown",
-     "What a training step is made of",
-     {{.lead =
-           "Each op timed alone, as a share of the whole step: the largest step of each workload in each precision. "
-           "What is left over has a sign: gaps between launches are above zero; below zero the ops ran faster in "
-           "the step, overlapped or with warm caches; it is unknown where it may be off by more than 25 points. "
-           "Below the charts: the same by layer, and of every other step.",
+     "Breakdown of training steps",
+     {{.lead = "Each op timed alone, as a share of the whole step: the largest step of each workload in each "
+               "precision. \"Left over\" has a sign: positive for gaps between launches; negative if the ops ran "
+               "faster in the step, overlapped or with warm caches; unknown if it may be off by more than 25 points. "
+               "Below the charts: the same by layer, and for every other step.",
        .charts = programs_by_suite,
        .draw = draw_breakdown},
       {.title = "Memory", .charts = programs_by_suite, .draw = draw_memory}}},

@@ -119,12 +119,13 @@ void count_cases_above_the_roof(Html& html, const Material& material) {
         std::count_if(chart.begin(), chart.end(), [&](const Entry& e) { return !why_above(*e.record, roof).empty(); }));
   }
   if (above == 0) return;
-  html.element("p",
-               fmt::format("{} above it, and the data below each chart say why: only compulsory bytes are counted, and "
-                           "data that stay in a cache or are updated in place need not pass through memory at the rate "
-                           "of a copy.",
-                           counted(above, "case is", "cases are")),
-               "class=\"lead\"")
+  html.element(
+          "p",
+          fmt::format(
+              "{} above it, for the reasons in the data below each chart: only compulsory bytes are counted, and data "
+              "that stay in a cache or are updated in place need not pass through memory at the rate of a copy.",
+              counted(above, "case is", "cases are")),
+          "class=\"lead\"")
       .raw("\n");
 }
 

@@ -167,8 +167,8 @@ void add_speed(Html& html, const Material& material) {
   const DataTable table = speed_table(material.sides);
   if (table.rows.empty()) return;
   html.element("p",
-               fmt::format("Geometric means and bests of each suite and precision. They leave out what did not pass, "
-                           "timings that are unreliable (95% interval wider than ±{:.0f}%) and warm caches.",
+               fmt::format("Geometric means and bests of each suite and precision. They leave out cases that did not "
+                           "pass, unreliable timings (95% interval wider than ±{:.0f}%) and warm caches.",
                            100.0 * most_half_width),
                "class=\"lead\"");
   html.raw("\n<div class=\"told\">\n");

@@ -84,7 +84,7 @@ void add_facts(Html& html, const Report& report, const Totals& totals) {
   if (all.mutations > 0)
     add_fact(html, "Corrupted outputs caught",
              fmt::format("{} of {}", format_count(all.rejected), format_count(all.mutations)),
-             "corrupted on purpose, to show that each check can fail");
+             "injected, to show that each check can fail");
   const double seconds = std::difftime(report.run.finished_at, report.run.started_at);
   const bool parts = totals.check_s > 0.0 && totals.time_s > 0.0;
   add_fact(html, "Took", seconds > 0.0 ? format_duration(seconds) : "under 1 s",
@@ -121,8 +121,7 @@ void add_warnings(Html& html, const Report& report, const Totals& totals) {
   if (const std::vector<std::string> untried = untried_lines(report.run); !untried.empty())
     warn("Untried calls that the implementation takes: " + joined(untried, "; "));
   if (!report.run.injected.empty())
-    warn(fmt::format("A fault was injected on purpose: {}. This report is a trial and says nothing about the device.",
-                     report.run.injected));
+    warn(fmt::format("A fault was injected: {}. This report says nothing about the device.", report.run.injected));
 }
 
 Entries failures_of(std::span<const Side> sides) {

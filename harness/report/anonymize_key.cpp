@@ -42,25 +42,26 @@ std::optional<HashKey> key_in(const std::string& path) {
   if (file.get() < 0 && errno == ENOENT) return std::nullopt;
   if (file.get() < 0) refuse_key(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) refuse_key(path, "is no file");
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) refuse_key(path, "is not a regular file");
   if (status.st_uid != ::geteuid() || (status.st_mode & 077U) != 0)
-    refuse_key(path, fmt::format("others than this user can read or change the key (owner {}, mode {:04o}); expected "
-                                 "a file of this user, 0600",
-                                 status.st_uid, status.st_mode & 07777U));
+    refuse_key(path,
+               fmt::format(
+                   "other users can read or change the key (owner {}, mode {:04o}); expected a file of this user, 0600",
+                   status.st_uid, status.st_mode & 07777U));
   std::array<char, file_bytes + 1> bytes{};  // one more, to detect longer files
   const auto count = retried([&] { return ::read(file.get(), bytes.data(), bytes.size()); });
   if (count != static_cast<ssize_t>(file_bytes) || bytes[file_bytes - 1] != '\n')
-    refuse_key(path, "is no key: expected 32 hexadecimal digits and a line's end");
+    refuse_key(path, "is not a key: expected 32 hexadecimal digits and a newline");
   const auto low = hexadecimal({bytes.data(), word_digits});
   const auto high = hexadecimal({bytes.data() + word_digits, word_digits});
-  if (!low || !high) refuse_key(path, "is no key: expected 32 hexadecimal digits and a line's end");
+  if (!low || !high) refuse_key(path, "is not a key: expected 32 hexadecimal digits and a newline");
   return HashKey{*low, *high};
 }
 
 HashKey new_key(const std::string& path) {
   std::array<std::uint64_t, 2> words{};
   if (retried([&] { return ::getrandom(words.data(), sizeof words, 0); }) != static_cast<ssize_t>(sizeof words))
-    refuse_key(path, fmt::format("no key can be drawn: {}", std::strerror(errno)));
+    refuse_key(path, fmt::format("cannot generate a key: {}", std::strerror(errno)));
   return {words[0], words[1]};
 }
 

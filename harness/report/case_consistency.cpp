@@ -80,7 +80,7 @@ class CaseConsistency {
             passed() ? "is not empty, although the case passed" : "is empty, although the case did not pass");
     if (!passed()) return;
     require(!record_.parity.ops.empty(), node_.at("parity").at("ops"),
-            "is empty: a case of which nothing was judged cannot pass");
+            "is empty: a case without judged ops cannot pass");
     require(record_.batch >= 1, node_.at("batch"), "is 0, although the case passed");
     require(record_.copies >= 1, node_.at("copies"), "is 0, although the case passed");
     require(!record_.rounds.empty(), node_.at("rounds"), "is empty, although the case passed");
@@ -108,7 +108,7 @@ class CaseConsistency {
     require(op.error_over_bound <= 1.0, node.at("error_over_bound"),
             fmt::format("is {}, although the op passed", op.error_over_bound));
     require(op.mutations > 0 && op.mutations_rejected == op.mutations, node.at("mutations_rejected"),
-            fmt::format("is {} of {}: a check that rejects less proves nothing", op.mutations_rejected, op.mutations));
+            fmt::format("is {} of {}: the check must reject all", op.mutations_rejected, op.mutations));
     if (op.worst) worst(op, node.at("worst"));
   }
 
@@ -176,7 +176,7 @@ class CaseConsistency {
   }
 
   void unfinished(const Unfinished& left, const Node& node) {
-    require(record_.verdict == Verdict::skipped, node, "is there, although the case was not skipped");
+    require(record_.verdict == Verdict::skipped, node, "is set, although the case was not skipped");
     (void)rounds(left.rounds, left.batch, node);
   }
 
@@ -186,7 +186,7 @@ class CaseConsistency {
     bool any = false;
     for (std::size_t r = 0; r < all.size(); ++r) {
       if (!all[r].valid) {
-        require(!all[r].note.empty(), node.at("rounds").at(r).at("note"), "is empty: an invalid round says why");
+        require(!all[r].note.empty(), node.at("rounds").at(r).at("note"), "is empty: an invalid round needs a reason");
         continue;
       }
       any = true;
@@ -303,7 +303,7 @@ class CaseConsistency {
       const auto other = static_cast<std::size_t>(with[rank]);
       mutual = with[rank] >= 0 && other < with.size() && static_cast<std::size_t>(with[other]) == rank;
     }
-    require(mutual, node, fmt::format("is not who exchanges with whom of {} ranks", record_.c.ranks));
+    require(mutual, node, fmt::format("is not a valid pairing of {} ranks", record_.c.ranks));
   }
 
   const CaseRecord& record_;

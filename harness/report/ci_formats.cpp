@@ -39,7 +39,7 @@ std::string head_of(const Report& report) {
   text +=
       fmt::format("- gpubench {}, tier {}, check {}, seed {}, on {} at {}\n", cell(run.tool_version), cell(run.tier),
                   cell(run.check), run.seed, cell(report.host.host_name), cell(iso_time(run.started_at)));
-  if (!run.injected.empty()) text += fmt::format("- a fault was injected on purpose: {}\n", cell(run.injected));
+  if (!run.injected.empty()) text += fmt::format("- a fault was injected: {}\n", cell(run.injected));
   if (!report.cases.empty())
     text += "\n| verdict | rate | time | ±95% | err/bound | case |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
   return text;
@@ -123,7 +123,7 @@ std::vector<Annotation> annotations_of(const Report& report) {
   };
   if (!report.run.complete) warn("the run was interrupted; its report is partial");
   if (const int unverified = totals.count(Verdict::unverified); unverified > 0)
-    warn(fmt::format("{} cases were not verified (--check off); their numbers are no results", unverified));
+    warn(fmt::format("{} cases were not verified (--check off); their numbers are not results", unverified));
   if (totals.count(Verdict::unsupported) + totals.count(Verdict::skipped) == totals.cases)
     warn("nothing ran: every case is unsupported or was skipped");
   return annotations;
@@ -135,7 +135,7 @@ void append_summary(const std::string& path, const std::function<std::string(std
   const fs::file_status status = fs::status(path, error);
   const bool there = fs::exists(status);
   // Opening a pipe would block until it has a reader.
-  if (there && !fs::is_regular_file(status)) throw WriteError(fmt::format("{}: is no file", visible(path)));
+  if (there && !fs::is_regular_file(status)) throw WriteError(fmt::format("{}: is not a regular file", visible(path)));
   const std::uintmax_t size = there ? fs::file_size(path, error) : 0;
   if (size >= most_summary_bytes && there) return;
   std::ofstream file(path, std::ios::app | std::ios::binary);

@@ -119,7 +119,7 @@ Seal seal_of(std::string_view text) {
 }
 
 std::string broken_seal_text(std::string_view file) {
-  return fmt::format("{}:digest: is not that of the content: the file was changed after it was written", visible(file));
+  return fmt::format("{}:digest: does not match the content: the file was changed after it was written", visible(file));
 }
 
 }  // namespace gpubench

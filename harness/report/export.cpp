@@ -21,7 +21,8 @@ namespace {
 
 double finite(double value, std::string_view what, const CaseRecord& record) {
   if (std::isfinite(value)) return value;
-  throw ExportError(fmt::format("{}: {} is {}, which no format of export can tell", record.key(), what, value));
+  throw ExportError(
+      fmt::format("{}: {} is {}, which the formats of export cannot represent", record.key(), what, value));
 }
 
 void require_finite_times(const CaseRecord& record) {

@@ -40,7 +40,7 @@ std::string_view in_words(std::string_view phase) {
   if (phase == "recheck") return "recheck of the timed launch";
   if (phase == "exact") return "launch on exact data";
   if (phase == "special") return "launch on data that reveal faults";
-  return phase == "timed" ? "what a timed round left" : "check of the op alone";
+  return phase == "timed" ? "output of a timed round" : "check of the op alone";
 }
 
 void add_op_facts(std::vector<Fact>& facts, const OpParity& op) {

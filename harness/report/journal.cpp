@@ -28,7 +28,7 @@ JournalStart start_from(const Node& node) {
 // The next round, or one measured again by a later run, which replaces it and all after it.
 void add_round(Journal& journal, CaseRecord&& record, const Node& node) {
   if (record.rounds.size() != 1) node.refuse("does not hold one round");
-  if (journal.finished.contains(record.key())) node.refuse("is a round of a case that is finished");
+  if (journal.finished.contains(record.key())) node.refuse("is a round of a finished case");
   const auto found = journal.in_flight.find(record.key());
   const std::size_t before = found == journal.in_flight.end() ? 0 : found->second.rounds.size();
   const int number = record.summary.rounds;
@@ -44,7 +44,7 @@ void add_entry(Journal& journal, const Node& node, std::size_t line) {
     CaseRecord record = record_from_json(node.at("case"));
     journal.in_flight.erase(record.key());
     const std::string id = record.key();
-    if (!journal.finished.emplace(id, std::move(record)).second) node.refuse("finishes a case once more");
+    if (!journal.finished.emplace(id, std::move(record)).second) node.refuse("finishes a case twice");
   } else if (node.has("round")) {
     add_round(journal, record_from_json(node.at("round")), node.at("round"));
   } else {
@@ -75,7 +75,7 @@ Journal read_journal(const std::string& path) {
 }
 
 JournalWriter::JournalWriter(const std::string& path, const JournalStart& start, const WriteRules& rules)
-    : lines_(path, rules, "is the journal of a run that was interrupted; --resume continues it, --force starts anew") {
+    : lines_(path, rules, "is the journal of an interrupted run; --resume continues it, --force starts a new one") {
   Json settings = Json::object();
   for (const auto& [key, value] : start.settings) settings[key] = value;
   lines_.append("start", {{"schema", journal_schema},

@@ -30,7 +30,7 @@ class Parser {
   Parser(std::string_view text, std::string file, const HeldParts& held, const ReadLimits& limits)
       : scanner_(text, held.digest, held.content), file_(std::move(file)), held_(held), limits_(limits) {
     if (text.size() > limits.bytes)
-      refuse(fmt::format("{} bytes, more than the {} that are read", text.size(), limits.bytes));
+      refuse(fmt::format("{} bytes, more than the limit of {}", text.size(), limits.bytes));
   }
 
   Json document() {
@@ -130,7 +130,7 @@ class Parser {
                              ? &open_.back().container->get_ref<Json::array_t&>().emplace_back(std::move(v))
                              : &(*next_ = std::move(v));
     if (++values_ > limits_.values) refuse(fmt::format("more than {} values", limits_.values));
-    if (streaming_ != 0 && open_.size() == streaming_ && !placed->is_object()) refuse("is no object");
+    if (streaming_ != 0 && open_.size() == streaming_ && !placed->is_object()) refuse("is not an object");
     return placed;
   }
 

@@ -18,8 +18,8 @@ namespace {
 std::string_view hint(std::string_view before, std::string_view word) {
   const std::size_t last = before.find_last_not_of(" \t\r\n");
   const bool after_comma = last != std::string_view::npos && before[last] == ',';
-  if (after_comma && (word.starts_with('}') || word.starts_with(']'))) return "; the comma before it is one too many";
-  if (word.starts_with('\'')) return "; names and texts stand in double quotes";
+  if (after_comma && (word.starts_with('}') || word.starts_with(']'))) return "; remove the comma before it";
+  if (word.starts_with('\'')) return "; names and strings need double quotes";
   if (word.starts_with('/') || word.starts_with('#')) return "; JSON has no comments";
   if (word.starts_with('<')) return "; this looks like a web page or XML";
   if (word.starts_with('N') || word.starts_with('I') || word.starts_with("na"))
@@ -112,18 +112,17 @@ JsonScanner::JsonScanner(std::string_view text, DigestMaker* digest, std::size_t
 
 void JsonScanner::fail(std::size_t position, Fault fault) const {
   constexpr std::size_t longest_word = 20;  // keeps messages readable
-  if (text_.find_first_not_of(" \t\r\n") == std::string_view::npos) throw NotJson("there is nothing in it");
-  if (position > text_.size()) throw NotJson("it ends too early: a text, list or object is not closed");
+  if (text_.find_first_not_of(" \t\r\n") == std::string_view::npos) throw NotJson("the input is empty");
+  if (position > text_.size()) throw NotJson("unexpected end of input: unclosed string, array or object");
   const std::size_t last = position - 1;
   const std::string_view before_last = text_.substr(0, last);
   const std::size_t line_start = before_last.rfind('\n') + 1;
   const auto line = 1 + std::count(before_last.begin(), before_last.end(), '\n');
   const std::string place = fmt::format("line {}, column {}: ", line, position - line_start);
-  if (fault == Fault::overflow) throw NotJson(place + "a number that fp64 cannot hold");
-  if (fault == Fault::utf8) throw NotJson(place + "bytes that are no UTF-8");
-  if (fault == Fault::control) throw NotJson(place + "a control character in a text, which has to be escaped");
-  if (fault == Fault::string)
-    throw NotJson(place + "a text that is not closed, or with an escape that JSON does not have");
+  if (fault == Fault::overflow) throw NotJson(place + "a number beyond fp64");
+  if (fault == Fault::utf8) throw NotJson(place + "bytes that are not UTF-8");
+  if (fault == Fault::control) throw NotJson(place + "a control character in a string, which must be escaped");
+  if (fault == Fault::string) throw NotJson(place + "a string that is not closed, or with an invalid escape");
   const std::string_view word = word_around(text_, last);
   const std::string_view before = text_.substr(0, static_cast<std::size_t>(word.data() - text_.data()));
   throw NotJson(

@@ -80,7 +80,7 @@ JournalEnd lines_in(const std::string& text, const std::string& path, const Visi
         newline == std::string::npos ? std::nullopt : entry_of(std::string_view(text).substr(at, newline - at));
     if (!entry) {
       if (last && (end.lines > 0 || is_without_lines(text))) break;
-      throw ReadError(fmt::format("{}: is damaged: its checksum does not hold", visible(place)));
+      throw ReadError(fmt::format("{}: is damaged: its checksum does not match", visible(place)));
     }
     const Json json = parse_json(*entry, place, line_limits);
     const Node node(json, place);
@@ -92,7 +92,7 @@ JournalEnd lines_in(const std::string& text, const std::string& path, const Visi
     end.bytes = at;
   }
   if (end.lines == 0)
-    throw ReadError(fmt::format("{}: has no line yet, so nothing is lost: run without --resume", visible(path)));
+    throw ReadError(fmt::format("{}: has no lines, so nothing is lost; run without --resume", visible(path)));
   return end;
 }
 
@@ -108,7 +108,7 @@ LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::
   if (file_.get() < 0 && !there) cannot_write(path_, "create it", errno);
   if (!there) lock();
   if (there || has_lines(file_, path_)) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
-  if (retried([&] { return ::ftruncate(file_.get(), 0); }) != 0) cannot_write(path_, "start it anew", errno);
+  if (retried([&] { return ::ftruncate(file_.get(), 0); }) != 0) cannot_write(path_, "empty it", errno);
 }
 
 LineJournal::LineJournal(const std::string& path, const WriteRules& rules, const VisitLine& visit)

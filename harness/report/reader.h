@@ -93,7 +93,7 @@ class Problems {
   /// Thrown by add() after many problems. Not a ReadError, which would count as one more.
   class Enough : public std::runtime_error {
    public:
-    Enough() : std::runtime_error("more problems than are counted") {}
+    Enough() : std::runtime_error("too many problems") {}
   };
 
   static constexpr std::size_t most_kept = 50;

@@ -21,12 +21,12 @@ struct Form {
   const char* refusal;
 };
 inline constexpr Form case_id{"^[a-z0-9._/=,+x-]{1,200}$", is_case_id,
-                              "is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -"};
+                              "is not a case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -"};
 inline constexpr Form hex16{"^[0-9a-f]{16}$", is_definition_hash, "is not 16 characters of 0-9 a-f"};
 
 inline constexpr Form contender_name{"^[A-Za-z0-9][A-Za-z0-9._+-]{0,39}$", is_contender_name,
-                                     "is no name of an implementation: expected 1 to 40 characters of A-Z a-z 0-9 . _ "
-                                     "+ -, the first a letter or digit"};
+                                     "is not a name of an implementation: expected 1 to 40 characters of A-Z a-z 0-9 . "
+                                     "_ + -, the first a letter or digit"};
 
 enum class Sign { not_negative, positive, any };
 

@@ -23,7 +23,7 @@ struct Meaning {
 
 constexpr Meaning flags[] = {
     {"noisy", "the 95% interval is wider than +-25% of the time: unreliable, in no best rate and no efficiency"},
-    {"no interval", "a single valid round says nothing about the next: unreliable, as noisy is"},
+    {"no interval", "there is only one valid round: unreliable, as noisy is"},
     {"severe", "more than 5% of the samples lie 10 standard deviations from the median, or further"},
     {"drift", "the second half of the rounds took over 1% more or less than the first, beyond their spread"},
     {"throttled", "the hardware slowed itself down, by heat or power, and did so again when rounds were repeated"},
@@ -35,7 +35,7 @@ constexpr Meaning flags[] = {
     {"oversubscribed", "more ranks than processors"},
     {"above peak", "faster than the device can be by its peak: operations are saved, or the count is wrong"},
     {"slowed on purpose", "--inject-slowdown added to its times"},
-    {"stragglers", "the slowest rank is over 5% late, now one and now another"},
+    {"stragglers", "the slowest rank is over 5% late, not always the same one"},
 };
 
 bool is_timing(const CaseRecord& record) {
@@ -136,7 +136,7 @@ std::string_view meaning_of(Verdict verdict) {
     case Verdict::downgraded:
       return "an op computes in less than the declared precision: a probe read it, or its results are outside the "
              "declared bound and right within a lower one's";
-    case Verdict::not_proven: return "the check compared nothing, or accepted an output that was corrupted on purpose";
+    case Verdict::not_proven: return "the check compared nothing, or accepted a corrupted output";
     case Verdict::unverified: return "not checked (--check off): no result";
     default: return "";
   }

@@ -80,8 +80,8 @@ void check_benchmarks(const Report& report, const Node& root, Problems& problems
       const Node entry = benchmarks.at(i);
       const std::string key = key_of(entry);
       if (!known.contains(key))
-        entry.refuse(fmt::format("is \"{}\", which is no round and no median of a case that passed", visible(key)));
-      if (missing.erase(key) == 0) entry.refuse(fmt::format("is \"{}\" once more", visible(key)));
+        entry.refuse(fmt::format("is \"{}\", which is neither a round nor a median of a passing case", visible(key)));
+      if (missing.erase(key) == 0) entry.refuse(fmt::format("is \"{}\" again", visible(key)));
       check_members(*known.at(key), entry, "its case makes", problems);
     });
   }

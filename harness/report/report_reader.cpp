@@ -35,7 +35,7 @@ int number_before(std::string_view text, char end, const Node& place) {
   const std::string_view digits = text.substr(0, text.find(end));
   const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (digits.empty() || error != std::errc() || last != digits.data() + digits.size() || value < 0)
-    place.refuse("is no version such as 1.2");
+    place.refuse("is not a version such as 1.2");
   return value;
 }
 
@@ -45,7 +45,7 @@ int known_version(const Node& run) {
   if (schema.text() != report_schema) schema.refuse(fmt::format("is not \"{}\"", report_schema));
   const Node place = run.at("schema_version");
   const std::string version = place.text();
-  if (version.find('.') == std::string::npos) place.refuse("is no version such as 1.2");
+  if (version.find('.') == std::string::npos) place.refuse("is not a version such as 1.2");
   const int major = number_before(version, '.', place);
   const int minor = number_before(std::string_view(version).substr(version.find('.') + 1), '\0', place);
   const int own = report_schema_version.front() - '0';

@@ -195,10 +195,10 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
   if (!any) return "";
   constexpr int usual_width = 92;
   return wrap(
-             "Scaling. Each rank has the work that one has alone; in steps named strong, shared, stages and sequences, "
-             "and with tp, pp or cp, its part of that. Efficiency: rate per processor or SM over that of one rank, "
-             "where that ran too; exposed: communication that computing does not hide; slowest: how late the last rank "
-             "is. Unknown: the timings are too unsure to tell.",
+             "Scaling. Each rank has the work of one rank alone; in steps named strong, shared, stages and sequences, "
+             "and with tp, pp or cp, a part of it. Efficiency: rate per processor or SM relative to one rank, if that "
+             "ran too; exposed: communication that computing does not hide; slowest: how late the last rank is. "
+             "Unknown: the timings are too uncertain to tell.",
              width_up_to(usual_width, style), 0) +
          "\n" + table.text(style) + "\n";
 }
@@ -218,7 +218,7 @@ std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& 
       return fmt::format("{} ({} each way)", format_time_ns(ns), format_quantity(map.rate(ns), "B/s"));
     };
     say(visible(map.name), 0);
-    say(fmt::format("{} links, the middle one {}, the slowest {}, between ranks {} and {}", map.links.size(),
+    say(fmt::format("{} links, the median {}, the slowest {}, between ranks {} and {}", map.links.size(),
                     time_and_rate(map.middle_ns), time_and_rate(slowest->median_ns),
                     visible(rank_text(slowest->a, places)), visible(rank_text(slowest->b, places))),
         2);
@@ -229,14 +229,14 @@ std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& 
           2);
     }
     if (late.size() > most_parts) say(fmt::format("and {} more, in the report", late.size() - most_parts), 2);
-    if (late.empty()) say("none is surely behind", 2);
+    if (late.empty()) say("none is certainly behind", 2);
     const auto unreliable = std::ranges::count_if(map.links, [](const Link& l) { return l.lateness.unreliable; });
-    if (unreliable > 0) say(fmt::format("of {} the timings are too unsure to tell", unreliable), 2);
+    if (unreliable > 0) say(fmt::format("{} with timings too uncertain to tell", unreliable), 2);
   }
   if (text.empty()) return "";
   return wrap(
-             "Links. Each two ranks exchange a message, all pairs of a round at once. A rank whose links are over 5% "
-             "behind the middle one in most rounds is named, and so is a link whose ranks are not.",
+             "Links. Pairs of ranks exchange a message, all pairs of a round at once. Ranks whose links are over 5% "
+             "behind the median one in most rounds are named, and single links of other ranks.",
              width_up_to(usual_width, style), 0) +
          "\n" + text + "\n";
 }

@@ -57,7 +57,7 @@ std::string file_name(const DeviceInfo& device, const Setting& facts) {
 void require_setting(const Node& node, const Setting& expected) {
   if (node.size() != expected.size()) node.refuse("is of another device or other libraries");
   for (const auto& [fact, value] : expected) {
-    if (node.at(fact).text() != value) node.at(fact).refuse("is not what it is here");
+    if (node.at(fact).text() != value) node.at(fact).refuse("differs from the value here");
   }
 }
 
@@ -100,7 +100,7 @@ TuningCacheFile::TuningCacheFile(const std::string& folder, const TuningSetting&
       path_((std::filesystem::path(folder) / file_name(setting.device, setting_)).string()) {
   if (is_no_file(path_)) {
     writable_ = false;
-    complaint_ = fmt::format("choices are not remembered: {} is no file", visible(path_));
+    complaint_ = fmt::format("choices are not stored: {} is not a regular file", visible(path_));
     return;
   }
   try {
@@ -138,7 +138,7 @@ void TuningCacheFile::save() {
     if (choices_.size() <= most_choices) write_atomically(path_, text_of(setting_, choices_), {.replace = true});
   } catch (const std::exception& e) {
     writable_ = false;
-    complaint_ = fmt::format("choices are not remembered: {}", e.what());
+    complaint_ = fmt::format("choices are not stored: {}", e.what());
   }
 }
 

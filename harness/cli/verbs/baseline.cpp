@@ -32,7 +32,7 @@ void require_name(const std::string& name) {
   };
   if (name.empty() || name.size() > longest || name.front() == '.' || name.front() == '-' ||
       !std::all_of(name.begin(), name.end(), good)) {
-    throw UsageError(fmt::format("'{}' is no name for a baseline: expected up to {} characters of a-z A-Z 0-9 . _ -",
+    throw UsageError(fmt::format("'{}' is not a name for a baseline: expected up to {} characters of a-z A-Z 0-9 . _ -",
                                  visible(name), longest));
   }
 }
@@ -203,12 +203,12 @@ int baseline_command(const Options& options, const Environment& environment) {
 
 std::vector<Flag> baseline_flags(std::span<const std::string> /*suites*/) {
   return together(
-      under("compare",
-            row("--dir", "DIR", "where baselines are (default: gpubench-baselines)", text(own(&BaselineOptions::dir))),
-            row("--noise", "FILE", "a calibration of the same set-up, to be kept with it",
-                text(own(&BaselineOptions::noise))),
-            row("--force", "", "replace a baseline of the same name",
-                turn_on(in(&Options::writing, &WriteRules::replace)))),
+      under(
+          "compare",
+          row("--dir", "DIR", "folder of baselines (default: gpubench-baselines)", text(own(&BaselineOptions::dir))),
+          row("--noise", "FILE", "calibration of the same set-up, stored with it", text(own(&BaselineOptions::noise))),
+          row("--force", "", "replace a baseline of the same name",
+              turn_on(in(&Options::writing, &WriteRules::replace)))),
       shared_flags({"--mode"}), several_arguments("", ValueKind::file, {"save", "list", "show", "merge"}));
 }
 
@@ -217,7 +217,7 @@ std::vector<Flag> baseline_flags(std::span<const std::string> /*suites*/) {
 Verb baseline_verb() {
   return {.name = "baseline",
           .arguments = "save NAME REPORT... | list | show NAME | merge NAME FROM...",
-          .summary = "keep reports that later runs are compared with",
+          .summary = "store reports to compare later runs with",
           .examples = R"(  gpubench baseline save main run1.json run2.json run3.json
   gpubench baseline list
   gpubench baseline show main

@@ -98,20 +98,20 @@ int calibrate_command(const Options& options, const Environment& environment) {
   const auto& o = options.of<CalibrateOptions>();
   if (options.anonymize && !o.from.empty())
     throw UsageError(
-        "--anonymize: reports that are there are taken as they are; gpubench export --format report --anonymize makes "
-        "them anonymous");
+        "--anonymize: existing reports are used unchanged; gpubench export --format report --anonymize makes them "
+        "anonymous");
   Runs runs;
   if (o.from.empty()) {
     environment.catch_signals();
     runs = repeat(options, environment);
     if (runs.invocations.size() < 2) {
       environment.err << fmt::format(
-          "calibrate: {} of {} runs ended with a report, and noise takes two; nothing was written\n",
+          "calibrate: {} of {} runs ended with a report, but noise needs two; nothing was written\n",
           runs.invocations.size(), o.runs);
       return runs.code == exit_codes::ok ? exit_codes::could_not_measure : runs.code;
     }
     if (!runs.completion.complete)
-      environment.err << fmt::format("calibrate: {}; these are taken\n", runs.completion.interrupted());
+      environment.err << fmt::format("calibrate: {}; the finished runs are used\n", runs.completion.interrupted());
   } else {
     runs.invocations = read_side_of(o.from, "--from").invocations;
     runs.completion.done = runs.completion.requested = static_cast<double>(runs.invocations.size());
@@ -126,7 +126,7 @@ int calibrate_command(const Options& options, const Environment& environment) {
   }
   if (!has_noise(noise)) {
     constexpr std::string_view why =
-        "calibrate: the noise from run to run is 0.00%, which no machine has: a gate would take any difference for a "
+        "calibrate: the noise from run to run is 0.00%, which no machine has: a gate would report any difference as a "
         "change; nothing was written";
     if (!o.from.empty()) throw UsageError(fmt::format("{}; are these copies of one report?", why));
     throw CannotMeasure(std::string(why));
@@ -148,18 +148,18 @@ int calibrate_command(const Options& options, const Environment& environment) {
 
 void check_calibrate(Options& options) {
   if (options.of<CalibrateOptions>().from.size() == 1)
-    throw UsageError("--from: one report knows nothing of the noise between runs; at least two are needed");
+    throw UsageError("--from: one report has no noise between runs; give at least two");
 }
 
 std::vector<Flag> calibrate_flags(std::span<const std::string> suites) {
   return together(
       under("compare",
-            row("--runs", "N", "runs, each a process of its own (default: 10)",
+            row("--runs", "N", "runs, each in a separate process (default: 10)",
                 converted(own(&CalibrateOptions::runs), whole_from(2, most_runs))),
-            row("--from", "FILE...", "reports of one build on one set-up; nothing is run",
+            row("--from", "FILE...", "reports of one build on one set-up; runs nothing",
                 all_of(Takes::many, own(&CalibrateOptions::from))),
             row("-o,--output", "FILE", "the noise file (default: noise-FINGERPRINT.json)", text(&Options::output)),
-            row("--keep", "DIR", "keep the reports of the runs there", text(own(&CalibrateOptions::keep)))),
+            row("--keep", "DIR", "folder for the reports of the runs", text(own(&CalibrateOptions::keep)))),
       shared_flags({"select", "--shapes", "measure", "check", "--mode", "--anonymize", "--anonymize-key"}, suites));
 }
 
@@ -173,7 +173,7 @@ Verb calibrate_verb() {
           .examples =
               R"(  gpubench calibrate --suite gemm --preset gate        ten runs, noise-FINGERPRINT.json
   gpubench calibrate --runs 5 --suite all --tier standard --keep runs
-  gpubench calibrate --from runs/*.json                of reports that are there already
+  gpubench calibrate --from runs/*.json                from existing reports
 )",
           .flags = calibrate_flags,
           .act = calibrate_command,

@@ -173,7 +173,7 @@ std::vector<int> numbers_of_threads(const Options& options) {
   for (const int threads : numbers) {
     if (threads > 1 && usable > 0 && threads > usable)
       throw UsageError(
-          fmt::format("--threads: {} threads need as many processors, and this process may use {}", threads, usable));
+          fmt::format("--threads: {} threads need that many processors, but this process may use {}", threads, usable));
   }
   return numbers;
 }
@@ -216,7 +216,7 @@ int determinism_command(const Options& options, const Environment& environment) 
       add(bits_of_threads(number, options.words, environment), threads_text(number));
       if (environment.stop == 0) measured += static_cast<double>(plan.cases.size());
     } catch (const ReadError&) {
-      environment.err << fmt::format("{}: the process that ran with these left nothing\n", threads_text(number));
+      environment.err << fmt::format("{}: the process that ran with these wrote no results\n", threads_text(number));
     }
   }
   status.erase();
@@ -253,13 +253,13 @@ std::vector<Flag> determinism_flags(std::span<const std::string> suites) {
                     "--worker-output", "--worker-page", "--worker-share", "--color", "--json"},
                    suites),
       under("check",
-            row("--runs", "N", "how often each case is run (default: 5)",
+            row("--runs", "N", "runs of each case (default: 5)",
                 converted(own(&DeterminismOptions::runs), whole_from(2))),
             row("--threads", "N,...",
                 "on the CPU, compare with runs of N threads (default: 1); 0 in the list: compare with none",
                 several(Takes::list, own(&DeterminismOptions::threads), whole_from(0))),
-            row("--save", "FILE", "keep what every case left, as hashes", text(own(&DeterminismOptions::save))),
-            row("--against", "FILE", "compare with hashes that were kept: of another library, driver or device",
+            row("--save", "FILE", "save the results of every case, as hashes", text(own(&DeterminismOptions::save))),
+            row("--against", "FILE", "compare with saved hashes, as of another library, driver or device",
                 text(own(&DeterminismOptions::against)))));
 }
 

@@ -73,8 +73,8 @@ void add_library_folders(std::vector<Finding>& findings) {
     if (why.empty()) continue;
     findings.push_back({Health::note, "D108",
                         fmt::format("as root, no library is loaded from {}: {}", folder.string(), why),
-                        "nothing, where the libraries are found elsewhere; else give the folder to root alone, or run "
-                        "as its user; --trust-libraries loads from it all the same"});
+                        "nothing, if the libraries are found elsewhere; else let only root change the folder, or run "
+                        "as its user; --trust-libraries loads from it anyway"});
   }
 }
 

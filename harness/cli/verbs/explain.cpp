@@ -66,10 +66,9 @@ int explain_case(const Options& options, const Environment& environment, std::sp
   const std::vector<std::string> names = op_names();
   const std::vector<PlannedCase> found = named_cases(options, environment, names);
   if (found.size() != 1) {
-    throw UsageError(
-        fmt::format("explain: '{}' is no op, and {} cases match{}; give a longer part of an id, or an op; "
-                    "see gpubench explain",
-                    visible(options.subject), found.size(), did_you_mean(options.subject, names)));
+    throw UsageError(fmt::format(
+        "explain: '{}' is not an op, and {} cases match{}; give a longer part of an id, or an op; see gpubench explain",
+        visible(options.subject), found.size(), did_you_mean(options.subject, names)));
   }
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   environment.out << case_detail(found.front(), rerun_line(options, found.front()), style);
@@ -103,7 +102,7 @@ void write_pages(const Options& options, const Environment& environment, std::sp
 int explain_command(const Options& options, const Environment& environment) {
   const std::vector<OpExplanation> ops = explain_ops(environment.suites);
   if (!options.of<ExplainOptions>().html.empty()) {
-    if (!options.subject.empty()) throw UsageError("explain: --html writes the pages of all ops, and takes no name");
+    if (!options.subject.empty()) throw UsageError("explain: --html writes the pages of all ops; leave the name out");
     write_pages(options, environment, ops);
     return exit_codes::ok;
   }
@@ -122,11 +121,10 @@ int explain_command(const Options& options, const Environment& environment) {
 }
 
 std::vector<Flag> explain_flags(std::span<const std::string> /*suites*/) {
-  return together(
-      shared_flags({"--force", "--mode"}),
-      under("output", row("--html", "DIR", "write a page of every op there, and index.html, which lists them",
-                          text(own(&ExplainOptions::html)))),
-      subject_argument("OP|CASE", op_names()));
+  return together(shared_flags({"--force", "--mode"}),
+                  under("output", row("--html", "DIR", "folder for a page of each op, and index.html, which lists them",
+                                      text(own(&ExplainOptions::html)))),
+                  subject_argument("OP|CASE", op_names()));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::vector<Flag> export_flags(std::span<const std::string> /*suites*/) {
                   under("output",
                         row("--format", "FORMAT", fmt::format("one of {}", fmt::join(enum_names<ExportFormat>, ", ")),
                             choice<ExportFormat>(own(&ExportOptions::format))),
-                        row("-o,--output", "FILE", "write it there, all or nothing (default: standard output)",
+                        row("-o,--output", "FILE", "output file, complete or not written (default: standard output)",
                             text(&Options::output))),
                   several_arguments("FILE", ValueKind::file));
 }

@@ -112,17 +112,17 @@ std::vector<Flag> gate_flags(std::span<const std::string> /*suites*/) {
   return together(
       under(
           "compare",
-          row("--baseline", "FILE...", "reports of the old build, or a baseline that was saved",
+          row("--baseline", "FILE...", "reports of the old build, or a saved baseline",
               all_of(Takes::many, own(&GateFlags::baselines))),
           row("--candidate", "FILE...", "reports of the new build", all_of(Takes::many, own(&GateFlags::candidates)))),
       comparison_flags<GateFlags>(),
       under(
           "compare",
           row("--strict", "", "an inconclusive case does not pass (exit 4)", turn_on(own(&GateFlags::strict))),
-          row("--allow-diff", "KEY", "a fact of the set-up that may differ, as the refusal names it",
+          row("--allow-diff", "KEY", "key of a set-up fact that may differ, as named in the error",
               all_of(Takes::each, own(&GateFlags::allowed_differences))),
-          row("--allow-missing", "", "a case that the candidate lacks passes", turn_on(own(&GateFlags::allow_missing))),
-          row("--json", "FILE", "all of it as JSON; -: to standard output, and nothing else", text(&Options::json)),
+          row("--allow-missing", "", "cases that the candidate lacks pass", turn_on(own(&GateFlags::allow_missing))),
+          row("--json", "FILE", "everything as JSON; -: to standard output only", text(&Options::json)),
           row("--junit", "FILE", "JUnit XML", text(&Options::junit)),
           row("--markdown", "FILE", "a table for a pull request", text(&Options::markdown)),
           row("--github", "", "annotations, and the table in $GITHUB_STEP_SUMMARY", turn_on(own(&GateFlags::github)))),
@@ -133,7 +133,7 @@ constexpr std::string_view gate_codes = R"(
 exit codes
   0                       nothing regressed, and something was concluded
   1                       a case regressed, fails its check or is missing
-  2                       usage, or a file that is no report
+  2                       usage, or a file that is not a report
   4                       other set-ups, or nothing could be concluded; with --strict: not everything
 )";
 
@@ -143,7 +143,7 @@ Verb gate_verb() {
   return {.name = "gate",
           .arguments = "--baseline FILE... --candidate FILE... [flags]",
           .summary = "fail if a candidate is slower than its baseline, or wrong",
-          .description = "Exit code 0 or 1; 4 where nothing can be concluded.",
+          .description = "Exit code 0 or 1; 4 if nothing can be concluded.",
           .examples =
               R"(  gpubench gate --baseline a*.json --candidate b*.json            three reports a side or more
   gpubench gate --baseline a.json --candidate b.json --noise .    one each, after gpubench calibrate

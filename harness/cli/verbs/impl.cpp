@@ -65,8 +65,8 @@ int new_implementation(const Options& options, const Environment& environment) {
   const std::string& name = options.arguments[1];
   if (!is_contender_name(name) || name == reference_name)
     throw UsageError(
-        fmt::format("impl new: '{}' is no name for an implementation; expected 1 to 40 characters of A-Z "
-                    "a-z 0-9 . _ + -, the first a letter or digit",
+        fmt::format("impl new: '{}' is not a name for an implementation; expected 1 to 40 characters of A-Z a-z 0-9 . "
+                    "_ + -, the first a letter or digit",
                     visible(name)));
   if (options.of<ImplOptions>().op.empty())
     throw UsageError("impl new: which op? add --op OP, as gpubench explain lists them");
@@ -115,7 +115,7 @@ int list_claims(const Options& options, const Environment& environment) {
                             .front();
   if (!claims.cases) throw CannotMeasure(fmt::format("{} does not say what it takes", visible(file)));
   const ConsoleStyle style = console_style(options, Stream::out, environment);
-  environment.out << fmt::format("{}{}{}, digest {}: takes {} cases of those selected\n\n", claims.file.name,
+  environment.out << fmt::format("{}{}{}, digest {}: takes {} of the selected cases\n\n", claims.file.name,
                                  claims.file.version.empty() ? "" : " ", visible(claims.file.version),
                                  claims.file.digest, claims.cases->size());
   TextTable table({{"op"}, {"type"}, {"calls", Align::right}, {"taken", Align::right}, {"why not the others"}});

@@ -154,7 +154,7 @@ int list_command(const Options& options, const Environment& outer) {
 
 std::vector<Flag> list_flags(std::span<const std::string> suites) {
   return together(shared_flags({"select", "--shapes", "--device", "--deadline"}, suites),
-                  under("output", row("--format", "table|json", "how to print (default: table)",
+                  under("output", row("--format", "table|json", "output format (default: table)",
                                       choice(own(&ListOptions::json), list_format_words))),
                   subject_argument("suites|CASE", {"suites"}));
 }

@@ -237,7 +237,7 @@ chart::PlotChart chart_of(const PredictionRequest& request, const Prediction& pr
   for (chart::Series* series : {&known, &beyond}) {
     if (!series->points.empty()) chart.series.push_back(std::move(*series));
   }
-  chart.guides.push_back({"if it only worked", {{0.0, prediction.model.flop_per_s, {}, {}, ""}}});
+  chart.guides.push_back({"if it only computed", {{0.0, prediction.model.flop_per_s, {}, {}, ""}}});
   return chart;
 }
 
@@ -265,9 +265,9 @@ int predict_sizes(const Options& options, const Environment& environment) {
       << fmt::format("\n{}; {} optimizer\n\n", to_string(request.network), options.of<PredictOptions>().optimizer);
   out << table_of(prediction, options, console_style(options, Stream::out, environment));
   out << fmt::format(
-      "\nkept: of the rate of a device that only works; likely: with twice the error of predictions of published "
-      "series ({} with the work of a fitted step: {} on average; {} others: {}), and what the measured steps leave "
-      "open; slowest: where most of the wire's time goes; memory: of a device, without buffers\n",
+      "\nkept: share of the rate of a device that only computes; likely: with twice the error of predictions of "
+      "published series ({} with the work of a fitted step: {} on average; {} others: {}), and the uncertainty of "
+      "measured steps; slowest: where most of the communication time goes; memory: of a device, without buffers\n",
       published_errors().weak.count, percent(published_errors().weak.mean), published_errors().strong.count,
       percent(published_errors().strong.mean));
   Json sizes = Json::array();
@@ -338,46 +338,47 @@ std::vector<Flag> predict_flags(std::span<const std::string> /*suites*/) {
                    row("--model", "NAME", fmt::format("the model: {}", joined(model_names())),
                        one_of(own(&PredictOptions::model), model_names()))),
             common("numbers of devices: 512, 64..16384:x2, 100..1000:+100",
-                   row("--gpus", "N|A..B:xF,...", "how many devices: 512, 64..16384:x2, 100..1000:+100",
+                   row("--gpus", "N|A..B:xF,...", "numbers of devices: 512, 64..16384:x2, 100..1000:+100",
                        all_of(Takes::list, own(&PredictOptions::sizes)))),
             common("layout of a replica: tp, pp, vp, cp, ep, mbs (default: tp=1)",
                    row("--parallel", "AXIS=N,...",
-                       "how a replica lies on them: tensor tp, pipeline pp in vp parts a stage, context cp, expert ep, "
-                       "and sequences of a micro-batch mbs (default: tp=1); what is left is data-parallel",
+                       "layout of a replica: tensor tp, pipeline pp in vp parts a stage, context cp, expert ep, and "
+                       "sequences of a micro-batch mbs (default: tp=1); the rest is data-parallel",
                        text(own(&PredictOptions::layout)))),
             row("--optimizer", "sharded|replicated",
                 "sharded: each replica updates a part, gradients are scattered and weights gathered (default); "
                 "replicated: each updates all, gradients are all-reduced",
                 one_of(own(&PredictOptions::optimizer), {"sharded", "replicated"})),
             common("sequences per step",
-                   row("--global-batch", "N", "sequences of a step, whatever the size",
+                   row("--global-batch", "N", "sequences of a step, for all sizes",
                        converted(own(&PredictOptions::global_batch), whole_from<std::int64_t>(1, 1 << 30)))),
-            row("--micro-batches", "N", "of each replica, without --global-batch (default: 32)",
+            row("--micro-batches", "N", "sequences of each replica, without --global-batch (default: 32)",
                 converted(own(&PredictOptions::micro_batches), whole_from<std::int64_t>(1, 1 << 20))),
             row("--sequence", "N", "positions of a sequence (default: 8192)",
                 converted(own(&PredictOptions::sequence), whole_from<std::int64_t>(1, 1 << 26)))),
-      under(
-          "measure",
-          common("one or two measured steps",
-                 row("--measured", "GPUS[:BATCH]=SECONDS,...", "one or two measured steps of this model in this layout",
-                     all_of(Takes::list, own(&PredictOptions::measured)))),
-          common("or: model TFLOP/s of a device",
-                 row("--rate", "TFLOPS", "or: the model TFLOP/s of a device while it works",
-                     converted(own(&PredictOptions::rate), positive_of))),
-          common("or: a report with a training step",
-                 row("--from", "FILE", "or: a report, of which the fastest training step of one device gives the rate",
-                     text(own(&PredictOptions::from))))),
+      under("measure",
+            common("one or two measured steps", row("--measured", "GPUS[:BATCH]=SECONDS,...",
+                                                    "one or two measured steps of this model in this layout",
+                                                    all_of(Takes::list, own(&PredictOptions::measured)))),
+            common("or: model TFLOP/s of a device",
+                   row("--rate", "TFLOPS", "or: the model TFLOP/s of a device while it works",
+                       converted(own(&PredictOptions::rate), positive_of))),
+            common("or: a report with a training step",
+                   row("--from", "FILE", "or: a report, whose fastest training step of one device gives the rate",
+                       text(own(&PredictOptions::from))))),
       node_flags<PredictOptions>(),
       under("measure",
             row("--network", "[GPUS:]GB/S,...",
-                "of each device beyond its node, one way, while all send (default: 50); by how many GPUs a switch or "
-                "pod joins, then beyond: 256:50,25",
+                "bandwidth of each device beyond its node, one way, while all send (default: 50); per level, by the "
+                "GPUs that it joins, then beyond: 256:50,25",
                 all_of(Takes::list, own(&PredictOptions::network))),
-            row("--memory-size", "GB", "of a device (default: 80): what a step needs beyond it is told",
+            row("--memory-size", "GB", "memory of a device (default: 80); a note says if a step needs more",
                 converted(own(&PredictOptions::memory_gb), positive_of))),
       under("output", row("--svg", "FILE", "a chart of the rate of a device", text(&Options::svg)),
-            row("--tokens", "N", "to train on: 15e12; gives days", converted(own(&PredictOptions::tokens), tokens_of)),
-            row("--price-per-hour", "PRICE", "of one device, in any currency; with --tokens: what the training costs",
+            row("--tokens", "N", "tokens to train on: 15e12; adds the days",
+                converted(own(&PredictOptions::tokens), tokens_of)),
+            row("--price-per-hour", "PRICE",
+                "price of one device, in any currency; with --tokens: the cost of the training",
                 converted(own(&PredictOptions::price_per_hour), price_of))));
 }
 

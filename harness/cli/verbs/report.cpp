@@ -92,7 +92,7 @@ void check_labels(const Options& options) {
   const std::map<std::string, std::string>& labels = options.of<ReportOptions>().labels;
   if (labels.empty()) return;
   const std::size_t reports = options.arguments.size();
-  if (reports < 2) throw UsageError("--label: a report alone has no letter; give two reports or more");
+  if (reports < 2) throw UsageError("--label: a single report has no letter; give two reports or more");
   std::vector<std::string> letters;
   for (std::size_t side = 0; side < reports; ++side) letters.push_back(side_letter(side));
   for (const auto& [letter, label] : labels) {
@@ -118,7 +118,7 @@ void check_report(Options& options) {
 void set_label(Options& o, const std::string& flag, const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals + 1 == word.size())
-    throw UsageError(fmt::format("{}: '{}' is no label such as A=before", flag, visible(word)));
+    throw UsageError(fmt::format("{}: '{}' is not a label such as A=before", flag, visible(word)));
   const std::string letter = word.substr(0, equals);
   if (!own(&ReportOptions::labels)(o).emplace(letter, word.substr(equals + 1)).second)
     throw UsageError(fmt::format("{}: {} is named twice", flag, visible(letter)));
@@ -127,20 +127,20 @@ void set_label(Options& o, const std::string& flag, const std::string& word) {
 std::vector<Flag> report_flags(std::span<const std::string> /*suites*/) {
   return together(
       shared_flags({"--mode", "--anonymize", "--anonymize-key"}),
-      under(
-          "output",
-          row("-o,--output", "FILE", "the page (default: report.html beside the first report)", text(&Options::output)),
-          row("--svg", "DIR", "also each chart as a file of its own", text(&Options::svg)),
-          row("--markdown", "FILE", "also one report as Markdown; -, here as below: to standard output",
-              text(&Options::markdown)),
-          row("--csv", "FILE", "also one report as CSV, a row for each case and metric", text(&Options::csv)),
-          row("--junit", "FILE", "also one report as JUnit XML", text(&Options::junit)),
-          row("--price-per-hour", "PRICE",
-              "of one device, in any currency: what tokens, images and FLOP of whole steps cost at the "
-              "measured rates",
-              converted(own(&ReportOptions::price_per_hour), price_of)),
-          row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
-              {Takes::each, set_label})),
+      under("output",
+            row("-o,--output", "FILE", "the page (default: report.html next to the first report)",
+                text(&Options::output)),
+            row("--svg", "DIR", "also each chart in a separate file", text(&Options::svg)),
+            row("--markdown", "FILE", "also one report as Markdown; -, here as below: to standard output",
+                text(&Options::markdown)),
+            row("--csv", "FILE", "also one report as CSV, a row for each case and metric", text(&Options::csv)),
+            row("--junit", "FILE", "also one report as JUnit XML", text(&Options::junit)),
+            row("--price-per-hour", "PRICE",
+                "price of one device, in any currency: adds the cost of tokens, images and FLOP of whole steps at the "
+                "measured rates",
+                converted(own(&ReportOptions::price_per_hour), price_of)),
+            row("--label", "A=NAME", "label of one of several reports: A is the first, B the second; may be repeated",
+                {Takes::each, set_label})),
       several_arguments("REPORT...", ValueKind::file));
 }
 
@@ -151,7 +151,7 @@ Verb report_verb() {
           .arguments = "R.json... [flags]",
           .summary = "write an HTML page with charts of one report or several",
           .description = "Also the charts as files.",
-          .examples = R"(  gpubench report gpubench-out/20261121T042311Z/report.json      report.html beside it
+          .examples = R"(  gpubench report gpubench-out/20261121T042311Z/report.json      report.html next to it
   gpubench report a100/report.json h200/report.json -o both.html
   gpubench report old.json new.json --label A=before --label B=after
   gpubench report report.json --svg charts --price-per-hour 2.49

@@ -69,8 +69,8 @@ void claim_cases(RunPlan& plan) {
   plan.cases = claimed(std::move(plan.cases), plan.claims);
   if (plan.cases.empty())
     throw UsageError(
-        "--impl: no implementation takes an op of the selected cases; gpubench impl list FILE says what it takes and "
-        "why not");
+        "--impl: no implementation takes an op of the selected cases; gpubench impl list FILE lists what it takes, and "
+        "why not the rest");
 }
 
 // The user's process: plans, prints notes, and runs to a report.
@@ -149,8 +149,7 @@ int run_command(const Options& options, const Environment& environment) {
 }
 
 void check_run(Options& options) {
-  if (options.turns && options.isolate)
-    throw UsageError("--turns: rounds are taken in this process; add --isolate off");
+  if (options.turns && options.isolate) throw UsageError("--turns: rounds run in this process; add --isolate off");
   for (const auto* file : {&options.json, &options.junit, &options.csv, &options.markdown}) {
     if (options.turns && *file == "-")
       throw UsageError("--turns: its answers go to standard output; write the report to a file (--json FILE)");
@@ -167,44 +166,43 @@ std::vector<Flag> run_flags(std::span<const std::string> suites) {
       shared_flags({"select", "--shapes", "measure"}, suites),
       under("measure",
             row("--mpi", "auto|off",
-                "auto (default): processes that mpirun or srun has started are ranks of one run, of which the first "
-                "reports; off: each is a run of its own",
+                "auto (default): processes started by mpirun or srun are ranks of one run, which the first reports; "
+                "off: each is a separate run",
                 choice(&Options::mpi, mpi_words), use::journal),
             row("--turns", "",
-                "rounds of one case on demand, for races: for each line of standard input, a number of seconds, rounds "
-                "for so long and a line of JSON with their median on standard output; the end of input ends them (with "
-                "--isolate off)",
+                "rounds of one case on demand, for races: each line of standard input is a number of seconds to run "
+                "rounds for, answered by a line of JSON with their median on standard output; the end of input ends "
+                "them (with --isolate off)",
                 turn_on(&Options::turns), 0U)),
       shared_flags({"check"}),
       under("output",
             common("folder for the report (default: gpubench-out/<timestamp>)",
                    row("--out", "DIR",
-                       "folder for report.json, and until that is complete for the journal that --resume reads "
+                       "folder for report.json and, until it is complete, for the journal that --resume reads "
                        "(default: gpubench-out/<timestamp>)",
                        text(&Options::out))),
-            row("--json", "FILE", "write the report there instead; -: to standard output, and nothing else",
-                text(&Options::json)),
+            row("--json", "FILE", "write the report there instead; -: to standard output only", text(&Options::json)),
             row("--resume", "DIR",
-                "resume a run that was interrupted or killed: its folder, or the FILE.journal.jsonl beside its --json "
-                "FILE; machine, build and flags must be the same, and flags may be left out, all but --impl, --python "
-                "and --trust-libraries",
+                "resume an interrupted or killed run: its folder, or the FILE.journal.jsonl next to its --json FILE; "
+                "machine, build and flags must be the same; all flags may be left out except --impl, --python and "
+                "--trust-libraries",
                 text(&Options::resume)),
             row("--junit", "FILE", "also as JUnit XML; -, here as below: to standard output", text(&Options::junit)),
             row("--csv", "FILE", "also as CSV, a row for each case and metric", text(&Options::csv)),
             row("--markdown", "FILE", "also as Markdown, worst first, at most 900 KiB", text(&Options::markdown)),
             row("--github", "auto|on|off",
-                "annotations, and the table in $GITHUB_STEP_SUMMARY (default: auto: where GITHUB_ACTIONS is true)",
+                "annotations, and the table in $GITHUB_STEP_SUMMARY (default: auto: if GITHUB_ACTIONS is true)",
                 choice<GithubMode>(&Options::github)),
             row("--progress", "MODE",
                 "auto, bar, lines or none, on standard error (default: auto: a bar on a terminal, else a line per "
                 "finished case)",
                 choice<ProgressMode>(&Options::progress)),
-            row("-q,--quiet", "", "only what went wrong, and the summary", turn_on(&Options::quiet)),
+            row("-q,--quiet", "", "only failures and the summary", turn_on(&Options::quiet)),
             row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                 turn_on(&Options::verbose))),
       shared_flags({"--detail", "--force", "--mode"}),
       under("output", row("--save-failures", "DIR",
-                          "write what a failing op read and left there, with the expected values and bounds, as .npy "
+                          "folder for the inputs and outputs of failing ops, with expected values and bounds, as .npy "
                           "files and a few lines of Python that load them",
                           text(in_run(&RunOptions::save_failures)))),
       shared_flags({"--anonymize", "--anonymize-key", "--worker-input", "--worker-output"}),
@@ -226,8 +224,8 @@ Verb run_verb() {
   gpubench --suite transformer --gpus 1,2,4,8  scaling: each case on that many GPUs
   gpubench --suite collectives --ranks 2       on a CPU: two ranks, each with a share of the processors
   gpubench --filter '^gemm/matmul/' --axis m=768,1536 --check full
-  gpubench --suite all --dry-run               what would run, how long, how much memory
-  gpubench --suite gemm --inject-error gemm=bit  what a failure looks like
+  gpubench --suite all --dry-run               the plan: cases, time and memory
+  gpubench --suite gemm --inject-error gemm=bit  how a failure is reported
   gpubench --suite memory --json - | jq .gpubench.totals
 )",
           .flags = run_flags,

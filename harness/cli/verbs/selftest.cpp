@@ -57,9 +57,8 @@ std::string summary_of(const SelftestResult& result, const Completion& completio
     escaped += static_cast<std::int64_t>(row.escaped.size());
   }
   std::string text = fmt::format(
-      "{} faults in {} calls of {} kinds of ops: {} caught by the rule named, {} within the bounds of rounding, which "
-      "cannot be told from it, {} escaped\n"
-      "{} launches of {} cases that nothing was done to, {} elements judged in them: {} alarm{}\n",
+      "{} faults in {} calls of {} kinds of ops: {} caught by the rule named, {} within the bounds of rounding, {} "
+      "escaped\n{} correct launches of {} cases, {} elements judged in them: {} alarm{}\n",
       faults, result.ops, result.kinds, caught, unseen, escaped, result.clean_launches, result.clean_cases,
       result.clean_elements, result.alarms.size(), result.alarms.size() == 1 ? "" : "s");
   for (std::size_t i = 0; i < std::min(result.alarms.size(), most_told); ++i)

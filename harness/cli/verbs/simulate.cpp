@@ -116,8 +116,8 @@ std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& plan
   std::vector<Selection::Layout> layouts = options.selection.layouts;
   const RankLayout named = planned.c.parallel();
   if (!layouts.empty() && named != RankLayout{})
-    throw UsageError(fmt::format("--parallel: {} says itself how its ranks share it; expected one of them",
-                                 visible(options.subject)));
+    throw UsageError(
+        fmt::format("--parallel: {} already has a layout; leave one of them out", visible(options.subject)));
   if (layouts.empty()) layouts = {{{}, named}};
   std::vector<Sharing> sharings;
   for (const Selection::Layout& layout : layouts) {
@@ -127,7 +127,7 @@ std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& plan
       throw UsageError(fmt::format("--parallel {}: the ranks of {} cannot", text, planned.c.id_without_ranks()));
     if (!options.of<SimulateOptions>().from.empty() && (parallel.tp > 1 || parallel.cp > 1 || parallel.ep > 1))
       throw UsageError(
-          fmt::format("--from: {} tells what whole ops took, and with --parallel {} ranks have parts of them; expected "
+          fmt::format("--from: {} has the times of whole ops, but with --parallel {} ranks run parts of them; expected "
                       "dp, fsdp or pp alone",
                       visible(options.of<SimulateOptions>().from), text));
     constexpr int usual = 8;
@@ -237,8 +237,8 @@ int simulate_command(const Options& options, const Environment& environment) {
                          ? fmt::format(" with 1/{:g} of their links to others together", cluster.oversubscription)
                          : "")
       << table.text(console_style(options, Stream::out, environment))
-      << "\nof the rank with most of each; contention: what its collectives took longer than alone on their links;\n"
-         "exposed: of the end, what the busiest rank's own ops don't explain\n";
+      << "\nof the rank with most of each; contention: extra time of its collectives over running alone on their "
+         "links;\nexposed: the part of the end that the busiest rank's ops don't explain\n";
   file.write(Json{{"case", planned.c.id_without_ranks()}, {"sizes", sizes}});
   return any_stuck ? exit_codes::verdict_failed : exit_codes::ok;
 }
@@ -265,21 +265,21 @@ std::vector<Flag> simulate_flags(std::span<const std::string> /*suites*/) {
       under("measure",
             common("a report of the case on one rank, for the times of its ops",
                    row("--from", "FILE",
-                       "a report of the case on one rank: ops take what each took alone, scaled so that together they "
-                       "take what the step did",
+                       "a report of the case on one rank: each op takes its time alone, scaled so that they add up to "
+                       "the step's time",
                        text(own(&SimulateOptions::from)))),
             common("TFLOP/s of a device, without --from (default: 500)",
-                   row("--rate", "TFLOPS", "of a device, whatever it computes (default: 500)",
+                   row("--rate", "TFLOPS", "rate of a device for all ops (default: 500)",
                        converted(own(&SimulateOptions::rate), positive_of))),
-            row("--memory", "GB/S", "of a device's memory (default: 3000)",
+            row("--memory", "GB/S", "bandwidth of a device's memory (default: 3000)",
                 converted(own(&SimulateOptions::memory_gb_per_s), positive_of)),
             common("GB/s of each device to other nodes, one way (default: 50)",
-                   row("--network", "GB/S", "of each device to other nodes, one way (default: 50)",
+                   row("--network", "GB/S", "bandwidth of each device to other nodes, one way (default: 50)",
                        converted(own(&SimulateOptions::network_gb_per_s), positive_of)))),
       node_flags<SimulateOptions>(),
       under("measure", row("--oversubscribe", "FACTOR",
-                           "links between nodes reach so many times less than the links of a node's devices together, "
-                           "of which all their collectives get fair shares (default: 1)",
+                           "factor by which links between nodes are slower than the links of a node's devices "
+                           "together; all their collectives get fair shares (default: 1)",
                            converted(own(&SimulateOptions::oversubscription), oversubscription_of))),
       subject_argument("CASE"));
 }
@@ -290,7 +290,7 @@ Verb simulate_verb() {
   return {.name = "simulate",
           .arguments = "CASE [--ranks N,... flags]",
           .summary = "simulate the ranks of a step in virtual time",
-          .description = "Prints when each step ends, what communication is exposed, and what gets stuck.",
+          .description = "Prints when each step ends, exposed communication, and what gets stuck.",
           .examples = R"(  gpubench simulate transformer/gpt2_train_step --ranks 8,64,1024
   gpubench simulate transformer/gpt2_train_step --ranks 8,64 --from report.json
   gpubench simulate transformer/llama_train_step --axis layers=8 --axis micro=16 --parallel dp=8,pp=8 --parallel dp=32,tp=2

@@ -107,9 +107,8 @@ int read_command(const Options& options, const Environment& environment) {
   try {
     const SoakRead read = read_soak(options.of<SoakOptions>().read_journal);
     if (!read.ended)
-      environment.err << fmt::format(
-          "{}: the soak did not end: it was to take {:.0f} s, and was killed or still runs\n",
-          visible(options.of<SoakOptions>().read_journal), read.book.completion().requested);
+      environment.err << fmt::format("{}: the soak did not end: of {:.0f} s planned, it was killed or still runs\n",
+                                     visible(options.of<SoakOptions>().read_journal), read.book.completion().requested);
     return outputs.write(read.book, head_of(read.version, read.seed));
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--read: {}", e.what()));
@@ -153,17 +152,16 @@ std::vector<Flag> soak_flags(std::span<const std::string> suites) {
                     "--worker-output", "--worker-page", "--worker-share"},
                    suites),
       under("", row("--tuning-cache", "DIR", "", text(&Options::tuning_cache))), shared_flags({"--json"}),
-      under("check", row("--minutes", "N", "how long (default: 5)", converted(own(&SoakOptions::minutes), minutes_of)),
+      under("check", row("--minutes", "N", "duration (default: 5)", converted(own(&SoakOptions::minutes), minutes_of)),
             row("--devices", "N|NAME,...",
-                "several devices at once, which vote: the first N GPUs, those of these names (cuda:0,cuda:2), or "
-                "N equal shares of the processors",
+                "several devices at once, which vote: the first N GPUs, named ones (cuda:0,cuda:2), or N equal shares "
+                "of the processors",
                 all_of(Takes::list, own(&SoakOptions::devices))),
-            row("--journal", "FILE", "what happens, line by line, on the disk at once: it survives a kill",
+            row("--journal", "FILE", "journal of events, on the disk at once: it survives a kill",
                 text(own(&SoakOptions::journal))),
             row("--read", "FILE", "sum up the journal of a soak that ended or was killed; runs nothing",
                 text(own(&SoakOptions::read_journal))),
-            row("--svg", "FILE", "a chart of speed, clocks and temperature over time, with what went wrong",
-                text(&Options::svg))));
+            row("--svg", "FILE", "a chart of speed, clocks, temperature and faults over time", text(&Options::svg))));
 }
 
 }  // namespace
@@ -172,7 +170,7 @@ Verb soak_verb() {
   return {.name = "soak",
           .arguments = "[flags]",
           .summary = "repeat launches for hours and report any that differs",
-          .description = "Compares the bits of each launch with those of a launch that was judged.",
+          .description = "Compares the bits of each launch with those of a judged launch.",
           .examples = R"(  gpubench soak
   gpubench soak --minutes 480 --journal night.jsonl --json night.json
   gpubench soak --read night.jsonl --svg night.svg      sums up a soak that ended or was killed

@@ -150,8 +150,7 @@ std::vector<TunedShape> shapes_of(const Options& options, const Environment& env
   }
   if (!others.empty())
     environment.err << fmt::format(
-        "tune-batch: of {} shapes that match {} takes {}/{}; a longer part of an id, --axis or --tier "
-        "choose another\n",
+        "tune-batch: {} shapes match {}; using {}/{}: a longer part of an id, --axis or --tier choose another\n",
         others.size() + 1, visible(options.subject), name, dims);
   return shapes;
 }
@@ -230,10 +229,9 @@ std::vector<Flag> tune_batch_flags(std::span<const std::string> suites) {
   };
   return together(
       under("output",
-            row("--budget", "SECONDS", "how long trials may take in all (default: 120); what is left is said",
+            row("--budget", "SECONDS", "time of all trials (default: 120); untried batches are named",
                 converted(own(&TuneBatchOptions::budget_s), seconds)),
-            row("--json", "FILE", "curves and answers as JSON; -: to standard output, and nothing else",
-                text(&Options::json)),
+            row("--json", "FILE", "curves and answers as JSON; -: to standard output only", text(&Options::json)),
             row("--svg", "FILE", "the curve as a chart", text(&Options::svg)),
             row("-o,--output", "FILE", "the page of all trials, with their charts", text(&Options::output))),
       shared_flags({"select", "measure", "check", "--mode", "--color"}, suites), subject_argument("WORKLOAD"));

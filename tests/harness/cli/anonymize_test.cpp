@@ -135,14 +135,13 @@ TEST_F(AnonymizeVerbs, APageIsMadeAnonymousToo) {
 }
 
 TEST_F(AnonymizeVerbs, WithoutAKeyNothingIsRunOrWritten) {
-  EXPECT_THAT(refusal_of(words("--json r.json")), HasSubstr("--anonymize: there is no home folder to keep the key in"));
+  EXPECT_THAT(refusal_of(words("--json r.json")), HasSubstr("--anonymize: no home folder for the key"));
   Captured open_key;
   write("k", "0123456789abcdef0123456789abcdef\n");
   std::filesystem::permissions("k", std::filesystem::perms(0644));
   EXPECT_EQ(open_key.run(words("--json r.json --anonymize-key k")), 2);
-  EXPECT_THAT(open_key.err.str(), HasSubstr("gpubench: --anonymize: k: others than this user can read"));
-  EXPECT_THAT(refusal_of("run --anonymize-key k"),
-              HasSubstr("--anonymize-key: nothing is made anonymous; add --anonymize"));
+  EXPECT_THAT(open_key.err.str(), HasSubstr("gpubench: --anonymize: k: other users can read"));
+  EXPECT_THAT(refusal_of("run --anonymize-key k"), HasSubstr("--anonymize-key: has no effect alone; add --anonymize"));
   EXPECT_FALSE(std::filesystem::exists("r.json"));
 }
 

@@ -110,13 +110,13 @@ TEST_F(Cli, AnErrorOnPurposeFailsAndIsToldBeforeTheRunInTheReportAndInTheRerunLi
   EXPECT_EQ(report["context"]["gpubench"]["injected"], "chain.down=bit");
   EXPECT_EQ(report["gpubench"]["totals"]["fail"], 1);
   EXPECT_THAT(cli_.err.str(),
-              AllOf(HasSubstr("WRONG ON PURPOSE: what op chain.down writes is corrupted in 1 cases, kind bit"),
+              AllOf(HasSubstr("INJECTED ERROR: the output of op chain.down is corrupted in 1 cases, kind bit"),
                     HasSubstr("[wrong on purpose]"), HasSubstr("f1  FAIL  sim/chain"),
                     HasSubstr("gpubench run --inject-error chain.down=bit --filter '^sim/chain")));
   Captured baseline;
   EXPECT_EQ(baseline.run("--isolate off --tier smoke --json wrong.json --inject-error gemm=nan"), 1);
   EXPECT_THAT(refusal_of("baseline save main wrong.json"),
-              HasSubstr("was measured with a fault on purpose, gemm=nan, and is no baseline"));
+              HasSubstr("was measured with an injected fault, gemm=nan, and cannot be a baseline"));
 }
 
 // 1 - 0.9^3 = 0.271
@@ -201,8 +201,8 @@ TEST_F(Cli, TheEnvironmentStandsInForFlagsAndIsTold) {
   EXPECT_EQ(document()["gpubench"]["cases"].size(), 1U);
   EXPECT_EQ(document()["context"]["gpubench"]["env"]["GPUBENCH_FILTER"], "last");
   EXPECT_THAT(cli_.err.str(), HasSubstr("from the environment: GPUBENCH_FILTER=last\n"));  // --tier was given
-  EXPECT_THAT(cli_.err.str(), HasSubstr("warning: GPUBENCH_SEDE is set, but no flag is called so; did you mean "
-                                        "GPUBENCH_SEED?"));
+  EXPECT_THAT(cli_.err.str(),
+              HasSubstr("warning: GPUBENCH_SEDE is set, but matches no flag; did you mean GPUBENCH_SEED?"));
   EXPECT_THAT(refusal_of({}, {.variables = {{"GPUBENCH_SUITE", "sm\x1b[2J"}}}),
               AllOf(HasSubstr("set in the environment: GPUBENCH_SUITE=sm\\x1b[2J"), Not(HasSubstr("\x1b"))));
 }
@@ -262,9 +262,8 @@ TEST_F(Cli, MoreRanksThanGpusAreAUsageErrorUnlessTheyAreVirtual) {
   Captured gpu = with_gpus(2);
   gpu.more_backends.front().has_virtual_ranks = true;
   EXPECT_EQ(gpu.run("--device cuda:1 --ranks 1,2"), 2);
-  EXPECT_THAT(gpu.err.str(),
-              HasSubstr("--ranks 2: each rank needs a GPU of its own, and from cuda:1 on the driver shows "
-                        "1; expected no more, or --virtual-ranks to check them all on one"));
+  EXPECT_THAT(gpu.err.str(), HasSubstr("--ranks 2: each rank needs a separate GPU, but from cuda:1 on the driver "
+                                       "reports 1; expected no more, or --virtual-ranks to check them all on one"));
   EXPECT_THAT(refusal_of("--device cuda:1 --ranks 1,2 --virtual-ranks",
                          {.driver = gpu.driver, .more_backends = gpu.more_backends}),
               HasSubstr("the selected suites run on 1 rank only"));  // the next error
@@ -323,7 +322,7 @@ TEST_F(Cli, ALockedClockIsToldInTheReportTheHeadAndRerunLinesAndRefusedOnACpu) {
   Captured cpu;
   cpu.more_backends = {{"cpu", [](const OpenRequest&) { return open_sim_backend(""); }}};
   EXPECT_EQ(cpu.run("--device cpu --isolate off --locked-clock 1980"), 2);
-  EXPECT_THAT(cpu.err.str(), HasSubstr("--locked-clock: a CPU does not tell an SM clock"));
+  EXPECT_THAT(cpu.err.str(), HasSubstr("--locked-clock: a CPU has no SM clock"));
 }
 
 TEST_F(Cli, ADeterministicRunAsksTheBackendForItAndSaysSoInItsReportAndRerunLines) {

@@ -254,7 +254,7 @@ TEST_F(EveryVerb, ARunThatIsKilledAtAnyFileOperationGoesOnWithoutLosingAFinished
       ++resumed;
       const std::size_t finished = read_journal("o/journal.jsonl").finished.size();
       EXPECT_EQ(cli.run(with_flags("run --resume o")), 0) << cli.err.str();
-      EXPECT_THAT(cli.err.str(), HasSubstr("interrupted run: " + std::to_string(finished) + " cases are finished"));
+      EXPECT_THAT(cli.err.str(), HasSubstr("interrupted run: " + std::to_string(finished) + " cases finished"));
     }
     EXPECT_TRUE(findings("o/report.json") == expected);
     EXPECT_FALSE(std::filesystem::exists("o/journal.jsonl"));

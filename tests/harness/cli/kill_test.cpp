@@ -85,7 +85,7 @@ class Killed : public ScratchFolder {
   void resume(std::size_t finished) const {
     const ChildResult resumed = exits(0, run("run --resume o"));
     EXPECT_EQ(difference("o/report.json"), "");
-    EXPECT_NE(resumed.err.find("going on with an interrupted run: " + std::to_string(finished) + " cases"),
+    EXPECT_NE(resumed.err.find("resuming an interrupted run: " + std::to_string(finished) + " cases"),
               std::string::npos)
         << resumed.err;
     EXPECT_FALSE(std::filesystem::exists("o/journal.jsonl"));
@@ -149,7 +149,7 @@ TEST_F(Killed, ASoakKeepsWhatItHasNotedDown) {
   });
   EXPECT_THAT(kinds, ::testing::AllOf(Contains("start"), Contains("interval")));
   const ChildResult read = exits(0, run_child({paths::sim_program, "soak", "--read", "soak.jsonl"}));
-  EXPECT_NE(read.err.find("soak.jsonl: the soak did not end: it was to take 30 s"), std::string::npos) << read.err;
+  EXPECT_NE(read.err.find("soak.jsonl: the soak did not end: of 30 s planned"), std::string::npos) << read.err;
   EXPECT_NE(read.out.find("no fault until its journal ends\n"), std::string::npos) << read.out;
 }
 

@@ -58,8 +58,9 @@ TEST(Launcher, OneProcessIsARunByItself) {
 }
 
 TEST(Launcher, VariablesThatCannotBeAreRefusedByName) {
-  EXPECT_EQ(complaint_about({{"PMI_SIZE", "many"}}),
-            "PMI_SIZE is 'many'; a launcher sets it to a number from 1 to 1048576 (unset it where there is none)");
+  EXPECT_EQ(
+      complaint_about({{"PMI_SIZE", "many"}}),
+      "PMI_SIZE is 'many'; expected a number from 1 to 1048576, as launchers set it (unset it without a launcher)");
   EXPECT_THAT(complaint_about({{"PMI_SIZE", "2"}}), ::testing::HasSubstr("PMI_RANK is ''"));
   EXPECT_THAT(complaint_about({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}), ::testing::HasSubstr("a number from 0 to 1"));
   EXPECT_THAT(complaint_about({{"OMPI_COMM_WORLD_SIZE", "-1"}}), ::testing::HasSubstr("OMPI_COMM_WORLD_SIZE is '-1'"));

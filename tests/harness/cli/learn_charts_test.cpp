@@ -122,7 +122,7 @@ TEST(LearnTable, ShowsWhatWasNotToldApart) {
   model.broken.front().seen_in_step = 0;
   EXPECT_THAT(table_of(model, plain), HasSubstr("bf16 master weights  bf16       NO"));
   EXPECT_THAT(summary_of(std::vector{model}, {}, plain),
-              AllOf(HasSubstr("0 of 1 broken recipes told apart"), HasSubstr("VERDICT  NOT_PROVEN")));
+              AllOf(HasSubstr("0 of 1 broken recipes detected"), HasSubstr("VERDICT  NOT_PROVEN")));
   EXPECT_EQ(verdict_of({}, {}), Verdict::unsupported);
   ModelLearning emulated = sample();
   emulated.recipes.erase(emulated.recipes.begin());

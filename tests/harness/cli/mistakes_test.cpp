@@ -50,19 +50,19 @@ TEST_F(Mistakes, PrecisionsHaveTheNamesOfOtherFrameworksToo) {
 }
 
 TEST_F(Mistakes, ASuiteATierOrACaseInThePlaceOfAVerbIsToldWhereItBelongs) {
-  EXPECT_EQ(mistake("gemm"), "'gemm' is no verb; it is a suite: gpubench --suite gemm");
-  EXPECT_EQ(mistake("gemm conv --tier smoke"), "'gemm' is no verb; it is a suite: gpubench --suite gemm,conv");
-  EXPECT_EQ(mistake("all"), "'all' is no verb; it is a suite: gpubench --suite all");
-  EXPECT_EQ(mistake("quick"), "'quick' is no verb; it is a tier: gpubench --tier quick");
+  EXPECT_EQ(mistake("gemm"), "'gemm' is not a verb; it is a suite: gpubench --suite gemm");
+  EXPECT_EQ(mistake("gemm conv --tier smoke"), "'gemm' is not a verb; it is a suite: gpubench --suite gemm,conv");
+  EXPECT_EQ(mistake("all"), "'all' is not a verb; it is a suite: gpubench --suite all");
+  EXPECT_EQ(mistake("quick"), "'quick' is not a verb; it is a tier: gpubench --tier quick");
   EXPECT_EQ(mistake("gemm/matmul/m=1/f32"),
-            "'gemm/matmul/m=1/f32' is no verb; of cases: gpubench --filter 'gemm/matmul/m=1/f32', or gpubench list "
+            "'gemm/matmul/m=1/f32' is not a verb; of cases: gpubench --filter 'gemm/matmul/m=1/f32', or gpubench list "
             "gemm/matmul/m=1/f32");
   EXPECT_THAT(mistake("gem"), HasSubstr("unknown verb 'gem'; verbs: run, list"));
   EXPECT_THAT(refusal_of("sim"), HasSubstr("gpubench --suite sim"));
 }
 
 TEST_F(Mistakes, SuitesWithABlankBetweenThemAreToldToHaveCommas) {
-  EXPECT_EQ(mistake("--suite gemm conv"), "unexpected argument 'conv': commas stand between suites: --suite gemm,conv");
+  EXPECT_EQ(mistake("--suite gemm conv"), "unexpected argument 'conv': separate suites with commas: --suite gemm,conv");
   EXPECT_THAT(mistake("--suite gemm smoke"), HasSubstr("unexpected argument 'smoke': run takes flags only"));
 }
 
@@ -111,16 +111,16 @@ TEST_F(Mistakes, ASuiteWithoutCasesAtTheTierSaysFromWhichTierOnItHas) {
   selection.suites = {"late"};
   EXPECT_EQ(refuse_empty(selection, environment), 5);
   EXPECT_EQ(err.str(),
-            "gpubench: no case matches: tier quick, --suite late; tier standard is the first that has any, 1: --tier "
+            "gpubench: no case matches: tier quick, --suite late; the lowest tier with any is standard, 1: --tier "
             "standard; gpubench list shows cases\n");
   err.str("");
   selection.suites = {"early", "late"};
   PlannedCase planned;
   planned.c.suite = "early";
   tell_suites_without_cases(selection, {&planned, 1}, environment);
-  EXPECT_EQ(err.str(),
-            "note: suite late has no such case at tier quick; tier standard is the first that has any, 1: --tier "
-            "standard\n");
+  EXPECT_EQ(
+      err.str(),
+      "note: suite late has no such case at tier quick; the lowest tier with any is standard, 1: --tier standard\n");
   err.str("");
   selection.filters = {"nothing"};
   EXPECT_EQ(refuse_empty(selection, environment), 5);
@@ -135,12 +135,12 @@ TEST_F(Mistakes, EnergyWithoutAGpuAndMoreRanksThanProcessorsAreWarnedOf) {
   EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
   options.run.energy = true;
   options.selection.ranks = {2, 64};
-  EXPECT_THAT(doubtful_wishes(options, cpu, 2), ElementsAre(HasSubstr("--energy: only GPUs count their energy"),
+  EXPECT_THAT(doubtful_wishes(options, cpu, 2), ElementsAre(HasSubstr("--energy: only GPUs measure energy"),
                                                             HasSubstr("--ranks 64: 64 ranks share 2 processors")));
   DeviceChoice gpu;
   gpu.devices = 64;
   EXPECT_THAT(doubtful_wishes(options, gpu, 2), IsEmpty());
-  EXPECT_THAT(exits(0, ran("--energy --dry-run")).err, HasSubstr("warning: --energy: only GPUs count their energy"));
+  EXPECT_THAT(exits(0, ran("--energy --dry-run")).err, HasSubstr("warning: --energy: only GPUs measure energy"));
 }
 
 TEST_F(Mistakes, WithoutAnyWordNothingRunsAndThreeExamplesAreShown) {

@@ -140,7 +140,7 @@ TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {
   const ChildResult device = exits(2, start(2, paths::program, "--device cuda:1"));
   EXPECT_THAT(device.err, HasSubstr("--device cuda:1: each of several processes"));
   EXPECT_THAT(exits(2, start(2, paths::program, "--virtual-ranks")).err,
-              HasSubstr("--virtual-ranks: they are of one process"));
+              HasSubstr("--virtual-ranks: virtual ranks share one process"));
 }
 
 TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
@@ -151,7 +151,7 @@ TEST_P(InProcesses, WithoutAGpuThatIsAskedForNothingIsMeasured) {
 TEST_P(InProcesses, OtherVerbsAreOfTheFirstProcessAlone) {
   const ChildResult result = exits(0, start(2, paths::program, "version"));
   EXPECT_EQ(result.out.find("gpubench "), result.out.rfind("gpubench ")) << result.out;
-  EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is of the first alone"));
+  EXPECT_THAT(result.err, HasSubstr("started 2 processes; this is the output of the first"));
 }
 
 TEST_P(InProcesses, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {

@@ -239,8 +239,8 @@ TEST(Variables, ThoseThatStandForNoFlagAreNamedWithTheNearest) {
   const Words names("HOME GPUBENCH_TIER GPUBENCH_FORMAT GPUBENCH_TEIR GPUBENCH_QWERTYUIOP");
 
   EXPECT_THAT(unknown_variables(names),
-              ElementsAre("GPUBENCH_TEIR is set, but no flag is called so; did you mean GPUBENCH_TIER?",
-                          "GPUBENCH_QWERTYUIOP is set, but no flag is called so"));
+              ElementsAre("GPUBENCH_TEIR is set, but matches no flag; did you mean GPUBENCH_TIER?",
+                          "GPUBENCH_QWERTYUIOP is set, but matches no flag"));
 }
 
 TEST(ParseOptions, HelpAndVersionWinOverEverythingElse) {

@@ -126,7 +126,7 @@ TEST_F(OwnImplementationProgram, AJournalAloneStartsNoCodeAndAnotherRunIsRefused
   const ChildResult lost = here(flags + Words{"--impl", paths::loops} + "--out o --csv /dev/full");
   ASSERT_EQ(lost.exit_code, 3) << lost.err;
   EXPECT_THAT(lost.out, HasSubstr(std::string("resume   gpubench run --resume o --impl ") + paths::loops + "\n"));
-  EXPECT_THAT(exits(2, here("--resume o")).err, HasSubstr(std::string("give it again: --impl ") + paths::loops));
+  EXPECT_THAT(exits(2, here("--resume o")).err, HasSubstr(std::string("give its flags again: --impl ") + paths::loops));
 
   std::ofstream("loops.so") << "not a library";
   EXPECT_THAT(exits(4, here(flags + "--impl loops.so --seed 7 --resume o")).err, HasSubstr("seed"));
@@ -208,7 +208,7 @@ TEST_F(OwnImplementationProgram, WrongWordsOfImplGetOneClearError) {
   EXPECT_THAT(complaint({}), HasSubstr("new NAME --op OP, list FILE, check FILE"));
   EXPECT_THAT(complaint("new mine"), HasSubstr("add --op OP"));
   EXPECT_THAT(complaint("new mine --op rms_norm_forwrad"), HasSubstr("did you mean 'rms_norm_forward'?"));
-  EXPECT_THAT(complaint("new ../mine --op gemm"), HasSubstr("is no name for an implementation"));
+  EXPECT_THAT(complaint("new ../mine --op gemm"), HasSubstr("is not a name for an implementation"));
   EXPECT_THAT(complaint("new mine --op gemm --lang rust"), HasSubstr("c, cuda, python"));
   std::filesystem::create_directory("mine");
   EXPECT_THAT(complaint("new mine --op gemm"), HasSubstr("mine is there already"));

@@ -106,8 +106,8 @@ TEST_F(Program, WorkersRememberAndANoteOfTheirsIsToldOnce) {
   // The second case ends its worker, so two workers find the folder in place of the file.
   const ChildResult spoilt = exits(3, run(words, "fastest=b;kill@chain.down"));
   EXPECT_EQ(first_choice(spoilt), "timed");
-  EXPECT_THAT(spoilt.err, HasSubstr("note: choices are not remembered: cache/simulated-device-"));
-  EXPECT_EQ(spoilt.err.find("not remembered"), spoilt.err.rfind("not remembered"));
+  EXPECT_THAT(spoilt.err, HasSubstr("note: choices are not stored: cache/simulated-device-"));
+  EXPECT_EQ(spoilt.err.find("not stored"), spoilt.err.rfind("not stored"));
 }
 
 TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {

@@ -78,8 +78,7 @@ TEST_F(RunOutputs, StandardOutputIsTheOneDocumentThatWasGivenADash) {
 TEST_F(RunOutputs, TwoDashesOrTwoFormsInOneFileAreRefusedBeforeAnythingRuns) {
   cli_.script = "kill@first.gemm";  // fails if a case starts
   EXPECT_EQ(run("--junit - --csv -"), 2);
-  EXPECT_THAT(cli_.err.str(),
-              HasSubstr("--csv: --junit takes standard output already; one flag at most can be given -"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("--csv: --junit already uses standard output; at most one flag can be -"));
   EXPECT_EQ(run("--json - --markdown -"), 2);
   EXPECT_EQ(run("--junit a --csv ./a"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--csv: --junit writes ./a already"));

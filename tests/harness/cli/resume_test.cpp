@@ -75,8 +75,8 @@ TEST_F(Resume, AfterAKillAtAnyEntryTheReportIsThatOfAnUninterruptedRun) {
       Captured cli;
       ASSERT_EQ(resume(cli), 0) << cli.err.str();
       EXPECT_EQ(told("o/report.json"), expected);
-      EXPECT_THAT(cli.err.str(), HasSubstr("going on with an interrupted run: " + std::to_string(left.finished.size()) +
-                                           " cases are finished, " + std::to_string(left.in_flight.size())));
+      EXPECT_THAT(cli.err.str(), HasSubstr("resuming an interrupted run: " + std::to_string(left.finished.size()) +
+                                           " cases finished, " + std::to_string(left.in_flight.size())));
       EXPECT_FALSE(std::filesystem::exists("o/journal.jsonl"));
       ++kills;
       if (line == journal.size()) break;
@@ -140,7 +140,7 @@ TEST_F(Resume, ARunWithoutTunedChoicesGoesOnWithoutThem) {
 
 TEST_F(Resume, ARunThatWasInterruptedBeforeItsFirstLineStartsAgain) {
   killed_after(whole_journal(), 30);
-  EXPECT_THAT(refusal_of("run --resume o"), HasSubstr("has no line yet, so nothing is lost: run without --resume"));
+  EXPECT_THAT(refusal_of("run --resume o"), HasSubstr("has no lines, so nothing is lost; run without --resume"));
   EXPECT_EQ(Captured().run(words("--out o")), 0);
   EXPECT_EQ(told("o/report.json").size(), 6U);
 }
@@ -182,7 +182,7 @@ TEST_F(Resume, WhatIsNoJournalIsRefused) {
   write("o/journal.jsonl", journal);
   std::filesystem::remove("o/report.json");
   std::filesystem::remove("o/report.html");
-  EXPECT_THAT(refusal("--tier smoke --out o"), HasSubstr("--resume continues it, --force starts anew"));
+  EXPECT_THAT(refusal("--tier smoke --out o"), HasSubstr("--resume continues it, --force starts a new one"));
 }
 
 TEST_F(Resume, AJournalMayNotSayWhatIsWrittenWhere) {
@@ -192,7 +192,7 @@ TEST_F(Resume, AJournalMayNotSayWhatIsWrittenWhere) {
   Captured cli;
   cli.script = "kill@first.gemm";
   EXPECT_EQ(resume(cli), 2);
-  EXPECT_THAT(cli.err.str(), HasSubstr("its flags are not those that choose and measure"));
+  EXPECT_THAT(cli.err.str(), HasSubstr("it has flags that neither select nor measure"));
   EXPECT_FALSE(std::filesystem::exists("planted.csv"));
 }
 

@@ -73,7 +73,7 @@ TEST_F(SaveFailures, AFolderThatOthersCanChangeAndALinkAreRefusedAsTheyAre) {
   fs::create_directory_symlink("mine", "link");
   const auto before = fs::status("shared").permissions(), of_mine = fs::status("mine").permissions();
   for (const auto& [folder, why] :
-       {std::pair{"shared", "others can change shared"}, {"link", "link is a link or no folder"}})
+       {std::pair{"shared", "other users can change shared"}, {"link", "link is a link or not a folder"}})
     EXPECT_THAT(exits(2, run({"--filter", "gemm/matmul/m=35.*/f32/", "--save-failures", folder})).err, HasSubstr(why));
   EXPECT_EQ(fs::status("shared").permissions(), before);
   EXPECT_EQ(fs::status("mine").permissions(), of_mine);

@@ -68,7 +68,7 @@ TEST_F(Writing, ReportsAreTheirOwnersUnlessAModeIsAskedFor) {
   for (const char* mode : {"0400", "0888", "1777", "-1", "rw"}) {
     Captured cli;
     EXPECT_EQ(run(cli, {"--json", "x.json", "--mode", mode}), 2) << mode;
-    EXPECT_THAT(cli.err.str(), HasSubstr("is no mode from 0600 to 0777 such as 0644"));
+    EXPECT_THAT(cli.err.str(), HasSubstr("is not a mode from 0600 to 0777 such as 0644"));
   }
 }
 
@@ -105,7 +105,7 @@ TEST_F(Writing, AReportThatNoFolderTakesIsOnStandardError) {
   const std::size_t start = err.find("\n{\n") + 1, end = err.find("\n}\n", start) + 3;
   const Json report = parse_json(err.substr(start, end - start), "standard error");
   EXPECT_EQ(report["gpubench"]["cases"].size(), 1U);
-  EXPECT_TRUE(err.ends_with("it is above, on standard error\n")) << err;
+  EXPECT_TRUE(err.ends_with("it is printed above, on standard error\n")) << err;
 }
 
 TEST_F(Writing, APageThatIsLostIsToldByTheExitCode) {

@@ -188,7 +188,8 @@ TEST(Baseline, RefusesOtherSetupsInjectedSlowdownsAndPartialRuns) {
               HasSubstr("1.json is of another set-up than the first report: device.name A Processor -> B Processor"));
   std::vector<Invocation> slowed = side_of({1000});
   slowed[0].injected = "gemm=25%";
-  EXPECT_THAT(refusal(slowed), HasSubstr("0.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
+  EXPECT_THAT(refusal(slowed),
+              HasSubstr("0.json was measured with an injected fault, gemm=25%, and cannot be a baseline"));
   std::vector<Invocation> partial = side_of({1000});
   partial[0].complete = false;
   EXPECT_THAT(refusal(partial), HasSubstr("partial"));

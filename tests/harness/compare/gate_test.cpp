@@ -75,7 +75,7 @@ TEST(Gate, ACaseThatIsSlowerAndInconclusiveNeverPasses) {
   EXPECT_EQ(result.count(GateVerdict::inconclusive), 1);
   EXPECT_EQ(result.count(GateVerdict::unchanged), 1);
   EXPECT_EQ(result.outcome, GateOutcome::inconclusive);
-  EXPECT_EQ(result.why, "1 inconclusive with an interval wholly above what matters");
+  EXPECT_EQ(result.why, "1 inconclusive with an interval above the relevant change");
   GateOptions options;
   options.tau.all = 0.5;
   result = gate_of({timed_record("a", 1000), timed_record("b", 1000)}, {slow, timed_record("b", 1000)}, options);
@@ -241,7 +241,7 @@ TEST(Gate, ABaselineWithAnInjectedSlowdownIsRefusedAndACandidateWithOneIsTold) {
   std::vector<Invocation> slowed = side_of(slower);
   slowed[1].injected = "gemm=25%";
   EXPECT_THAT(refusal(slowed, side_of(steady)),
-              HasSubstr("1.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
+              HasSubstr("1.json was measured with an injected fault, gemm=25%, and cannot be a baseline"));
   const GateResult result = run_gate(side_of(steady), slowed, {});
   EXPECT_EQ(result.outcome, GateOutcome::failed);
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("1.json has a fault on purpose: gemm=25%")));

@@ -91,9 +91,10 @@ TEST(Invocation, OfAReportInMemoryRefusesSamplesThatAreNoTimesNamingTheCase) {
   };
   Report report = timed_report({timed_record("a", 1000)});
   report.cases[0].rounds[3].times.device_ns[2] = 0.0;
-  EXPECT_THAT(refused(report), HasSubstr("report A:gpubench.cases[0].rounds[3].device_ns[2]: is 0, which is no time"));
+  EXPECT_THAT(refused(report),
+              HasSubstr("report A:gpubench.cases[0].rounds[3].device_ns[2]: is 0, expected a finite time above 0"));
   report.cases[0].rounds[3].times.device_ns[2] = std::nan("");
-  EXPECT_THAT(refused(report), HasSubstr("no time"));
+  EXPECT_THAT(refused(report), HasSubstr("a finite time above 0"));
   for (RoundRecord& round : report.cases[0].rounds) round.valid = false;
   EXPECT_THAT(refused(report), HasSubstr("hold no sample"));
   report = timed_report({timed_record("a", 1000)});
@@ -162,19 +163,20 @@ TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
        "r.json:gpubench.cases[0]: is number, expected an object"},
       {"a case without an id", [](Json& j) { j["gpubench"]["cases"][1].erase("id"); },
        "r.json:gpubench.cases[1]: lacks \"id\""},
-      {"an id with markup", [](Json& j) { j["gpubench"]["cases"][0]["id"] = "gemm/<b>"; }, "is no case id"},
-      {"an empty id", [](Json& j) { j["gpubench"]["cases"][0]["id"] = ""; }, "is no case id"},
+      {"an id with markup", [](Json& j) { j["gpubench"]["cases"][0]["id"] = "gemm/<b>"; }, "is not a case id"},
+      {"an empty id", [](Json& j) { j["gpubench"]["cases"][0]["id"] = ""; }, "is not a case id"},
       {"one id twice", [](Json& j) { j["gpubench"]["cases"].push_back(j["gpubench"]["cases"][0]); }, "two cases"},
       {"an unknown status", [](Json& j) { j["gpubench"]["cases"][0]["status"] = "ok"; }, "status"},
       {"a time of zero", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = 0; },
-       "r.json:gpubench.cases[0].rounds[0].device_ns[1]: is 0, which is no time"},
-      {"a negative time", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = -1.0; }, "no time"},
+       "r.json:gpubench.cases[0].rounds[0].device_ns[1]: is 0, expected a finite time above 0"},
+      {"a negative time", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = -1.0; },
+       "a finite time above 0"},
       {"a NaN",
        [](Json& j) {
          j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = nullptr;
          j["gpubench"]["cases"][0]["rounds"][0]["nonfinite"] = {{"device_ns[1]", "nan"}};
        },
-       "no time"},
+       "a finite time above 0"},
       {"a text for a time", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = "1"; },
        "expected a number"},
       {"a pass without samples", [](Json& j) { j["gpubench"]["cases"][0]["rounds"] = Json::array(); }, "no sample"},
@@ -206,7 +208,7 @@ TEST(Invocation, AReportThatWasChangedIsRefusedThoughItHolds) {
   EXPECT_EQ(refusal(text), "accepted");
   std::string other = text;
   other.replace(other.find("\"seed\": 42"), 10, "\"seed\": 43");
-  EXPECT_EQ(refusal(other), "r.json:digest: is not that of the content: the file was changed after it was written");
+  EXPECT_EQ(refusal(other), "r.json:digest: does not match the content: the file was changed after it was written");
   EXPECT_EQ(refusal(dump(json)), "accepted");  // without a digest all of it is checked
 }
 

@@ -65,9 +65,9 @@ TEST_F(Sides, RefuseABaselineThatWasChangedOrLostItsDigest) {
   EXPECT_EQ(parse_baseline(text, "b.json").name, "main");
   std::string faster = text;
   faster.replace(faster.find("\"log_median\": 6."), 17, "\"log_median\": 5.");
-  EXPECT_EQ(refusal(faster), "b.json:digest: is not that of the content: the file was changed after it was written");
+  EXPECT_EQ(refusal(faster), "b.json:digest: does not match the content: the file was changed after it was written");
   Json json = to_json(baseline);
-  EXPECT_EQ(refusal(dump(json)), "b.json:(root): lacks \"digest\" as its last member: the file was changed by hand");
+  EXPECT_EQ(refusal(dump(json)), "b.json:(root): lacks \"digest\" as its last member: the file was edited");
   json["schema_version"] = "1.1";  // the last without digests
   EXPECT_EQ(parse_baseline(dump(json), "b.json").name, "main");
 }

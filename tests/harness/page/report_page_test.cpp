@@ -68,7 +68,7 @@ TEST(Document, TheVerdictIsAWordWithItsCounts) {
 TEST(Document, TheVerdictTellsWhatWasJudged) {
   const std::string page = page_of(made_report({made_gemm(100), made_gemm(200)}));
   EXPECT_TRUE(holds(page, "<b>200</b> against an fp64 textbook: 25.0% of all, in 2 checks of ops"));
-  EXPECT_TRUE(holds(page, "<b>6 of 6</b> corrupted on purpose, to show that each check can fail"));
+  EXPECT_TRUE(holds(page, "<b>6 of 6</b> injected, to show that each check can fail"));
   EXPECT_TRUE(
       holds(page, "<b>0.25</b> of its bound, in gemm/<wbr>matmul/<wbr>m=100,<wbr>n=100,<wbr>k=100/<wbr>f32/<wbr>x1"));
 }
@@ -94,7 +94,7 @@ TEST(Document, WarnsOfWhatMakesItsNumbersNoResults) {
   Report report = made_report({with_verdict(made_gemm(100), Verdict::unverified, "--check off")});
   EXPECT_TRUE(holds(page_of(report), "Nothing was verified (--check off)"));
   report.run.injected = "gemm=25%";
-  EXPECT_TRUE(holds(page_of(report), "A fault was injected on purpose: gemm=25%"));
+  EXPECT_TRUE(holds(page_of(report), "A fault was injected: gemm=25%"));
 }
 
 TEST(Document, EveryChartHasItsNumbersBelowIt) {

@@ -122,7 +122,7 @@ TEST(Failures, NameOpElementValuesBoundHowManyAndTheRerunLine) {
 TEST(Failures, SayOfEachPhaseWhatWasLookedAt) {
   CaseRecord record = sample_record(Verdict::fail);
   for (OpParity& op : record.parity.ops) op.phase = "timed";
-  EXPECT_THAT(failures_text({&record, 1}, plain), HasSubstr("gemm.forward (gemm), what a timed round left, by"));
+  EXPECT_THAT(failures_text({&record, 1}, plain), HasSubstr("gemm.forward (gemm), output of a timed round, by"));
   for (OpParity& op : record.parity.ops) op.phase = "check";
   EXPECT_THAT(failures_text({&record, 1}, plain), HasSubstr("gemm.forward (gemm), check of the op alone, by"));
 }
@@ -250,10 +250,10 @@ CaseRecord exchange(std::vector<int> partners, double ns) {
 TEST(LinksText, TellsTheMiddleAndTheSlowestLinkAndWhoIsLate) {
   const std::vector<CaseRecord> even{exchange({1, 0, 2}, 500.0), exchange({2, 1, 0}, 501.0),
                                      exchange({0, 2, 1}, 502.0)};
-  EXPECT_THAT(links_text(even), HasSubstr("\ntransformer/pairs/bytes=1000/bf16/x3\n"
-                                          "  3 links, the middle one 500 ns (2.00 GB/s each way), the slowest 502 ns "
-                                          "(1.99 GB/s each way), between ranks 1 and 2\n"
-                                          "  none is surely behind\n"));
+  EXPECT_THAT(
+      links_text(even),
+      HasSubstr("\ntransformer/pairs/bytes=1000/bf16/x3\n  3 links, the median 500 ns (2.00 GB/s each way), the "
+                "slowest 502 ns (1.99 GB/s each way), between ranks 1 and 2\n  none is certainly behind\n"));
   const std::vector<CaseRecord> late{exchange({1, 0, 2}, 500.0), exchange({2, 1, 0}, 600.0),
                                      exchange({0, 2, 1}, 500.0)};
   EXPECT_THAT(links_text(late), HasSubstr("  ranks 0 and 2: 20.0% behind, in 5 of 5 rounds\n"));

@@ -45,7 +45,7 @@ std::vector<MalformedFile> contradictory_reports() {
       {"bad elements in a pass", "gpubench.cases[0].parity.ops[0].bad", 1, "although the op passed"},
       {"an error above its bound in a pass", "gpubench.cases[0].parity.ops[0].error_over_bound", 1.01,
        "although the op passed"},
-      {"a mutation that was accepted", "gpubench.cases[0].parity.ops[0].mutations_rejected", 3, "proves nothing"},
+      {"a mutation that was accepted", "gpubench.cases[0].parity.ops[0].mutations_rejected", 3, "must reject all"},
       {"a phase that nobody knows", "gpubench.cases[0].parity.ops[0].phase", "after", "check, timed, recheck"},
       {"an op without a label", "gpubench.cases[0].parity.ops[0].label", "", "is empty"},
       {"a smaller error than its ops'", "gpubench.cases[0].parity.error_over_bound", 0.1,
@@ -62,7 +62,7 @@ std::vector<MalformedFile> contradictory_reports() {
        "the largest of its phase in ops"},
       {"sums of a phase of which no op is kept", "gpubench.cases[0].parity.passed[0].phase", "check",
        "the largest of its phase in ops", "gpubench.cases[0].parity.passed[0].error_over_bound"},
-      {"an invalid round without a note", "gpubench.cases[0].rounds[1].valid", false, "says why",
+      {"an invalid round without a note", "gpubench.cases[0].rounds[1].valid", false, "needs a reason",
        "gpubench.cases[0].rounds[1].note"},
       {"a sample of 0 ns", "gpubench.cases[0].rounds[0].device_ns[1]", 0, "cannot be a time"},
       {"a negative sample", "gpubench.cases[0].rounds[0].wall_ns[2]", -4700, "cannot be a time"},
@@ -91,7 +91,7 @@ std::vector<MalformedFile> contradictory_reports() {
       {"a case more", "gpubench.totals.cases", 4, "the cases make 3"},
       {"less time", "gpubench.totals.time_s", 0.5, "the cases make 1"},
       {"a call more in all", "gpubench.calls_totals[0].calls", 50, "the cases make 49"},
-      {"a benchmark of nobody", "benchmarks[0].name", "fast", "no round and no median", "benchmarks[0]"},
+      {"a benchmark of nobody", "benchmarks[0].name", "fast", "neither a round nor a median", "benchmarks[0]"},
       {"no benchmarks", "benchmarks", Json::array(), "lacks \""},
       {"a faster round", "benchmarks[0].real_time", 1.0, "is 1, but its case makes 2"},
       {"a round in other units", "benchmarks[0].time_unit", "ns", "is not \"us\""},
@@ -105,8 +105,8 @@ std::vector<MalformedFile> contradictory_reports() {
       {"an unknown tier", "context.gpubench.tier", "huge", "smoke, quick"},
       {"an unknown preset", "context.gpubench.preset", "huge", "minimal, brief"},
       {"an unknown check", "context.gpubench.check", "some", "off, sample, bitwise, own, full"},
-      {"a time of another kind", "context.gpubench.started_at", "yesterday", "is no time"},
-      {"a 30th of February", "context.gpubench.finished_at", "2026-02-30T00:00:00+00:00", "is no time"},
+      {"a time of another kind", "context.gpubench.started_at", "yesterday", "is not a time"},
+      {"a 30th of February", "context.gpubench.finished_at", "2026-02-30T00:00:00+00:00", "is not a time"},
       {"a date of another run", "context.date", "2026-11-20T02:34:19+00:00", "is not when the run started"},
       {"Google's version as ours", "context.json_schema_version", 2, "expected 1 to 1"},
       {"no processors", "context.num_cpus", 0, "expected 1 to"},
@@ -133,12 +133,12 @@ std::vector<MalformedFile> contradictory_reports() {
        [](Json& j) {
          first(j)["derived"]["ranks"]["partners"] = {1, 2};
        },
-       "gpubench.cases[0].derived.ranks.partners", "is not who exchanges with whom of 2 ranks"},
+       "gpubench.cases[0].derived.ranks.partners", "is not a valid pairing of 2 ranks"},
       {"a partner who has another",
        [](Json& j) {
          first(j)["derived"]["ranks"]["partners"] = {1, 1};
        },
-       "gpubench.cases[0].derived.ranks.partners", "is not who exchanges with whom of 2 ranks"},
+       "gpubench.cases[0].derived.ranks.partners", "is not a valid pairing of 2 ranks"},
       {"no dimensions",
        [](Json& j) {
          j["gpubench"]["cases"][2]["params"] = Json::object();
@@ -187,7 +187,7 @@ std::vector<MalformedFile> contradictory_reports() {
          first(j)["parity"]["ops"][0]["mutations"] = 0;
          first(j)["parity"]["ops"][0]["mutations_rejected"] = 0;
        },
-       "gpubench.cases[0].parity.ops[0].mutations_rejected", "proves nothing"},
+       "gpubench.cases[0].parity.ops[0].mutations_rejected", "must reject all"},
       {"an unfinished case that passed",
        [](Json& j) {
          first(j)["unfinished"] = {{"why", "SIGTERM"},
@@ -247,8 +247,8 @@ std::vector<MalformedFile> contradictory_reports() {
          entry["name"] = "gemm/other/m=64,n=32,k=16/bf16/warm/x2";
          j["benchmarks"].push_back(entry);
        },
-       "benchmarks[3]", "no round and no median of a case that passed"},
-      {"a round twice", [](Json& j) { j["benchmarks"].push_back(j["benchmarks"][1]); }, "benchmarks[3]", "once more"},
+       "benchmarks[3]", "neither a round nor a median of a passing case"},
+      {"a round twice", [](Json& j) { j["benchmarks"].push_back(j["benchmarks"][1]); }, "benchmarks[3]", "again"},
       {"a round missing", [](Json& j) { j["benchmarks"].erase(1); }, "benchmarks", "lacks \""},
       {"a suite that was not run", [](Json& j) { run(j)["suites"] = {"gemm"}; }, "gpubench.cases[2].suite",
        "not among the suites"},

@@ -132,7 +132,7 @@ TEST_F(JournalFile, OneThatWasInterruptedBeforeItsFirstLineIsStartedAnew) {
   const std::size_t first = whole.find('\n');
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{20}, first / 2, first}) {
     put(whole.substr(0, bytes));
-    EXPECT_THAT(refusal(), HasSubstr("has no line yet, so nothing is lost: run without --resume"));
+    EXPECT_THAT(refusal(), HasSubstr("has no lines, so nothing is lost; run without --resume"));
     { const JournalWriter anew(path_, start(), {}); }
     EXPECT_EQ(text(), whole.substr(0, first + 1));
   }
@@ -152,7 +152,7 @@ TEST_F(JournalFile, ADamagedMissingOrForeignLineMakesItUnusable) {
   std::string changed = whole;
   changed[whole.size() / 2] ^= 1;
   put(changed);
-  EXPECT_THAT(refusal(), HasSubstr("is damaged: its checksum does not hold"));
+  EXPECT_THAT(refusal(), HasSubstr("is damaged: its checksum does not match"));
   const std::size_t first = whole.find('\n') + 1, second = whole.find('\n', first) + 1;
   put(whole.substr(0, first) + whole.substr(second));
   EXPECT_THAT(refusal(), HasSubstr("a line is missing"));
@@ -182,7 +182,7 @@ TEST_F(JournalFile, WhatAChecksumDoesNotTellIsCheckedToo) {
 
 TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
   { const JournalWriter interrupted(path_, start(), {}); }
-  EXPECT_THAT(refusal_to_start(), HasSubstr("is the journal of a run that was interrupted; --resume continues it"));
+  EXPECT_THAT(refusal_to_start(), HasSubstr("is the journal of an interrupted run; --resume continues it"));
   std::filesystem::remove(path_);
   JournalWriter first(path_, start(), {});
   EXPECT_THAT(refusal_to_start(), HasSubstr("another run is writing to it"));

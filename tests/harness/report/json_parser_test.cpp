@@ -48,7 +48,7 @@ TEST(ParseJson, RefusesEqualKeysInOneObjectOnly) {
 }
 
 TEST(ParseJson, RefusesWhatIsTooLarge) {
-  EXPECT_EQ(refusal("[1, 2, 3]", {.bytes = 8, .depth = 64}), "file:(root): 9 bytes, more than the 8 that are read");
+  EXPECT_EQ(refusal("[1, 2, 3]", {.bytes = 8, .depth = 64}), "file:(root): 9 bytes, more than the limit of 8");
   EXPECT_EQ(refusal("[1, 2, 3]", {.bytes = 9, .depth = 64}), "accepted");
 }
 
@@ -74,22 +74,22 @@ TEST(ParseJson, SaysHowFarItCame) {
 
 // Columns counted by hand; messages are not the JSON library's.
 TEST(ParseJson, SaysWhatIsWrongInWordsOfItsOwnAndWhere) {
-  EXPECT_EQ(refusal(""), "file:(root): not JSON: there is nothing in it");
-  EXPECT_EQ(refusal(" \n\t"), "file:(root): not JSON: there is nothing in it");
-  EXPECT_EQ(refusal("{\"a\": [1, 2"), "file:a[1]: not JSON: it ends too early: a text, list or object is not closed");
+  EXPECT_EQ(refusal(""), "file:(root): not JSON: the input is empty");
+  EXPECT_EQ(refusal(" \n\t"), "file:(root): not JSON: the input is empty");
+  EXPECT_EQ(refusal("{\"a\": [1, 2"), "file:a[1]: not JSON: unexpected end of input: unclosed string, array or object");
   EXPECT_EQ(refusal("{\n \"a\": 1,\n}"),
-            "file:a: not JSON: line 3, column 1: '}' cannot stand here; the comma before it is one too many");
+            "file:a: not JSON: line 3, column 1: '}' cannot stand here; remove the comma before it");
   EXPECT_EQ(refusal("{'a': 1}"),
-            "file:(root): not JSON: line 1, column 2: ''' cannot stand here; names and texts stand in double quotes");
+            "file:(root): not JSON: line 1, column 2: ''' cannot stand here; names and strings need double quotes");
   EXPECT_EQ(refusal("// x\n{}"),
             "file:(root): not JSON: line 1, column 1: '/' cannot stand here; JSON has no comments");
   EXPECT_EQ(refusal("<!doctype html>"),
             "file:(root): not JSON: line 1, column 1: '<' cannot stand here; this looks like a web page or XML");
   EXPECT_EQ(refusal("[1, NaN]"),
             "file:[0]: not JSON: line 1, column 5: 'NaN' cannot stand here; JSON has no NaN and no infinity");
-  EXPECT_EQ(refusal("{\"a\": 1e999}"), "file:a: not JSON: line 1, column 11: a number that fp64 cannot hold");
+  EXPECT_EQ(refusal("{\"a\": 1e999}"), "file:a: not JSON: line 1, column 11: a number beyond fp64");
   EXPECT_EQ(refusal("[\"a\nb\"]"),
-            "file:(root): not JSON: line 1, column 4: a control character in a text, which has to be escaped");
+            "file:(root): not JSON: line 1, column 4: a control character in a string, which must be escaped");
   for (const char* text : {"{", "{\"a\" 1}", "[1 2]", "nul", "\"\\x\"", "\xff", "[1]]", "+1", "01", "\"a"}) {
     const std::string said = refusal(text);
     EXPECT_NE(said.find(": not JSON: "), std::string::npos) << text;
@@ -148,8 +148,8 @@ TEST(ParseJson, AMistakeInAStreamedArrayIsNamedWithItsPlaceInTheDocument) {
   const auto refused = [&](const char* text) { return refusal(text, {}, {{}, streamed}); };
   EXPECT_EQ(refused(R"({"p":{"list":[{},{},{"a":1,"b":{"c":1,"c":2}}]}})"),
             "file:p.list[2].b.c: key \"c\" appears twice in one object");
-  EXPECT_EQ(refused(R"({"p":{"list":[{},17]}})"), "file:p.list[1]: is no object");
-  EXPECT_EQ(refused(R"({"p":{"list":[[]]}})"), "file:p.list[0]: is no object");
+  EXPECT_EQ(refused(R"({"p":{"list":[{},17]}})"), "file:p.list[1]: is not an object");
+  EXPECT_EQ(refused(R"({"p":{"list":[[]]}})"), "file:p.list[0]: is not an object");
   EXPECT_EQ(refused(R"({"p":{"list":[{}, nan]}})").rfind("file:p.list[0]: not JSON: ", 0), 0U);
   EXPECT_EQ(refused(R"({"p":{"list":[{}],"x":{"y":[3,"a":1]}}})").rfind("file:p.x.y[1]: not JSON: ", 0), 0U);
 }
@@ -208,7 +208,7 @@ void expect_as_the_library(const std::string& text) {
     EXPECT_EQ(dump(parse_json(text, "t")), dump(theirs)) << text;
     EXPECT_EQ(parse_json(text, "t"), theirs) << text;
   } else if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
-    EXPECT_NE(ours.find(": not JSON: there is nothing in it"), std::string::npos) << text;
+    EXPECT_NE(ours.find(": not JSON: the input is empty"), std::string::npos) << text;
   } else if (*verdict.read > text.size()) {
     EXPECT_NE(ours.find(": not JSON: it ends too early"), std::string::npos) << text << " -> " << ours;
   } else {

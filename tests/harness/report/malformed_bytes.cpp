@@ -107,7 +107,7 @@ std::vector<MalformedFile> malformed_bytes() {
   for (const char* version : {"1", "1.", ".2", "1.x", "-1.0", "1.2.3", " 1.2", "1.2 ", "1.-2", "", "one"})
     files.push_back({fmt::format("version '{}'", version),
                      changed_report([&](Json& j) { run(j)["schema_version"] = version; }),
-                     "context.gpubench.schema_version", "is no version such as 1.2"});
+                     "context.gpubench.schema_version", "is not a version such as 1.2"});
   files.push_back({"another schema", changed_report([](Json& j) { run(j)["schema"] = "gpubench-tuning"; }),
                    "context.gpubench.schema", "is not \"gpubench-report\""});
   return files;

@@ -121,7 +121,7 @@ TEST_F(CachedTuning, WhatIsNoFileIsNeitherReadNorWritten) {
   fs::create_directories(folder());
   ASSERT_EQ(::mkfifo(open().path().c_str(), 0600), 0);  // opening it would block
   TuningCacheFile cache = open();
-  EXPECT_THAT(cache.take_complaint(), HasSubstr("is no file"));
+  EXPECT_THAT(cache.take_complaint(), HasSubstr("is not a regular file"));
   cache.keep({{"k", "v"}});
   EXPECT_EQ(cache.take_complaint(), "");
   EXPECT_TRUE(fs::is_fifo(open().path()));
@@ -131,7 +131,7 @@ TEST_F(CachedTuning, AFolderThatCannotBeMadeIsComplainedOfOnce) {
   write(root_, "in the way");
   TuningCacheFile cache = open();
   cache.keep({{"k", "v"}});
-  EXPECT_THAT(cache.take_complaint(), HasSubstr("choices are not remembered"));
+  EXPECT_THAT(cache.take_complaint(), HasSubstr("choices are not stored"));
   cache.keep({{"l", "w"}});
   EXPECT_EQ(cache.take_complaint(), "");
   EXPECT_EQ(cache.recall("l"), "w");

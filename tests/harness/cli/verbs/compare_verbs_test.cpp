@@ -66,7 +66,7 @@ TEST_F(CompareVerbs, AnInjectedSlowdownIsFoundAndIsNoBaseline) {
   EXPECT_NEAR(gate["cases"][0]["slowdown"].get<double>(), 0.25, 1e-4);
   EXPECT_GT(gate["counts"]["unchanged"], 0);
   EXPECT_THAT(refusal_of("gate --baseline b0.json --candidate a0.json"),
-              HasSubstr("b0.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
+              HasSubstr("b0.json was measured with an injected fault, gemm=25%, and cannot be a baseline"));
   EXPECT_EQ(Captured().run("baseline save main b0.json"), 2);
 }
 
@@ -147,9 +147,9 @@ TEST_F(CompareVerbs, WrongCallsExitTwo) {
       {"compare a.json --b b.json", "either reports"},
       {"compare --a a.json", "either reports"},
       {"compare a.json b.json --format xml", "table, markdown, json, csv"},
-      {"compare a.json b.json --tau much", "no share such as 3%"},
+      {"compare a.json b.json --tau much", "not a share such as 3%"},
       {"gate --baseline a.json", "both --baseline"},
-      {"gate --baseline a.json --candidate b.json --tau 0", "no share such as 3%"},
+      {"gate --baseline a.json --candidate b.json --tau 0", "not a share such as 3%"},
       {"gate --baseline a.json --candidate b.json --tau 3", "'3' would be 300%: write 3% or 0.03"},
       {"gate --baseline a.json --candidate b.json --tau gemm=1", "'1' would be 100%: write 1%"},
       {"compare a.json b.json --tau 5", "'5' would be 500%: write 5% or 0.05"},
@@ -160,8 +160,8 @@ TEST_F(CompareVerbs, WrongCallsExitTwo) {
       {"calibrate --from a.json", "at least two"},
       {"baseline", "save, list, show, merge"},
       {"baseline sav x", "did you mean 'save'?"},
-      {"baseline save ../x a.json", "is no name for a baseline"},
-      {"baseline save .x a.json", "is no name for a baseline"},
+      {"baseline save ../x a.json", "is not a name for a baseline"},
+      {"baseline save .x a.json", "is not a name for a baseline"},
       {"baseline show nothing", "there is no baseline 'nothing'"},
       {"--preset gait", "did you mean 'gate'?"},
   };

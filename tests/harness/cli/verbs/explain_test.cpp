@@ -60,7 +60,8 @@ TEST_F(Explain, AnUnknownNameIsAUsageErrorWithTheNearestOne) {
   EXPECT_THAT(cli_.err.str(), HasSubstr("no op or case is named or matches 'layer_norm_foward'; did you mean "
                                         "'layer_norm_forward'?"));
   EXPECT_EQ(cli_.run("explain sim"), 2);
-  EXPECT_THAT(cli_.err.str(), HasSubstr("'sim' is no op, and 6 cases match; did you mean 'sgd'?; give a longer part"));
+  EXPECT_THAT(cli_.err.str(),
+              HasSubstr("'sim' is not an op, and 6 cases match; did you mean 'sgd'?; give a longer part"));
 }
 
 TEST_F(Explain, PagesLinkToPagesThatAreThereAndStandAlone) {

@@ -30,8 +30,8 @@ class LearnVerb : public ScratchFolder {
 TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
   EXPECT_THAT(exits(0, learn("--quick --precision f32,f16 --json l.json --svg charts -o l.html", "lacks=f16")).out,
               AllOf(HasSubstr("transformer/gpt2_train_step/"), HasSubstr("no loss scaling"),
-                    HasSubstr("6 of 6 broken recipes told apart by single steps"),
-                    HasSubstr("Losses by themselves are no evidence"), HasSubstr("VERDICT  PASS")));
+                    HasSubstr("6 of 6 broken recipes detected by single steps"),
+                    HasSubstr("Losses alone are no evidence"), HasSubstr("VERDICT  PASS")));
   const Json json = parse_json(content_of("l.json"), "l.json");
   EXPECT_EQ(json["schema"], "gpubench-learn");
   EXPECT_EQ(json["verdict"], "pass");
@@ -62,7 +62,7 @@ TEST_F(LearnVerb, ShowsSingleStepsCurvesAndWhatIsBrokenOnPurpose) {
 
 TEST_F(LearnVerb, AWrongDeviceFailsByStepAndTensor) {
   const ChildResult result = exits(1, learn("--quick --precision f32 --inject-error block1.down.db=drop"));
-  EXPECT_THAT(result.err, HasSubstr("WRONG ON PURPOSE"));
+  EXPECT_THAT(result.err, HasSubstr("INJECTED ERROR"));
   EXPECT_THAT(result.out, AllOf(HasSubstr("FAIL"), HasSubstr("step 1: 'd(block1.down.w)"), HasSubstr("is allowed"),
                                 HasSubstr("VERDICT  FAIL")));
 }

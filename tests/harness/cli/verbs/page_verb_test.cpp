@@ -57,11 +57,11 @@ TEST_F(PageVerb, LabelsNameTheReportsOfAComparison) {
 TEST_F(PageVerb, ALabelThatNamesNoReportIsRefused) {
   write("other.json", dump(report_json(holding_report())));
   const auto refusal = [](const Words& more) { return refusal_of("report made/good.json" + more); };
-  EXPECT_THAT(refusal("other.json --label before"), HasSubstr("'before' is no label such as A=before"));
-  EXPECT_THAT(refusal("other.json --label A="), HasSubstr("'A=' is no label such as A=before"));
+  EXPECT_THAT(refusal("other.json --label before"), HasSubstr("'before' is not a label such as A=before"));
+  EXPECT_THAT(refusal("other.json --label A="), HasSubstr("'A=' is not a label such as A=before"));
   EXPECT_THAT(refusal("other.json --label C=x"), HasSubstr("no report is called 'C'; there are A, B"));
   EXPECT_THAT(refusal("other.json --label A=x --label A=y"), HasSubstr("A is named twice"));
-  EXPECT_THAT(refusal("--label A=x"), HasSubstr("a report alone has no letter"));
+  EXPECT_THAT(refusal("--label A=x"), HasSubstr("a single report has no letter"));
   EXPECT_FALSE(std::filesystem::exists("made/report.html"));
 }
 
@@ -83,7 +83,7 @@ TEST_F(PageVerb, OtherFormsGoToFilesOrOneToStandardOutput) {
 
 TEST_F(PageVerb, APriceAddsWhatTheWorkCosts) {
   EXPECT_EQ(run("made/good.json --price-per-hour 2.5"), 0) << cli_.err.str();
-  EXPECT_TRUE(content_of("made/report.html").find("at 2.5 for a device and hour") != std::string::npos);
+  EXPECT_TRUE(content_of("made/report.html").find("at 2.5 per device and hour") != std::string::npos);
   for (const char* price : {"0", "-1", "nan", "2.5x", "1e99", ""}) {
     Captured cli;
     EXPECT_EQ(cli.run({"report", "made/good.json", "--price-per-hour", price}), 2) << price;

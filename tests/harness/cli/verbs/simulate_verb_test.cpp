@@ -143,7 +143,7 @@ TEST(SimulateVerb, RefusesWhatIsWrong) {
                                     {"--parallel tp=100000,pp=100000", "expected at most 1048576"},
                                     {"--parallel pp=4", "on 8 ranks: "}})
     EXPECT_THAT(refusal(Words(gpt2) + words), HasSubstr(said)) << words;
-  EXPECT_THAT(refusal(Words{gpt2, "--parallel", "tp=2", "--from", published}), HasSubstr("ranks have parts of them"));
+  EXPECT_THAT(refusal(Words{gpt2, "--parallel", "tp=2", "--from", published}), HasSubstr("ranks run parts of them"));
 }
 
 }  // namespace
