@@ -137,7 +137,7 @@ struct LabelledComparison {
 [[nodiscard]] Json comparison_json(std::span<const LabelledComparison> all);
 [[nodiscard]] std::string comparison_csv(std::span<const LabelledComparison> all);
 
-/// What the side at this place is called: "A" to "Z", then "S27".
+/// "A" to "Z", then "S27".
 [[nodiscard]] std::string side_letter(std::size_t side);
 
 /// "1.23x"; three digits, more near 1.
@@ -145,29 +145,27 @@ struct LabelledComparison {
 /// "[1.20x, 1.26x]"
 [[nodiscard]] std::string interval_text(const Speed& speed);
 
-// Implementations under test in one report (--impl, --versus): each as a side of its own, and how much faster one is
-// than another by the rounds that they took in turns.
+// Implementations under test in one report (--impl, --versus): each is a side, compared by rounds taken in turns.
 
-/// What a contender is called: "reference" for the device's own libraries (Case::contender is empty).
+/// "reference" for the device's libraries, whose Case::contender is empty.
 [[nodiscard]] std::string contender_title(const std::string& contender);
 
 /// The values of Case::contender, each once, in the order of the cases.
 [[nodiscard]] std::vector<std::string> contenders_of(std::span<const CaseRecord> cases);
 
-/// The report with the cases of one contender only.
 [[nodiscard]] Report of_contender(const Report& report, const std::string& contender);
 
-/// Two contenders of one report, as from of_contender(). They were measured in one process, round by round in turns, so
-/// a round of one is paired with the round of the other in the same pass: of n pairs the mean difference of log
-/// medians, its standard error s / sqrt(n), n - 1 degrees of freedom, and no less than clocks can tell (least_spread).
+/// Compares two results of of_contender(). Their rounds were taken in turns in one process and are paired by pass: the
+/// mean difference of log medians over n pairs, with standard error s / sqrt(n), at least least_spread, and n - 1
+/// degrees of freedom.
 ///
-/// Faster or slower: by tau or more, with Benjamini and Hochberg's q below 0.05 over all cases (gate_rule.h);
-/// the same: the 90% interval within +-tau; else unsure. What another process would add, by its layout
-/// of memory say, is in no interval.
+/// Faster or slower: by tau or more, with Benjamini and Hochberg's q below 0.05 over all cases (gate_rule.h); same: the
+/// 90% interval is within +-tau; else unsure. Intervals do not include differences between processes, such as the
+/// layout of memory.
 [[nodiscard]] Comparison compare_contenders(const Report& a, const Report& b, const Tau& tau = {});
 
-/// Of a run with several contenders: each against `base` (Case::contender), a line per case with the words faster,
-/// slower, same or cannot tell, and the geometric means. Empty where there is nothing to compare.
+/// Each contender of a run compared with `base` (Case::contender): a line per case with faster, slower, same or cannot
+/// tell, and the geometric means. Empty without a contender to compare.
 [[nodiscard]] std::string contenders_text(const Report& report, const std::string& base, const ConsoleStyle& style);
 
 }  // namespace gpubench
