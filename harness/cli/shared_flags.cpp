@@ -77,8 +77,8 @@ std::vector<Flag> shared_rows() {
           row("--batch", "N,...", "batch sizes instead of the suites' own",
               several(Takes::list, in_selection(&Selection::batches), whole_from<std::int64_t>(1))),
           row("--launch", "MODE,...",
-              "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; both for "
-              "each",
+              "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; "
+              "graph,stream: each case twice",
               several(Takes::list, in_selection(&Selection::launches), launch, texts(launch_words))),
           row("--fuse", "on|off",
               "on (default): run chains of ops as the fused ops of the device; off: run each op as declared",

@@ -295,7 +295,7 @@ Verb simulate_verb() {
   gpubench simulate transformer/gpt2_train_step --ranks 8,64 --from report.json
   gpubench simulate transformer/llama_train_step --axis layers=8 --axis micro=16 --parallel dp=8,pp=8 --parallel dp=32,tp=2
   gpubench simulate transformer/gpt2_train_step --ranks 64 --slow 5=1.1 --network 25
-  gpubench simulate transformer/gpt2_train_step --ranks 64 --stop 5=0.001
+  gpubench simulate transformer/gpt2_train_step --ranks 64 --stop 5=0.0001
   gpubench simulate transformer/gpt2_train_step --ranks 64 --slow-link 5=2
   gpubench simulate transformer/gpt2_train_step --ranks 64 --cut 5=0.0001
   gpubench simulate transformer/llama_train_step --parallel dp=16,tp=2 --oversubscribe 4
