@@ -64,23 +64,23 @@ Forward dropped(Program& p, const Case& c, const Recipe& r) {
 }  // namespace
 
 Suite activation() {
-  return {"activation",
-          "pointwise functions between layers, forward and backward",
-          {
-              declare_rows("dropout_forward", "x / (1 - p), or 0 with a probability p of 0.1", of_residuals(),
-                           forward<dropped>),
-              declare_rows("dropout_backward", "its gradient, whose mask is drawn again", of_residuals(),
-                           backward<dropped>),
-              declare_rows("gelu_forward", "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))", of_gpt2(),
-                           forward<applied<gelu>>),
-              declare_rows("gelu_backward", "its gradient, from x", of_gpt2(), backward<applied<gelu>>),
-              declare_rows("relu_forward", "x, or 0 where it is negative", of_resnet(), forward<applied<relu>>),
-              declare_rows("relu_backward", "its gradient, from y", of_resnet(), backward<applied<relu>>),
-              declare_rows("silu_forward", "x / (1 + exp(-x))", of_efficientnet(), forward<applied<silu>>),
-              declare_rows("silu_backward", "its gradient, from x", of_efficientnet(), backward<applied<silu>>),
-              declare_rows("squared_relu_forward", "max(0, x)^2", of_nemotron(), forward<applied<squared>>),
-              declare_rows("squared_relu_backward", "its gradient, from x", of_nemotron(), backward<applied<squared>>),
-          }};
+  return {
+      "activation",
+      "pointwise functions between layers, forward and backward",
+      {
+          declare_rows("dropout_forward", "x / (1 - p), or 0 with a probability p of 0.1", of_residuals(),
+                       forward<dropped>),
+          declare_rows("dropout_backward", "its gradient; the mask is drawn again", of_residuals(), backward<dropped>),
+          declare_rows("gelu_forward", "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))", of_gpt2(),
+                       forward<applied<gelu>>),
+          declare_rows("gelu_backward", "its gradient, from x", of_gpt2(), backward<applied<gelu>>),
+          declare_rows("relu_forward", "x, or 0 if x is negative", of_resnet(), forward<applied<relu>>),
+          declare_rows("relu_backward", "its gradient, from y", of_resnet(), backward<applied<relu>>),
+          declare_rows("silu_forward", "x / (1 + exp(-x))", of_efficientnet(), forward<applied<silu>>),
+          declare_rows("silu_backward", "its gradient, from x", of_efficientnet(), backward<applied<silu>>),
+          declare_rows("squared_relu_forward", "max(0, x)^2", of_nemotron(), forward<applied<squared>>),
+          declare_rows("squared_relu_backward", "its gradient, from x", of_nemotron(), backward<applied<squared>>),
+      }};
 }
 
 }  // namespace gpubench::suites

@@ -177,7 +177,6 @@ Program returned(const Case& c, const Recipe& r) {
 constexpr std::int64_t kib = 1024;
 constexpr std::int64_t mib = kib * kib;
 
-/// "64 KiB"
 std::string size_text(std::int64_t bytes) {
   if (bytes % mib == 0) return std::to_string(bytes / mib) + " MiB";
   if (bytes % kib == 0) return std::to_string(bytes / kib) + " KiB";
@@ -305,7 +304,7 @@ Suite collectives() {
                          reduced_everywhere<Reduction::sum>),
               collective("all_reduce_avg", "the average over all ranks, on every rank", in_place_too(sizes()),
                          reduced_everywhere<Reduction::average>),
-              collective("all_reduce_max", "the largest over all ranks, on every rank", sizes(),
+              collective("all_reduce_max", "the maximum over all ranks, on every rank", sizes(),
                          reduced_everywhere<Reduction::maximum>),
               collective("all_gather", "the parts of all ranks, on every rank", in_place_too(sizes()), gathered),
               collective("reduce_scatter", "the sum over all ranks, a part of it on each", in_place_too(sizes()),
@@ -313,10 +312,10 @@ Suite collectives() {
               collective("broadcast", "one rank's tensor, on every rank", sizes(), sent_to_all),
               collective("all_to_all", "a block from each rank to each", sizes(), exchanged<even>),
               collective("all_to_all_uneven", "blocks of different sizes, some empty", sizes(), exchanged<uneven>),
-              exchange("dispatch_tokens", "rows of tokens to the ranks that have their experts", dispatched),
-              exchange("return_tokens", "and back", returned),
-              collective("send_recv", "from each rank to the next, round the ring", sizes(), passed_round),
-              pairs("send_recv_pairs", "each two ranks exchange, all pairs of a round at once"),
+              exchange("dispatch_tokens", "rows of tokens to the ranks of their experts", dispatched),
+              exchange("return_tokens", "rows of tokens back from the ranks of their experts", returned),
+              collective("send_recv", "from each rank to the next, around the ring", sizes(), passed_round),
+              pairs("send_recv_pairs", "exchanges in pairs, all pairs of a round at once"),
           }};
 }
 

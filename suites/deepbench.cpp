@@ -43,7 +43,6 @@ std::vector<ProductFamily> products() {
   };
 }
 
-// A linear layer's extents m, n and k of the product [m, n] over k above.
 Dims layer_of(Direction direction, std::int64_t m, std::int64_t n, std::int64_t k) {
   switch (direction) {
     case Direction::forward: return {{"m", n}, {"n", m}, {"k", k}};

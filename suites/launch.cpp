@@ -54,8 +54,8 @@ Suite launch() {
   return {"launch",
           "latency of starting kernels, alone and as a sequence",
           {
-              launch_workload("chain", "kernels of one element, each waiting for the one before", chain),
-              launch_workload("independent", "kernels of one element that wait for nothing", independent),
+              launch_workload("chain", "kernels of one element, each waiting for the previous one", chain),
+              launch_workload("independent", "independent kernels of one element", independent),
           }};
 }
 

@@ -60,22 +60,23 @@ Program both(const Case& c, const Recipe& r) {
 }  // namespace
 
 Suite loss() {
-  return {"loss",
-          "cross-entropy, forward and backward",
-          {
-              declare_rows("cross_entropy_forward", "mean of -log p of the labels, and log-sum-exp", language_models(),
-                           forward<loss_of<plain>>),
-              declare_rows("cross_entropy_backward", "dlogits, of a scaled loss", language_models(),
-                           backward<loss_of<plain>>),
-              declare_rows("cross_entropy_forward_backward", "loss and dlogits, as one op where the backend has it",
-                           language_models(), both),
-              declare_rows("masked_forward", "labels of -100 count for nothing", bert_head(), forward<loss_of<masked>>),
-              declare_rows("masked_backward", "its dlogits", bert_head(), backward<loss_of<masked>>),
-              declare_rows("smoothed_forward", "labels smoothed by 0.1", resnet_head(), forward<loss_of<smoothed>>),
-              declare_rows("smoothed_backward", "its dlogits", resnet_head(), backward<loss_of<smoothed>>),
-              declare_rows("z_loss_forward", "with 1e-4 lse^2 beside it", palm_head(), forward<loss_of<with_z_loss>>),
-              declare_rows("z_loss_backward", "its dlogits", palm_head(), backward<loss_of<with_z_loss>>),
-          }};
+  return {
+      "loss",
+      "cross-entropy, forward and backward",
+      {
+          declare_rows("cross_entropy_forward", "mean of -log p of the labels, and log-sum-exp", language_models(),
+                       forward<loss_of<plain>>),
+          declare_rows("cross_entropy_backward", "dlogits, of a scaled loss", language_models(),
+                       backward<loss_of<plain>>),
+          declare_rows("cross_entropy_forward_backward", "loss and dlogits, in one op if the backend has it",
+                       language_models(), both),
+          declare_rows("masked_forward", "labels of -100 are ignored", bert_head(), forward<loss_of<masked>>),
+          declare_rows("masked_backward", "its dlogits", bert_head(), backward<loss_of<masked>>),
+          declare_rows("smoothed_forward", "labels smoothed by 0.1", resnet_head(), forward<loss_of<smoothed>>),
+          declare_rows("smoothed_backward", "its dlogits", resnet_head(), backward<loss_of<smoothed>>),
+          declare_rows("z_loss_forward", "cross-entropy plus 1e-4 lse^2", palm_head(), forward<loss_of<with_z_loss>>),
+          declare_rows("z_loss_backward", "its dlogits", palm_head(), backward<loss_of<with_z_loss>>),
+      }};
 }
 
 }  // namespace gpubench::suites

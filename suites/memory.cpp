@@ -93,7 +93,7 @@ Suite memory() {
               declare_flat("triad", "a = b + 3 c", "elements", memory_sizes(), triad_array),
               declare_flat("quantize", "values to 8 bits, with their largest magnitude", "elements", quantized_sizes(),
                            quantize_array),
-              declare_flat("quantize_current", "the same, with a scale by their own largest magnitude", "elements",
+              declare_flat("quantize_current", "values to 8 bits, scaled by their largest magnitude", "elements",
                            quantized_sizes(), quantize_current),
               declare_flat("quantize_mxfp8", "values to 8 bits, blocks of 32 with a power of two", "elements",
                            block_sizes(), quantize_in_blocks<BlockFormat::mxfp8_e4m3>),

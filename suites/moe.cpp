@@ -66,8 +66,6 @@ Forward routing(Program& p, const Case& c, const Recipe& r) {
   return {routing_forward(p, attributes, r.math, "routing", logits, bias).weights, {logits}};
 }
 
-// Moves.
-
 Grid moved_tokens() {
   const auto moved = [](std::int64_t t, std::int64_t experts, std::int64_t k, std::int64_t h, std::string label,
                         Tier tier, std::vector<std::string> recipes = {}) {
@@ -188,8 +186,6 @@ Forward grouped(Program& p, const Case& c, const Recipe& r, Phase phase) {
                                  Fill::normal(1.0 / std::sqrt(static_cast<double>(inputs)))));
   return {grouped_gemm(p, {.transpose_b = true}, r.math, "y", x, w, sizes), {wanted == Wanted::weight ? w : x}};
 }
-
-// Training steps.
 
 Grid mixtral_blocks() {
   const auto point = [](std::int64_t s, std::int64_t h, std::int64_t heads, std::int64_t kv, std::int64_t f,

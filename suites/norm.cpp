@@ -161,27 +161,27 @@ std::shared_ptr<const Workload> rotary_workload(std::string name, std::string de
 Suite norm() {
   const Grid rms = llama_rows(512, 4096, 8192);
   const Grid gated = llama_rows(1792, 14336, 28672);
-  return {"norm",
-          "normalization, softmax, rotary position embedding and SwiGLU, forward and backward",
-          {
-              declare_rows("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
-                           forward<layer_norm>),
-              declare_rows("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
-              declare_rows("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
-              declare_rows("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
-              batch_norm_workload("batch_norm_forward", "y, the statistics that the backward wants, running averages",
-                                  forward<batch_norm>),
-              batch_norm_workload("batch_norm_backward", "dx, dgamma, dbeta", backward<batch_norm>),
-              rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)",
-                              rotary_half_forward),
-              rotary_workload("rotary_backward", "their gradient: turned the other way", rotary_half_backward),
-              rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)",
-                              rotary_interleaved_forward),
-              declare_rows("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
-              declare_rows("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
-              declare_rows("softmax_forward", "exp(x) over the row's sum", softmax_rows(), forward<softmax>),
-              declare_rows("softmax_backward", "its gradient, from y", softmax_rows(), backward<softmax>),
-          }};
+  return {
+      "norm",
+      "normalization, softmax, rotary position embedding and SwiGLU, forward and backward",
+      {
+          declare_rows("layer_norm_forward", "y, and statistics for the backward", norm_sizes(), forward<layer_norm>),
+          declare_rows("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
+          declare_rows("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
+          declare_rows("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
+          batch_norm_workload("batch_norm_forward", "y, statistics for the backward, running averages",
+                              forward<batch_norm>),
+          batch_norm_workload("batch_norm_backward", "dx, dgamma, dbeta", backward<batch_norm>),
+          rotary_workload("rotary_forward", "pairs half a head apart are rotated (GPT-NeoX, Llama)",
+                          rotary_half_forward),
+          rotary_workload("rotary_backward", "their gradient: the inverse rotation", rotary_half_backward),
+          rotary_workload("rotary_interleaved_forward", "pairs of neighbours are rotated (the paper, GPT-J)",
+                          rotary_interleaved_forward),
+          declare_rows("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
+          declare_rows("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
+          declare_rows("softmax_forward", "exp(x) over the row's sum", softmax_rows(), forward<softmax>),
+          declare_rows("softmax_backward", "its gradient, from y", softmax_rows(), backward<softmax>),
+      }};
 }
 
 }  // namespace gpubench::suites

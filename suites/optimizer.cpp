@@ -106,7 +106,7 @@ Suite optimizer() {
       "AdamW, Adam, Lion, SGD, gradient norm, clip and unscale over flat parameters",
       {
           declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", transformer, adamw_step),
-          declare_flat("adam_l2", "the same with the decay in the gradient: Adam", "parameters", transformer,
+          declare_flat("adam_l2", "one Adam step: the weight decay is added to the gradient", "parameters", transformer,
                        adam_step),
           declare_flat("lion", "one Lion step in place, f32 master weights", "parameters", transformer, lion_step),
           declare_flat("unscale", "gradients of a scaled loss, and whether one is infinite or NaN", "parameters",

@@ -60,7 +60,6 @@ Forward mean(Program& p, const Case& c, const Recipe& r) {
   return {average_pool_forward(p, window_of(c), r.math, "pool", x), {x}};
 }
 
-// Reads the gradient only.
 Program average_backward(const Case& c, const Recipe& r) {
   const Shape x{c.dim("n"), c.dim("h"), c.dim("w"), c.dim("c")};
   const Shape y = pool_extents(average_pool_backward_kind, window_of(c), x).output();
@@ -84,10 +83,9 @@ Suite pool() {
   return {"pool",
           "pooling layers of convolutional networks, forward and backward, NHWC",
           {
-              pooling("max_pool_forward", "the largest element of each window, and which it is", largest_of(),
+              pooling("max_pool_forward", "the largest element of each window, and its index", largest_of(),
                       forward<largest>),
-              pooling("max_pool_backward", "its gradient: to the elements that were chosen", largest_of(),
-                      backward<largest>),
+              pooling("max_pool_backward", "its gradient: dy to the chosen elements", largest_of(), backward<largest>),
               pooling("average_pool_forward", "the mean of each window", mean_of(), forward<mean>),
               pooling("average_pool_backward", "its gradient: spread evenly", mean_of(), average_backward),
           }};

@@ -11,7 +11,6 @@ namespace {
 
 using BuildStep = Program (*)(const Case&, const Recipe&);
 
-/// The case of one rank's part of the batch.
 Case of_each_rank(Case c, const std::string& batch_axis) {
   for (auto& [axis, extent] : c.dims) {
     if (axis == batch_axis) extent /= c.ranks;
@@ -146,7 +145,7 @@ Suite scaling() {
                                  tokens, gpt2_points(), Scaling::weak),
           curve<gpt2_train_step>("gpt2_strong", "a whole GPT-2 training step, all ranks with parts of this batch",
                                  "tokens", tokens, gpt2_points(), Scaling::strong),
-          curve<llama_train_step>("llama_shared", "a whole Llama training step, whose tensors all ranks share",
+          curve<llama_train_step>("llama_shared", "a whole Llama training step, its tensors shared by all ranks",
                                   "tokens", tokens, llama_points(), Scaling::tensors),
           curve<llama_train_step>("llama_sequences",
                                   "a whole Llama training step, each rank with parts of all sequences", "tokens",

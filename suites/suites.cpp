@@ -34,7 +34,6 @@ class Declared final : public Workload {
   Declaration declaration_;
 };
 
-// Splits off points in f16, and adds loss_scaling_mode to them.
 Grid with_loss_scaling(Grid grid) {
   std::vector<Point> points;
   for (Point& point : grid.points) {

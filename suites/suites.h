@@ -12,7 +12,6 @@
 
 namespace gpubench {
 
-/// Every suite in the order in which they are listed and run.
 [[nodiscard]] std::span<const Suite> all_suites();
 
 namespace suites {
@@ -35,7 +34,6 @@ namespace suites {
 [[nodiscard]] Suite scaling();
 [[nodiscard]] Suite variants();
 
-/// A workload's parts; see Workload's members of the same names.
 struct Declaration {
   WorkloadInfo info;
   Grid grid;
@@ -56,7 +54,6 @@ inline constexpr const char* masked_mode = "masked";
 /// Dimension "micro": how many micro-batches a training step accumulates, each of the case's batch; 1 if absent.
 [[nodiscard]] std::int64_t micro_batches(const Case& c);
 
-/// A workload of one rank.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 
 /// The case with dimension "s" divided by the ranks that share sequences (RankLayout::cp). Throws ProgramError if it is

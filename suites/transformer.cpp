@@ -184,8 +184,8 @@ Suite transformer() {
                            "tokens", {"b", "s"}, bert_models(), bert_train_step, {.tensors = true, .blocks = true}),
               declare_step("dit_block", "one block of a diffusion transformer: forward, backward, AdamW step", "images",
                            {"n"}, dit_blocks(), dit_block_step),
-              declare_step("dit_train_step", "a whole diffusion transformer's training step: latents to AdamW",
-                           "images", {"n"}, dit_models(), dit_train_step, {.blocks = true}),
+              declare_step("dit_train_step", "a whole diffusion transformer training step: latents to AdamW", "images",
+                           {"n"}, dit_models(), dit_train_step, {.blocks = true}),
               declare_step("vit_train_step", "a whole vision transformer training step: images to AdamW", "images",
                            {"n"}, vit_models(), vit_train_step, {.tensors = true, .blocks = true}),
           }};

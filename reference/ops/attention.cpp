@@ -61,7 +61,6 @@ void append_options(std::vector<ValueId>& inputs, const AttentionOptions& option
   if (options.documents) inputs.push_back(*options.documents);
 }
 
-/// Values for o [b, s, hq, dv] and lse: `into`, checked, or reserved.
 AttentionForward place_forward(OpKind op, Program& program, ValueId like, const std::string& label, DType type,
                                const Shape& shape, const std::optional<AttentionForward>& into) {
   const Shape rows{shape[0], shape[2], shape[1]};
@@ -83,7 +82,7 @@ AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
     refuse_shape(attention, "k", k, "", "[" + wanted + "] to go with q " + q.to_string());
   }
   if (v.rank() != 4 || v[0] != k[0] || v[1] != k[1] || v[2] != k[2]) {
-    refuse_shape(attention, "v", v, "", k.to_string() + ", the shape of k but for the last axis");
+    refuse_shape(attention, "v", v, "", k.to_string() + ", the shape of k except for the last axis");
   }
   if (k[2] < 1 || q[2] % k[2] != 0) {
     refuse_shape(attention, "k", k, "",

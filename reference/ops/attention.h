@@ -40,21 +40,21 @@ Scaled dot-product attention, multi-head and grouped-query, with its log-sum-exp
 q: [b, s, hq, d]
 k: [b, t, hkv, d]
 v: [b, t, hkv, dv]
-sinks: [hq], lse's type: a logit per query head that takes part in the softmax and has no value
-documents: i32 [b, n], s = t: where the documents of each row begin and end (cumulative lengths: 0, ..., s)
+sinks: [hq], lse's type: a logit per query head, part of the softmax, without a value
+documents: i32 [b, n], s = t: boundaries of each row's documents (cumulative lengths: 0, ..., s)
 o: [b, s, hq, dv], q's type
 lse: f32 [b, hq, s]
 
-x = scale q k^T, or where softcap is not 0: softcap tanh(scale q k^T / softcap)
+x = scale q k^T; if softcap is not 0: softcap tanh(scale q k^T / softcap)
 lse = log(sum exp(x) + exp(sink)), p = exp(x - lse), o = p v
-Sums are over the keys that a query sees; without sinks there is no exp(sink). Query head h uses head h / (hq / hkv)
-of k and v. q, k and v may be strided parts of packed storages; the last axis is contiguous.
+Sums are over the keys that a query sees, without exp(sink) if there are no sinks. Query head h uses head
+h / (hq / hkv) of k and v. q, k and v may be strided parts of packed storages; the last axis is contiguous.
 
-  causal     query i sees keys 0..i + t - s: the last query all of them ("bottom right"). Of more queries than keys
-             the first s - t see none: o = 0, lse = -infinity, or the sink
-  window     where causal: of these keys a query sees the last `window`; 0: all
-  documents  a query sees keys from the largest entry that is not above its index (else 0) up to the smallest that is
-             (else s)
+  causal     query i sees keys 0..i + t - s: the last query all of them ("bottom right"). With more queries than
+             keys, the first s - t see none: o = 0, lse = -infinity, or the sink
+  window     if causal: a query sees only the last `window` of these keys; 0: all
+  documents  a query sees the keys of its document: from the largest entry that is at most its index (else 0) up to
+             the smallest entry above it (else s)
 
 Source: Vaswani et al., arXiv 1706.03762; grouped-query: Ainslie et al., arXiv 2305.13245; sliding window: Jiang et
 al., arXiv 2310.06825 (Mistral 7B); softcap: Gemma Team, arXiv 2408.00118 (Gemma 2); sinks: OpenAI, arXiv 2508.10925
@@ -78,8 +78,8 @@ dsinks: as sinks
 ds = p (do v^T - rowsum(do o)), p = exp(x - lse), x as in the forward
 dq = scale ds k, dk = scale ds^T q, dv = p^T do, dsinks = -sum over rows of exp(sink - lse) rowsum(do o)
 With softcap, ds is multiplied by 1 - (x / softcap)^2. Gradients of k and v are sums over the query heads that use
-them. causal, window, sinks and documents mean what they mean in the forward. Tensors may be strided parts of packed
-storages; the last axis is contiguous.
+them. causal, window, sinks and documents are the forward's. Tensors may be strided parts of packed storages; the
+last axis is contiguous.
 
 Source: Dao et al., arXiv 2205.14135, appendix B)"};
 
@@ -88,8 +88,8 @@ Attention to two sets of keys, joined to attention to all of them.
 o1, o2, o: [b, s, hq, dv]
 lse1, lse2, lse: f32 [b, hq, s]
 
-lse = log(exp(lse1) + exp(lse2)), o = o1 exp(lse1 - lse) + o2 exp(lse2 - lse), whose lse may be the stored one or not
-yet rounded. Where both are -infinity, for a query that sees no key of either, lse is, too, and o = 0.
+lse = log(exp(lse1) + exp(lse2)), o = o1 exp(lse1 - lse) + o2 exp(lse2 - lse), with lse as stored or before
+rounding. If both are -infinity (a query that sees no keys), lse is -infinity and o = 0.
 
 Source: Liu et al., Ring Attention with Blockwise Transformers, arXiv 2310.01889)"};
 

@@ -45,7 +45,6 @@ struct QueryRow {
   }
 };
 
-// A term of dq, dk or dv: a weight (p or ds) times a row, with the weight's errors.
 struct Weight {
   double value = 0.0;
   double error = 0.0;
@@ -74,7 +73,6 @@ struct Pair {
   double slope_error = 0.0;
 };
 
-// Relative error of exp(score - lse), without that of the score.
 double rounding(double score, double lse, double u) {
   return u * (3.0 * std::fabs(score) + 4.0 * std::fabs(lse) + 10.0);
 }
@@ -286,7 +284,7 @@ class AttentionBackwardDefinition : public DefinitionOf<attention_backward_kind>
   std::string unseen(const CallSpecs& op) const override {
     if (bits_of(op.input("v").dtype) == 32) return {};
     return "a log-sum-exp off by " + power_text(probability_roundoff(op.call.math, op.input("v").dtype) / 4.0) +
-           ": casting probabilities moves them by more";
+           ": casting probabilities causes larger errors";
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -18,7 +18,6 @@
 namespace gpubench {
 namespace {
 
-// A query row's probabilities, and the error bounds of its scores.
 class AttentionWeights {
  public:
   /// `sink`: logit of the row's head, if any. `exact_sums`: rows with all scores 0 and a power of two of keys have
@@ -361,7 +360,7 @@ std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, st
     units.insert(rows_first ? (batch * s + row) * heads + head : (batch * heads + head) * s + row);
   };
   for (const std::int64_t wanted : rows) {
-    const std::int64_t row = wanted < 0 ? s + wanted : wanted;  // negative: from the end
+    const std::int64_t row = wanted < 0 ? s + wanted : wanted;
     if (row < 0 || row >= s) continue;
     insert(0, 0, row);
     insert(b - 1, heads - 1, row);

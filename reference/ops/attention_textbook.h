@@ -23,7 +23,6 @@ namespace gpubench {
 // head and x. A query has its key's signs; other scores are lower by at least 2 |scale q k| floor(d / n) >= 110, and
 // exp(-110) is 0 in f32.
 
-/// Keys [first, end).
 struct KeyRange {
   std::int64_t first = 0, end = 0;
   [[nodiscard]] bool contains(std::int64_t key) const { return first <= key && key < end; }
@@ -47,14 +46,12 @@ struct KeyRange {
 /// its log-sum-exp. Empty for a backward with documents.
 [[nodiscard]] std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op);
 
-/// -3, -1, 1 or 3.
 [[nodiscard]] inline double odd_number(std::uint64_t hash) { return 2.0 * static_cast<double>(hash % 4) - 3.0; }
 
 /// Widens bounds by the `terms` terms that the sparse textbook omits: each at most f32's smallest normal number, where
 /// exponentials may stop, times numbers below 2^20.
 void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms);
 
-/// The extents of a call with inputs q, k and v.
 [[nodiscard]] inline AttentionExtents attention_extents(const CallSpecs& op) {
   return extents_of(op.input("q").shape, op.input("k").shape, op.input("v").shape);
 }
@@ -73,13 +70,11 @@ struct AttentionRow {
   return (row / (o[2] * o[1]) * o[2] + head) * o[1] + query;
 }
 
-/// A wanted unit: its row, and its index among the wanted ones.
 struct WantedRow {
   AttentionRow at;
   std::size_t place = 0;
 };
 
-/// Wanted units that share a head of k and v.
 struct HeadRows {
   std::int64_t batch = 0, kv_head = 0;
   std::vector<WantedRow> rows;
@@ -119,7 +114,6 @@ class SeenKeys {
 /// The rows for attention_landmarks(): tile edges, the first rows that a window cuts, and document starts.
 [[nodiscard]] std::vector<std::int64_t> query_landmarks(const CallSpecs& op);
 
-/// Rows of one head of a [b, s, heads, d] tensor, widened.
 class HeadMatrix {
  public:
   HeadMatrix(const TensorView& view, std::int64_t batch, std::int64_t head, KeyRange rows)

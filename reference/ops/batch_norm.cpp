@@ -14,7 +14,7 @@ void check(const Program& program, OpKind op, ValueId x, std::initializer_list<V
   const TensorSpec& data = program.spec(x);
   expect_float(op, data);
   if (data.shape.rank() < 2 || data.shape.elements() < 2 * data.shape[-1] || data.shape[-1] < 1) {
-    refuse_shape(op, data.name, data.shape, "", "[..., c] with at least two rows of channels, whose variance it takes");
+    refuse_shape(op, data.name, data.shape, "", "[..., c] with at least two rows, for a variance");
   }
   for (const ValueId id : of_channels) expect_tensor(program, op, id, {data.shape[-1]}, statistic_type(data.dtype));
 }
@@ -89,7 +89,8 @@ std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormR
   std::vector<ValueId> inputs{dy, x, gamma, mean, rstd, y};
   if (attributes.dy2 != dy2.has_value() || (attributes.dy2 && !attributes.dr)) {
     throw ProgramError(std::string(kind.name) + ": attributes are {" + describe(attributes) + "}" +
-                       (dy2 ? " with" : " without") + " a second gradient; expected dy2 if there is one, and then dr");
+                       (dy2 ? " with" : " without") +
+                       " a second gradient; expected attribute dy2 if and only if one is given, and dr with it");
   }
   if (dy2) inputs.push_back(*dy2);
   for (const ValueId id : inputs) {

@@ -39,8 +39,8 @@ running_mean', running_var': updates
 
 rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n)
 y = gamma (x - mean) rstd + beta
-running' = (1 - momentum) running + momentum statistic
-as PyTorch's momentum has it, with the variance n / (n - 1) times as large, which makes it unbiased.
+running' = (1 - momentum) running + momentum statistic, as in PyTorch; the running variance is unbiased: n / (n - 1)
+times the biased one.
 
 Source: Ioffe and Szegedy, arXiv 1502.03167)"};
 
@@ -63,7 +63,8 @@ gamma, beta, running_mean, running_var, mean, rstd: f32 [c] (f64 for f64)
 running_mean', running_var': updates
 
 y = max(gamma (x - mean) rstd + beta + r, 0); statistics and attributes (epsilon, momentum) as in batch_norm_forward
-Nothing in between is rounded or stored. Its derivative is relu_backward, which reads y, and batch_norm_backward.)"};
+Intermediate results are neither rounded nor stored. Its derivative is relu_backward, which reads y, and
+batch_norm_backward.)"};
 
 struct BatchNormReluBackward {
   bool dy2 = false;  ///< requires dr
@@ -84,11 +85,10 @@ dy, x, y, dy2, dx, dr: [..., c]
 gamma, mean, rstd: f32 [c] (f64 for f64)
 dgamma, dbeta: [c], gamma's type
 
-dr = dy where y > 0, else 0; with dy2, a second gradient of y, the add of both before it: dr = dy + dy2 there
-dx, dgamma and dbeta are batch_norm_backward's of dr. dr is the residual's gradient too: it is stored where the
-attribute says so, and with dy2 always; else it is neither rounded nor stored.)"};
+dr = dy where y > 0, else 0; with dy2, a second gradient of y, dr = dy + dy2 where y > 0, else 0
+dx, dgamma and dbeta are batch_norm_backward's for dr. dr, also the residual's gradient, is an output with attribute
+dr, and always with dy2; otherwise it is neither rounded nor stored.)"};
 
-/// Per-channel tensors.
 struct BatchNormChannels {
   ValueId gamma, beta, running_mean, running_var;
 };
@@ -109,7 +109,6 @@ struct BatchNormBackward {
 BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,
                                       ValueId gamma, ValueId mean, ValueId rstd);
 
-/// Inputs and outputs of a batch_norm_relu_forward.
 struct BatchNormReluSaved {
   ValueId x, gamma, mean, rstd, y;
 };

@@ -184,7 +184,7 @@ class BatchNormForwardDefinition
       const std::string normalized = "|gamma| rstd (M + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + r;
       if (!fused) return bound_text(normalized, op.call.math);
       return bound_text((has_residual(op.call) ? "y + r, T_y + u (|y + r| + T_y), T_y = " : "") + normalized +
-                            "; ReLU moves nothing further apart",
+                            "; ReLU increases no difference",
                         op.call.math);
     }
     if (output == rstd_output) return bound_text("rstd (r + u)" + r, op.call.math);

@@ -20,8 +20,8 @@ dz: [m, n]
 db: [n]
 
 dz = (alpha op(a) op(b)) gelu'(pre), the product unrounded, dz rounded once to its type
-db[j] = sum over i of dz[i, j], each before or after it is rounded to dz's type
-The attributes are gemm's with epilogue gelu_gradient and its gelu_form; beta, bias, scaled and blocks are at their
+db[j] = sum over i of dz[i, j], each before or after rounding to dz's type
+The attributes are gemm's, with epilogue gelu_gradient and its gelu_form; beta, bias, scaled and blocks have their
 defaults.)"};
 
 struct GemmWeightBiasGradient {
@@ -42,20 +42,19 @@ b: [k, n], or [n, k] when transpose_b
 dw: [m, n]
 db: [m] or [n]
 
-dw = alpha op(a) op(b); db = the sum of the factor that bias_gradient names over the rows of its tensor
+dw = alpha op(a) op(b); db = the sum of factor bias_gradient over the rows of its tensor
   bias_gradient=a: a [k, m], transposed, db [m] (dw as [out, in])
   bias_gradient=b: b [k, n], not transposed, db [n] (dw as [in, out])
-gemm's other attributes (beta, bias, scaled, blocks, epilogue, gelu_form) are at their defaults.)"};
+gemm's other attributes (beta, bias, scaled, blocks, epilogue, gelu_form) have their defaults.)"};
 
 /// Whether a gemm has no attributes but transposes, alpha and `epilogue`.
 [[nodiscard]] bool is_plain(const Gemm& attributes, Gemm::Epilogue epilogue);
 
-/// Whether the rows of `gradient` lie along k.
 [[nodiscard]] bool sums_along_k(const GemmWeightBiasGradient& attributes);
 
 struct GemmBiasGradientResult {
-  ValueId c;   ///< dz or dw
-  ValueId db;  ///< the bias gradient
+  ValueId c;  ///< dz or dw
+  ValueId db;
 };
 /// `db`: a reserved value, possibly of another type; default: dz's type.
 /// Throws ProgramError for other attributes, and naming the tensor whose shape or type does not fit.
@@ -72,7 +71,7 @@ The gradient of what is repeated over rows: a bias, the scale and shift of adapt
 x: [..., n]
 y: [n], or [..., n] of g rows
 
-y[j] = sum over all leading indices of x[..., j]; with g rows each is the sum of as many consecutive rows of x.)"};
+y[j] = sum over all leading indices of x[..., j]; with g rows, each sums equally many consecutive rows of x.)"};
 
 /// `into`: a reserved value, of another type than x (f32 bias gradients of bf16 activations) or of several rows.
 ValueId column_sum(Program& program, const Math& math, std::string label, ValueId x, std::optional<ValueId> into = {});

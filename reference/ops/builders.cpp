@@ -12,7 +12,7 @@ const OpCall& append_call(Program& program, const OpCall& call, std::span<const 
     const auto found = std::ranges::find(file, call.kind, &Builder::kind);
     if (found != file.end()) builder = &*found;
   }
-  if (builder == nullptr) throw ProgramError(op + " has tensors of several ranks; expected an op of one");
+  if (builder == nullptr) throw ProgramError(op + " has tensors of several ranks; expected an op of one rank");
   expect_operands(call.kind, call.kind.inputs, call.attributes, call.inputs.size(), "inputs", call.label);
   builder->append({program, call, outputs});
   const OpCall& made = program.ops().back();

@@ -30,8 +30,6 @@ namespace gpubench {
 /// input or attribute, if attributes do not fit the operands, if an output differs, and for collectives.
 const OpCall& append_call(Program& program, const OpCall& call, std::span<const TensorSpec> outputs);
 
-// For the lists of builders in op files.
-
 struct BuilderArguments {
   Program& program;
   const OpCall& call;
@@ -77,7 +75,6 @@ std::vector<T> parameters_of(const BuilderArguments& a) {
   return parameters;
 }
 
-/// Whether T holds optional output values.
 template <class T>
 inline constexpr bool is_place_of_outputs = std::is_same_v<T, AttentionGradients>;
 template <class T>
@@ -128,7 +125,7 @@ class NextParameter {
       return arguments_.attributes<Type>();
     } else {
       static_assert(is_place_of_outputs<Type>, "a parameter that no part of a call stands for");
-      return Type();  // the builder reserves them
+      return Type();
     }
   }
 
@@ -170,7 +167,6 @@ struct Builder {
   void (*append)(const BuilderArguments&);
 };
 
-/// Return type of each op file's <file>_builders().
 using Builders = std::vector<Builder>;
 /// All op files, as listed in CMakeLists.txt.
 [[nodiscard]] std::span<const Builders> builder_files();

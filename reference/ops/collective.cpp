@@ -27,7 +27,7 @@ bool is_addend(const TensorSpec& spec, const Members& members) {
 Shape shape_of_result(OpKind kind, std::int64_t elements, const std::optional<Shape>& wanted) {
   if (wanted && wanted->elements() != elements)
     throw ProgramError(std::string(kind.name) + ": results of " + std::to_string(elements) + " elements in shape " +
-                       wanted->to_string() + "; expected one of as many");
+                       wanted->to_string() + "; expected a shape with equally many");
   return wanted.value_or(Shape{elements});
 }
 
@@ -72,7 +72,7 @@ int ranks_of(const OpCall& call) {
   if (call.kind == all_to_all_kind) return call.attributes.as<AllToAll>().ranks;
   if (call.kind == send_recv_kind) return call.attributes.as<SendRecv>().ranks;
   if (exchanges_tokens(call.kind)) return call.attributes.as<TokenExchange>().ranks;
-  throw ProgramError(std::string(call.kind.name) + " is no collective: one rank runs it");
+  throw ProgramError(std::string(call.kind.name) + " is not a collective: a single rank runs it");
 }
 
 void expect_all_held(const OpCall& call) {
@@ -167,7 +167,7 @@ std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, st
   expect_on_rank(broadcast_kind, spec, members.group[attributes.root]);
   if (x.has_value() != program.holds(spec.placement.rank))
     throw ProgramError("broadcast: the root's tensor '" + spec.name +
-                       "' is to be given where the root is held, and there only");
+                       "' must be given if, and only if, the program holds the root");
   OpCall call = call_of(broadcast_kind, attributes, Math{}, label, members, {});
   if (x) call.inputs = {*x};
   for (const int place : members.held)

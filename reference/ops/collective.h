@@ -33,7 +33,6 @@ namespace gpubench {
 /// Throws ProgramError if the program lacks tensors of some members, so that the result cannot be computed.
 void expect_all_held(const OpCall& call);
 
-/// Whether a collective combines values (sum, average, maximum).
 [[nodiscard]] bool reduces(OpKind kind);
 
 enum class Reduction { sum, average, maximum };
@@ -113,7 +112,6 @@ struct AllToAll {
   int ranks = 1;
   std::vector<std::int64_t> counts;
   [[nodiscard]] bool is_even() const;
-  /// Elements that member `from` sends to member `to`.
   [[nodiscard]] std::int64_t count(int from, int to) const {
     return counts[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)];
   }
@@ -125,11 +123,10 @@ struct AllToAll {
 
 inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*", defaults_of<AllToAll>, R"(
 Every rank sends a block to every other.
-x: a block for each rank, one behind the other
-y: a block of each rank, one behind the other
+x: a block for each rank, contiguous
+y: a block from each rank, contiguous
 
-counts[q n + r] elements go from rank q to rank r (n = `ranks`); on both sides blocks are in the order of the other
-side's ranks:
+counts[q n + r] elements go from rank q to rank r (n = `ranks`). Blocks are ordered by the other side's rank:
   y[r] = concatenation over q of the r-th block of x[q]
 
 Source: MPI 4.1, chapter 6; NCCL user guide)"};
@@ -157,9 +154,9 @@ inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*", defaults_of<Send
 Every rank sends to the one `shift` further, round the ring; or, with a `round`, to the one that sends to it.
 x, y: any shape, alike on each rank
 
-y[(q + shift) mod n] = x[q], n = `ranks`. In round k, from 1 on, ranks meet in pairs, as in a tournament in which each
-meets each other once: q and r with q + r = k mod m, where m is n for odd n, else n - 1. Who would meet itself does so
-for odd n, and else meets rank n - 1.
+y[(q + shift) mod n] = x[q], n = `ranks`. In round k >= 1, ranks exchange in pairs, as in a round-robin tournament:
+q and r with q + r = k mod m, where m is n for odd n, else n - 1. A rank that is its own partner keeps its tensor for
+odd n, and exchanges with rank n - 1 for even n.
 
 Source: NCCL user guide; the circle method of tournaments)"};
 

@@ -36,7 +36,7 @@ namespace {
 void expect_held(OpKind kind, const Members& members, std::size_t tensors) {
   if (tensors > 0 && tensors % members.held.size() == 0) return;
   throw ProgramError(std::string(kind.name) + ": " + std::to_string(tensors) + " tensors for " +
-                     std::to_string(members.held.size()) + " ranks; expected as many of each rank");
+                     std::to_string(members.held.size()) + " ranks; expected equally many per rank");
 }
 
 }  // namespace

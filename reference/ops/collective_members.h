@@ -10,7 +10,6 @@
 
 namespace gpubench {
 
-/// The members of a collective, and which of them the program holds.
 struct Members {
   RankGroup group;
   std::vector<int> held;    ///< places in the group
@@ -30,7 +29,6 @@ void expect_alike(const Program& program, OpKind kind, const Members& members, s
 
 /// The spread of a result that all members share: the operand's, without that over the members.
 [[nodiscard]] std::vector<AxisSpread> alike_on(const Members& members, const TensorSpec& operand);
-/// A new tensor with the type and role of `like`.
 [[nodiscard]] ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& like, int rank,
                                  const Shape& shape, std::vector<AxisSpread> spread);
 /// A new tensor on the rank of x, equal on all members.
@@ -40,7 +38,6 @@ void expect_alike(const Program& program, OpKind kind, const Members& members, s
 /// A call without outputs.
 [[nodiscard]] OpCall call_of(OpKind kind, Attributes attributes, const Math& math, std::string label,
                              const Members& members, std::span<const ValueId> inputs);
-/// Appends the call; returns its outputs.
 std::vector<ValueId> appended(Program& program, OpCall call);
 
 }  // namespace gpubench

@@ -77,7 +77,6 @@ std::string bound_words(Reduction reduction, int ranks, DType type) {
   return "exact where whole numbers allow, else " + rule + ", u = " + power_text(unit_roundoff(type));
 }
 
-/// Locations of an output's contributions: one input tensor per rank, and an offset into them.
 struct Contributions {
   std::vector<const TensorView*> of_rank;
   std::int64_t offset = 0;

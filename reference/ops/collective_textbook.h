@@ -32,10 +32,8 @@ struct MoveRules {
   int inputs_of_rank = 1;  ///< the moved tensor, then those that describe the move
 };
 
-/// `message` bytes; wire bytes are `factor` times as many.
 [[nodiscard]] inline Cost move_cost(double message, double factor) { return {0.0, message * factor, message}; }
 
-/// Outputs are exact, bitwise.
 class MoveDefinition : public OpDefinition {
  public:
   explicit MoveDefinition(const MoveRules& rules) : rules_(rules) {}

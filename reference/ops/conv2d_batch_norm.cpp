@@ -20,7 +20,7 @@ Conv2dBatchNormForward conv2d_batch_norm_forward(Program& program, const Conv2dB
   expect_float(op, program.spec(x));
   expect_dtype(op, program.spec(filter), type);
   if (e.n * e.p * e.q < 2) {
-    refuse_shape(op, "product", shape, "", "[n, p, q, k] with at least two rows of channels, whose variance it takes");
+    refuse_shape(op, "product", shape, "", "[n, p, q, k] with n p q of at least two, for a variance");
   }
   for (const ValueId id : {channels.gamma, channels.beta, channels.running_mean, channels.running_var})
     expect_tensor(program, op, id, {e.k}, statistic_type(type));

@@ -37,11 +37,10 @@ gamma, beta, running_mean, running_var, mean, rstd: f32 [k] (f64 for f64)
 r, product, y: [n, p, q, k]
 running_mean', running_var': updates
 
-product = conv2d_forward(x, filter), with stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups as there
-The other outputs are batch_norm_forward's of the product (epsilon, momentum) or, with relu,
-batch_norm_relu_forward's. Statistics may be those of the product before or after it is rounded to its type, and come
-from the sums of its elements and of their squares: variance = mean of x^2 - mean^2. What is normalized is the
-product as stored.)"};
+product = conv2d_forward(x, filter), with its stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
+The other outputs are batch_norm_forward's for the product (epsilon, momentum) or, with relu,
+batch_norm_relu_forward's. Statistics may be of the product before or after rounding, and may be made of the sums of
+elements and squares: variance = mean of x^2 - mean^2. The product is normalized as stored.)"};
 
 struct Conv2dBatchNormForward {
   ValueId product;
@@ -56,7 +55,6 @@ Conv2dBatchNormForward conv2d_batch_norm_forward(Program& program, const Conv2dB
 [[nodiscard]] OpCall convolution_of(const OpCall& call);
 [[nodiscard]] OpCall batch_norm_of(const OpCall& call);
 
-/// x, filter, product.
 template <class T>
 [[nodiscard]] std::vector<T> convolution_operands(const OpCall& call, std::span<const T> all) {
   return {all[0], all[1], all[call.inputs.size()]};

@@ -69,7 +69,6 @@ class Conv2dBatchNormForwardDefinition : public DefinitionOf<conv2d_batch_norm_f
     return sums;
   }
 
-  // The convolution's product.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const Parts parts(op);
     std::optional<OpProduct> product = definition(conv2d_forward_kind).product(parts.convolution());

@@ -185,7 +185,6 @@ class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind
     return {{3, {{1, forward ? 0 : 3}}}};
   }
 
-  // Over the channels of the data, tap by tap.
   std::optional<Contraction> contraction(const CallSpecs& op) const override {
     const Shape& filter = op.input("filter").shape;
     return Contraction{.a_axis = 3,
@@ -231,7 +230,7 @@ class ImageDefinition final : public DefinitionOf<(forward ? conv2d_forward_kind
   struct Geometry {
     Conv2dExtents extents;
     AxisTap vertical, horizontal;
-    std::int64_t contracted, produced;  // channels of data and output in one group
+    std::int64_t contracted, produced;
 
     Geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape& out)
         : extents(extents_of(conv, forward ? data : out, filter)),

@@ -19,10 +19,9 @@ void expect_part(OpKind op, const CrossEntropy& attributes, std::int64_t here) {
   const auto [first, all] = std::pair{attributes.first, attributes.all_classes(here)};
   if (first >= 0 && first <= all - here) return;
   throw ProgramError(std::string(op.name) + ": classes " + std::to_string(first) + " to " +
-                     std::to_string(first + here) + " are not among " + std::to_string(all));
+                     std::to_string(first + here - 1) + " are not among " + std::to_string(all));
 }
 
-/// Appends the op, with dloss and count if given. Throws ProgramError for invalid attributes.
 void complete(Program& program, OpCall call, CrossEntropy attributes, std::optional<ValueId> dloss,
               std::optional<ValueId> count) {
   if (!(attributes.label_smoothing >= 0.0 && attributes.label_smoothing <= 1.0)) {
@@ -32,7 +31,8 @@ void complete(Program& program, OpCall call, CrossEntropy attributes, std::optio
   if (!of_part && (attributes.first != 0 || attributes.classes != 0))
     throw ProgramError(std::string(call.kind.name) + ": needs all classes; expected no 'first' and no 'classes'");
   if (count && !attributes.ignores)
-    throw ProgramError(std::string(call.kind.name) + ": a count of rows, all of which count; expected 'ignores'");
+    throw ProgramError(std::string(call.kind.name) +
+                       ": a count is given, but no labels are ignored; expected 'ignores'");
   for (const std::optional<ValueId>& number : {dloss, count}) {
     if (!number) continue;
     expect_float_tensor(program, call.kind, *number, {1});

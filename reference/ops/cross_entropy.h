@@ -56,11 +56,10 @@ lse: f32 [rows]
 
 lse = log sum exp(logits)
 loss = mean(lse - (1 - s) logits[label] - s mean(logits) + z lse^2), s = label_smoothing, z = z_loss
-A label outside [0, classes) has no right answer: the loss is NaN; lse is not affected.
-Where it `ignores`, rows whose label is ignore_index count for nothing, and the mean is over the n others. Where
-there are none, the loss is 0 / 0, a NaN, as in PyTorch. Else n = rows. Of rows that are part of a batch n may be given,
-such that the mean of the parts' losses is that of the batch (count_labels). scaled is for the gradients, first and
-classes are for those of a part of the classes.
+A label outside [0, classes) is invalid: the loss is NaN; lse is unaffected. The mean is over n rows: all, or with
+`ignores` those whose label is not ignore_index. If n is 0, the loss is 0 / 0, NaN, as in PyTorch. For a part of a
+batch, n may be given, so that the mean of the parts' losses is the batch's (count_labels). Not used here: scaled
+(backward), first and classes (parts of the classes).
 
 Source: Goodfellow, Bengio, Courville, Deep Learning (2016), 6.2.2.3; label smoothing: Szegedy et al., arXiv
 1512.00567, 7; z_loss: Chowdhery et al., PaLM, arXiv 2204.02311, 5 (1e-4))"};
@@ -75,10 +74,10 @@ dloss: f32 [1], when scaled: the gradient of the loss; else 1
 count: f32 [1], when given_count: n
 dlogits: as logits; may be an update of them
 
-dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n, s = label_smoothing, z =
-z_loss Rows whose label is not in [0, classes) are NaN; where it `ignores`, those of ignore_index are 0 and not
-counted in n. Of logits of a part of the classes, the first of which is `first`, `classes` says how many there are in
-all, and lse is of all of them.)"};
+dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n, s = label_smoothing,
+z = z_loss. Rows with a label outside [0, classes) are NaN. With `ignores`, rows with label ignore_index are 0 and do
+not count in n. For a part of the classes: its first class is `first`, `classes` is the number of all classes, and lse
+covers all of them.)"};
 
 inline constexpr OpKind cross_entropy_forward_backward_kind{
     "cross_entropy_forward_backward", "logits labels dloss? count?", "loss lse dlogits", defaults_of<CrossEntropy>, R"(
@@ -91,8 +90,8 @@ loss: f32 [1], in nats
 lse: f32 [rows]
 dlogits: as logits; may be an update of them
 
-As the two, of all classes: ignores, ignore_index, label_smoothing, z_loss and given_count mean what they mean there.
-first and classes are for parts.)"};
+As the two ops, for all classes, with their ignores, ignore_index, label_smoothing, z_loss and given_count. first and
+classes are not used.)"};
 
 inline constexpr OpKind cross_entropy_partial_kind{"cross_entropy_partial", "logits labels", "lse score",
                                                    defaults_of<CrossEntropy>, R"(
@@ -100,11 +99,11 @@ What the classes of one rank, from `first` on and of `classes` in all, tell abou
 logits: [rows, part of the classes]
 labels: i32 [rows], of all classes
 lse: f32 [rows], of these logits
-score: f32 [rows], whose sum over the parts is what a row's loss is less than the lse of all of them
+score: f32 [rows]; a row's loss is the lse of all classes less the sum of the parts' scores
 
-score = (1 - s) logits[label - first] where the label is here + s / classes sum(logits), s = label_smoothing
-A label outside [0, classes) has no right score: NaN. Where it `ignores`, that of ignore_index has 0. z_loss is for
-the whole, scaled for the gradients, and given_count for means.
+score = (1 - s) logits[label - first] (0 if the label is in another part) + s / classes sum(logits),
+s = label_smoothing. A label outside [0, classes) is invalid: NaN. With `ignores`, label ignore_index has score 0.
+Not used here: z_loss (combine), scaled (backward), given_count (means).
 
 Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053, 3)"};
 
@@ -119,11 +118,9 @@ loss: f32 [1], in nats
 lse: f32 [rows], of all classes
 
 lse = log sum exp(lses)
-loss = mean(lse - sum(scores) + z lse^2) over the rows that count, z = z_loss
-Rows count as in the forward, and n is as there, where it `ignores` all but those of ignore_index; label_smoothing is in the scores, first
-and classes are those of the parts, and scaled is for the gradients.)"};
+loss = mean(lse - sum(scores) + z lse^2) over n rows as in the forward (ignores, ignore_index), z = z_loss
+Not used here: label_smoothing (in the scores), first and classes (the parts'), scaled (backward).)"};
 
-/// Whether the op's result is the loss.
 [[nodiscard]] inline bool makes_cross_entropy(const OpKind& kind) {
   return kind == cross_entropy_forward_kind || kind == cross_entropy_combine_kind;
 }

@@ -69,7 +69,6 @@ Expected judge_log_sum_exp(std::span<const double> x, double u) {
   return {lse, bound};
 }
 
-// z lse^2, the z-loss of a row.
 Expected judge_z_loss(double z, const Expected& lse, double u) {
   if (z == 0.0) return {0.0, 0.0};
   const double square = z * lse.value * lse.value;
@@ -149,7 +148,6 @@ std::string log_sum_exp_bound(const Shape& logits, const Math& math) {
   return bound_text(log_sum_exp_rule(logits[1]), math);
 }
 
-/// For loss and lse: one element per unit.
 CheckUnits loss_units(const Shape& logits, const Shape& output, int index) {
   const double row = 20.0 * static_cast<double>(logits[1]);  // an exp counts as sixteen
   return element_units(output, index == 0 ? row * static_cast<double>(logits[0]) : row);
@@ -161,13 +159,12 @@ struct SoftmaxRow {
   double lse_error = 0.0;  ///< error of the lse that the op used; 0 if it is an input
   std::int64_t label = -1;
   double classes = 1.0;
-  double rows = 1.0;   ///< not ignored
-  double dloss = 1.0;  ///< the gradient of the loss
+  double rows = 1.0;  ///< not ignored
+  double dloss = 1.0;
   double u = 0.0;
   double tiny = 0.0;  ///< smallest normal number of the arithmetic; smaller exps may be flushed
 };
 
-/// The part that all rows of the call share.
 SoftmaxRow softmax_rows(const Operands& operands) {
   const Named<TensorView> in(operands.call, operands.inputs);
   return {.attributes = attributes_of(operands.call),
@@ -204,7 +201,6 @@ Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
   return {value, bound + row.tiny * std::max(1.0, scale * std::fabs(slope))};
 }
 
-/// Throws ProgramError if a gradient flows into one of `outputs`.
 void refuse_gradients(const OpCall& call, const GradientTape& tape, std::span<const ValueId> outputs,
                       std::string_view expected) {
   if (std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return tape.of(output); })) {
@@ -252,7 +248,7 @@ std::vector<RevealingData> far_apart(const CallSpecs& op) {
 std::string unseen_mean_of(std::int64_t count, const Math& math) {
   const auto rows = static_cast<double>(count);
   return "a mean loss off by " + number_text(2.0 * accumulator_roundoff(math) * std::sqrt(rows)) +
-         " of itself, as a sum of " + number_text(rows) + " in " + std::string(name(math.accumulate)) + " may be";
+         " of its value, as a sum of " + number_text(rows) + " in " + std::string(name(math.accumulate)) + " may be";
 }
 
 // Smaller errors of the mean stay unseen, unless far_apart() makes the sum exact.
@@ -458,7 +454,6 @@ class CrossEntropyPartialDefinition : public DefinitionOf<cross_entropy_partial_
   }
 };
 
-// The mean loss, by the log-sum-exp of the parts' lses and the sum of their scores.
 class CrossEntropyCombineDefinition : public LossDefinition<cross_entropy_combine_kind> {
  public:
   // Per part of a row: maximum, difference, exp, two sums.

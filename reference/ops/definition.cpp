@@ -1,4 +1,3 @@
-// Look-up of definitions, shared defaults, and costs of programs.
 #include "reference/ops/definition.h"
 
 #include <algorithm>

@@ -39,7 +39,6 @@ struct Cost {
 [[nodiscard]] double bytes_moved(std::span<const TensorSpec> tensors);
 [[nodiscard]] double elements_of(std::span<const TensorSpec> tensors);
 
-/// A call with the specs of its tensors.
 struct CallSpecs {
   const OpCall& call;
   std::span<const TensorSpec> inputs, outputs;
@@ -86,7 +85,7 @@ struct Operands {
   std::span<const TensorView> written{};
   /// Sums of these data are exact in any order (Contraction, RevealingData), so bounds have no part for them.
   bool exact_sums = false;
-  bool sparse = false;  ///< RevealingData::sparse
+  bool sparse = false;
 
   /// Throws ProgramError if the call lacks it.
   [[nodiscard]] const TensorView& input(std::string_view name) const { return Named<TensorView>(call, inputs)[name]; }
@@ -108,7 +107,7 @@ struct LinearAxis {
 /// The sums that make an op's first output: products of two inputs, element by element along an axis of each. Data can
 /// make these sums exact (harness/parity/exact_data.h).
 struct Contraction {
-  std::size_t a = 0, b = 1;  ///< indices of inputs
+  std::size_t a = 0, b = 1;
   int a_axis = 0, b_axis = 0;
   std::int64_t extent = 0;        ///< elements along the axis per sum; an axis may have several times as many (groups)
   std::int64_t repeats = 1;       ///< such runs per sum: the taps of a filter
@@ -118,16 +117,15 @@ struct Contraction {
   double c_in_factor = 0.0;
 };
 
-/// Inputs that reveal faults which random data hide.
 struct RevealingData {
   struct Input {
     std::size_t index = 0;
     std::function<double(std::int64_t element)> value;  ///< by logical linear index
     std::int64_t period = 0;                            ///< elements after which values repeat; 0: never
   };
-  std::string_view name;      ///< "an infinite gradient"
+  std::string_view name;
   std::vector<Input> inputs;  ///< other inputs stay unchanged
-  bool exact_sums = false;    ///< Operands::exact_sums
+  bool exact_sums = false;
   /// Sums have few nonzero terms, and the textbook adds only these, so that all elements can be judged at about the
   /// cost of making the data.
   bool sparse = false;
@@ -182,25 +180,20 @@ class DefinitionOf : public OpDefinition {
   [[nodiscard]] OpKind kind() const final { return op; }
 };
 
-/// Throws ProgramError for an unknown kind.
 [[nodiscard]] const OpDefinition& definition(OpKind kind);
 
 /// Null if there is none of this name.
 [[nodiscard]] const OpDefinition* find_definition(std::string_view name);
 
-/// All ops, in alphabetical order.
 [[nodiscard]] std::span<const OpDefinition* const> definitions();
 
 [[nodiscard]] Cost cost_of(const Program& program, const OpCall& call);
 /// Sum over the timed ops. Bytes are counted per op.
 [[nodiscard]] Cost cost_of(const Program& program);
 
-/// Return type of each textbook file's <file>_definitions().
 using Definitions = std::vector<const OpDefinition*>;
-/// All textbook files, as listed in CMakeLists.txt.
 [[nodiscard]] std::span<const Definitions> textbooks();
 
-/// One static object of each class.
 template <class... Ops>
 [[nodiscard]] Definitions definitions_of() {
   static const std::tuple<Ops...> held;
@@ -214,7 +207,6 @@ class GradientTape {
 
   /// The gradient that flows into an output; empty if none does (an unused output) and for the loss (is_loss()).
   [[nodiscard]] virtual std::optional<ValueId> of(ValueId output) const = 0;
-  /// Whether differentiate() started from this value as the loss.
   [[nodiscard]] virtual bool is_loss(ValueId output) const = 0;
   [[nodiscard]] virtual bool wanted(ValueId input) const = 0;
   /// A value reserved for the gradient of `input`, with its shape and type (8-bit inputs: bf16); for a part of a packed

@@ -27,9 +27,9 @@ std::set<std::string, std::less<>> mask_offsets(const Program& step, std::string
     if (call.kind != dropout_kind) continue;
     const Value& offset = step.value(step.values_in(step.value(call.input("offset")).storage).front());
     if (!offset.source || offset.spec.fill.kind == Fill::Kind::constant || offset.spec.placement.spread.empty()) {
-      throw ProgramError(
-          std::string(transform) + ": '" + offset.spec.name + "', the offset of dropout '" + call.label +
-          "', would be the same everywhere; expected a source that is part of the batch, and no constant");
+      throw ProgramError(std::string(transform) + ": '" + offset.spec.name + "', the offset of dropout '" + call.label +
+                         "', would be the same for all ranks or micro-batches; expected a source that is part of the "
+                         "batch, not a constant");
     }
     names.emplace(offset.spec.global_name());
   }

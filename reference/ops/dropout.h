@@ -24,8 +24,8 @@ seed, offset: i32 [2], two words each; a seed for the run, an offset for the ste
 
 y = x / (1 - p), or 0: element i, row-major, where word i % 4 of Philox4x32-10 with counter
 (i / 4 mod 2^32, i / 4 / 2^32, offset[0], offset[1]) and key (seed[0], seed[1]) is below p 2^32, rounded down.
-The gradient is the same op on dy: the mask is drawn once more, not stored. That is 1 byte per element less to write,
-read and keep until the backward, beside the 4 of x and y in bf16.
+The gradient is the same op on dy, which draws the mask again instead of storing it. This saves 1 byte per element of
+writing, reading and memory; x and y take 4 in bf16.
 
 Source: Srivastava et al., JMLR 15, 2014; Philox: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
 2011)"};

@@ -28,7 +28,7 @@ void expect_rows(OpKind op, const TableRows& attributes, std::int64_t rows) {
     throw ProgramError(std::string(op.name) + ": " + what + " in a vocabulary of " + std::to_string(vocabulary));
   };
   if (first < 0 || first > vocabulary - rows)
-    refuse("rows " + std::to_string(first) + " to " + std::to_string(first + rows) + " are not");
+    refuse("rows " + std::to_string(first) + " to " + std::to_string(first + rows - 1) + " are not");
   if (attributes.padding_token < -1 || attributes.padding_token >= vocabulary)
     refuse("padding_token " + std::to_string(attributes.padding_token) + " is not");
 }

@@ -17,7 +17,6 @@ struct TableRows {
     attribute("vocabulary", &TableRows::vocabulary);
     attribute("padding_token", &TableRows::padding_token);
   }
-  /// `here`: rows of the table.
   [[nodiscard]] std::int64_t all_rows(std::int64_t here) const { return vocabulary == 0 ? here : vocabulary; }
   [[nodiscard]] bool knows(std::int64_t token, std::int64_t here) const { return token >= 0 && token < all_rows(here); }
 };
@@ -28,8 +27,8 @@ table: [rows, h], rows first ... of a vocabulary
 tokens: i32 [t]
 y: [t, h], table's type
 
-y[i] = table[tokens[i] - first]; 0 for a token whose row another rank has, NaN for one that is not in the vocabulary.
-padding_token (PyTorch's padding_idx) is looked up like others; only its gradient differs.)"};
+y[i] = table[tokens[i] - first]; 0 if another rank has the token's row, NaN if the token is not in the vocabulary.
+padding_token (PyTorch's padding_idx) is looked up like any other; only its gradient differs.)"};
 
 inline constexpr OpKind embedding_backward_kind{"embedding_backward", "dy tokens", "dtable", defaults_of<TableRows>, R"(
 The gradient of embedding_forward's table: a scatter-add.
@@ -37,8 +36,8 @@ dy: [t, h]
 tokens: i32 [t]
 dtable: [rows, h], dy's type
 
-dtable[v] = the sum of dy over the rows of token first + v, zero for tokens that do not occur and for padding_token
-(PyTorch's padding_idx; -1: none). `vocabulary` tokens have rows on all ranks together.)"};
+dtable[v] = the sum of dy over the rows of token first + v; 0 for absent tokens and for padding_token (PyTorch's
+padding_idx; -1: none). All ranks together have `vocabulary` rows.)"};
 
 inline constexpr OpKind embedding_backward_add_kind{"embedding_backward_add", "dy tokens dtable", "dtable'",
                                                     defaults_of<TableRows>, R"(
@@ -48,12 +47,11 @@ tokens: i32 [t]
 dtable: [rows, h], dy's type
 dtable': an update
 
-dtable'[v] = dtable[v] + the sum of dy over the rows of token first + v, rounded once; rows whose token does not occur
-are neither read nor written, nor is padding_token's. first, vocabulary and padding_token as in embedding_backward.)"};
+dtable'[v] = dtable[v] + the sum of dy over the rows of token first + v, rounded once; rows of absent tokens and of
+padding_token are neither read nor written. first, vocabulary and padding_token as in embedding_backward.)"};
 
 ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens,
                           const TableRows& attributes = {});
-/// `rows`: of the table.
 ValueId embedding_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
                            std::int64_t rows, const TableRows& attributes = {});
 ValueId embedding_backward_add(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,

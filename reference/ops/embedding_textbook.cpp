@@ -84,7 +84,7 @@ class EmbeddingBackward : public DefinitionOf<scatter_kind> {
 
   std::string bound(const CallSpecs& op, int) const override {
     return sum_error_bound_text(
-        adds ? "K = 1 + how often the token occurs; exact for K = 1" : "K = how often the token occurs", op.call.math);
+        adds ? "K = 1 + occurrences of the token; exact for K = 1" : "K = occurrences of the token", op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

@@ -52,7 +52,6 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
   }
 }
 
-// `operand` is [rows, k].
 void expect_blocks(const TensorSpec& operand, const TensorSpec& scales) {
   const std::int64_t block = block_of_scale(scales.dtype);
   const bool narrow = is_float(operand.dtype) && bits_of(operand.dtype) <= 8;
@@ -73,8 +72,8 @@ ValueId output_of(Program& program, const GemmOperands& operands, const std::opt
     return output_or_reserve(program, gemm_kind, into, a, label, gradient_type(program.spec(a).dtype), shape, role);
   }
   if (into && program.value(*into).updates != operands.c_in) {
-    throw ProgramError("gemm: with beta, c is an update of '" + program.spec(*operands.c_in).name +
-                       "' but is to be written to '" + program.spec(*into).name + "'; expected no other value");
+    throw ProgramError("gemm: with beta, c updates '" + program.spec(*operands.c_in).name + "' but the output is '" +
+                       program.spec(*into).name + "'; expected no separate output");
   }
   return into ? *into : program.update(*operands.c_in, program.unique_name(label));
 }
@@ -87,7 +86,7 @@ bool Gemm::has(std::string_view operand) const {
   if (operand == "pre") return epilogue == Epilogue::gelu_gradient;
   if (operand == "z") return epilogue == Epilogue::gelu;
   if (operand == "blocks_a" || operand == "blocks_b") return blocks;
-  return scaled;  // scale_a, scale_b
+  return scaled;
 }
 
 GemmRoles roles_of(const Gemm& attributes) {

@@ -32,7 +32,6 @@ struct Gemm {
     attribute.when([](const Gemm& g) { return g.epilogue != Epilogue::none && g.gelu_form == GeluForm::erf; },
                    "gelu_form", &Gemm::gelu_form, AsWord{"tanh", "erf"});
   }
-  /// Whether the attributes ask for the optional tensor `operand`.
   [[nodiscard]] bool has(std::string_view operand) const;
 };
 
@@ -44,8 +43,8 @@ b: [k, n]; [n, k] when transpose_b
 c_in: as c, when beta is not 0
 bias: [n]
 pre: as c, when epilogue is gelu_gradient
-scale_a, scale_b: f32 [1], when scaled: turn 8-bit a and b back into the numbers they stand for (quantize's inverse)
-blocks_a: [m, k / block], when blocks: a scale for each block of neighbours along k (quantize_blocks' scales)
+scale_a, scale_b: f32 [1], when scaled: the factors that undo the scales of 8-bit a and b (quantize's inverse)
+blocks_a: [m, k / block], when blocks: a scale per block along k (quantize_blocks' scales)
 blocks_b: [n, k / block]
 c: [m, n]; an update of c_in when beta is not 0
 z: as c, the pre-activation, when epilogue is gelu
@@ -55,11 +54,10 @@ c = epilogue(alpha scale_a scale_b op(a) op(b) + beta c_in + bias)
   gelu_gradient: c = (alpha a b) gelu'(pre)
 gelu_form is gelu_forward's form.
 
-With blocks, a and b are multiplied by their blocks' scales before all else. Scales are u8, E8M0, 2^(stored - 127),
-255 is NaN, of blocks of 32 in f8 or f4 (mxfp8, mxfp4), or the magnitude of an f8_e4m3, of blocks of 16 in f4 (nvfp4,
-whose scale_a and scale_b undo the tensors' scales). a is [m, k] and b [n, k], transposed: blocks are cut along the
-last axis. Then it has no derivative: gradients are products that sum over the other axes, along which training
-quantizes the tensors again.)"};
+With blocks, a [m, k] and b [n, k] (transposed) are first multiplied by the scales of their blocks along k:
+  mxfp8, mxfp4  blocks of 32 in f8 or f4; scales are u8 in E8M0: 2^(stored - 127), 255 is NaN
+  nvfp4         blocks of 16 in f4; scales are magnitudes in f8_e4m3; scale_a and scale_b undo the tensors' scales
+There is no derivative: gradients sum over the other axes, along which training quantizes the tensors separately.)"};
 
 /// Positions of a gemm's tensors among its inputs, then outputs; -1: absent.
 struct GemmRoles {

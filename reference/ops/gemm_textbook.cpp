@@ -42,7 +42,7 @@ std::vector<std::int64_t> landmarks_of(const GemmExtents& e) {
 
 struct GemmViews {
   const TensorView *c_in, *bias, *pre;
-  double scale = 1.0;  // product of both scales
+  double scale = 1.0;
 
   explicit GemmViews(const Named<TensorView>& operand)
       : c_in(operand.find("c_in")), bias(operand.find("bias")), pre(operand.find("pre")) {
@@ -50,7 +50,6 @@ struct GemmViews {
   }
 };
 
-// Error of rounding a constant to the arithmetic type.
 double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
 
 // z = alpha ab + beta c_in + bias: Rule G for the products, then one u per operation of the epilogue; exact if the sums
@@ -222,7 +221,6 @@ class GemmDefinition : public DefinitionOf<gemm_kind> {
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
 };
 
-/// An operand of a product, with its scale if it is 8-bit.
 struct Factor {
   ValueId value;
   std::optional<ValueId> scale{};
@@ -292,8 +290,7 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
   if (forward.epilogue == Gemm::Epilogue::gelu) {
     const ValueId z = call.output("z");
     if (tape.of(z)) {
-      throw ProgramError("gemm: the pre-activation of op '" + call.label +
-                         "' has a gradient of its own; expected none");
+      throw ProgramError("gemm: a gradient flows into the pre-activation of op '" + call.label + "'; expected none");
     }
     dz = gelu_backward(program, {forward.gelu_form}, call.math, tape.label(call, "dz"), z, *dy);
   }

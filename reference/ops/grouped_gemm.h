@@ -29,8 +29,8 @@ b: [groups, k, n]; [groups, n, k] when transpose_b
 sizes: i32 [groups]
 c: [m, n]
 
-c[r] = a[r] op(b[g]) for the sizes[g] rows of group g, which follow each other in the order of the groups; 0 for rows
-beyond the last group's. Groups may be empty. A negative size, or more rows than a has, has no right answer.)"};
+c[r] = a[r] op(b[g]) for the sizes[g] rows of group g; groups are contiguous and in order; 0 for rows after the last
+group. Groups may be empty. Negative sizes, or a sum above the rows of a, are invalid.)"};
 
 /// `into`: reserved for c. Default: named `label`, with a's type.
 ValueId grouped_gemm(Program& program, const GroupedGemm& attributes, const Math& math, std::string label, ValueId a,

@@ -27,7 +27,6 @@ constexpr Expected no_right_answer{std::numeric_limits<double>::quiet_NaN(), 0.0
 
 class GroupedGemmDefinition final : public DefinitionOf<grouped_gemm_kind> {
  public:
-  // Independent of the group sizes.
   Cost cost(const CallSpecs& op) const override {
     return {2.0 * elements_of(op.inputs[0]) * static_cast<double>(op.outputs[0].shape[1]), op.bytes()};
   }
@@ -155,7 +154,6 @@ class GroupedGemmBackwardWeight final : public DefinitionOf<grouped_gemm_backwar
     return Contraction{.extent = op.inputs[0].shape[0], .ragged = true};
   }
 
-  // Of the first group, which has all rows.
   std::optional<OpProduct> product(const CallSpecs& op) const override {
     const std::int64_t rows = op.inputs[0].shape[0], m = op.inputs[0].shape[1], n = op.inputs[1].shape[1];
     OpProduct product = OpProduct::of_matrices(m, n, rows, true, false);

@@ -37,7 +37,7 @@ class ReorderDefinition : public SameElements<reorder_kind> {
     if (!dy || !tape.wanted(x)) return;
     const TensorSpec spec = program.spec(x);
     const std::string label = tape.label(call, "backward");
-    if (program.value(x).part_of && !spec.layout.is_row_major(spec.shape)) {  // written into the packed gradient
+    if (program.value(x).part_of && !spec.layout.is_row_major(spec.shape)) {
       const ValueId dx = tape.destination(x);
       reorder_into(program, label, *dy, dx);
       return tape.contribute(x, dx);

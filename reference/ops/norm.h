@@ -24,7 +24,6 @@ struct RmsNorm {
     attribute("rounds_before_gamma", &RmsNorm::rounds_before_gamma);
   }
 };
-/// The attributes of a call that normalizes rows, with or without a mean.
 [[nodiscard]] RmsNorm row_norm_of(const OpCall& call);
 
 inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd", defaults_of<Norm>,
@@ -50,7 +49,7 @@ dgamma, dbeta: [n], gamma's type
 xhat = (x - mean) rstd, g = gamma dy
 dx = rstd (g - mean(g) - xhat mean(g xhat)), means over the row
 dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy
-epsilon is the forward's; rstd has it in it.)"};
+epsilon is the forward's, already part of rstd.)"};
 
 inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y rstd", defaults_of<RmsNorm>, R"(
 Root mean square normalization over the last axis, which subtracts no mean and adds no beta.
@@ -73,8 +72,8 @@ dgamma: [n], gamma's type
 
 xhat = x rstd, g = gamma dy
 dx = rstd (g - xhat mean(g xhat)), the mean over the row; dgamma = sum over rows of dy xhat
-epsilon is the forward's; rstd has it in it. With rounds_before_gamma, g is rounded to x's type, and so is the xhat of
-dgamma; the products that dgamma sums are not.)"};
+epsilon is the forward's, already part of rstd. With rounds_before_gamma, g and dgamma's xhat are rounded to x's type,
+but not the products that dgamma sums.)"};
 
 inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd",
                                                    defaults_of<Norm>, R"(
@@ -83,8 +82,8 @@ x, r, sum, y: [..., n]
 gamma, beta: [n]
 mean, rstd: f32 [...]
 
-sum = x + r, rounded once to x's type; y, mean and rstd are layer_norm_forward's (epsilon) of that rounded sum.
-Its backward is residual_norm_backward where the sum is read on, else layer_norm_backward.)"};
+sum = x + r, rounded once to x's type; y, mean and rstd are layer_norm_forward's (epsilon) for the rounded sum.
+The backward is residual_norm_backward if other ops read the sum, else layer_norm_backward.)"};
 
 inline constexpr OpKind residual_norm_backward_kind{"residual_norm_backward", "dy x gamma mean rstd dr",
                                                     "dx dgamma dbeta", defaults_of<Norm>, R"(
@@ -94,7 +93,7 @@ gamma: [n]
 mean, rstd: f32 [...]
 dgamma, dbeta: [n], gamma's type
 
-dx = dr + layer_norm_backward's dx, which is not rounded before; dgamma, dbeta and epsilon as there)"};
+dx = dr + layer_norm_backward's dx, not rounded before the addition; dgamma, dbeta and epsilon as in that op)"};
 
 struct LayerNormForward {
   ValueId y, mean, rstd;

@@ -120,7 +120,7 @@ class NormBackwardDefinition : public DefinitionOf<norm_kind> {
   struct Row {
     std::span<const double> h, xhat;
     double rstd;
-    ProductSum sum, weighted;  // of h, of h xhat
+    ProductSum sum, weighted;
     double u;
   };
 

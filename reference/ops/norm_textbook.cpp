@@ -27,6 +27,7 @@ struct NormalizedRow {
 // A row's exact statistics and their error bounds: of the mean by Rule G; of rstd relative to it, theta, by
 // variance_error_bound(). Summed in long double, whose 64 bits (x86) are needed to judge results in f64: the variance
 // of a row of equal numbers is only rounding errors, which a small epsilon magnifies.
+// rounding errors, and epsilon magnifies them.
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
   double rstd = 0.0, theta = 0.0;
@@ -78,13 +79,12 @@ void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::sp
   }
 }
 
-/// judge_normalized()'s bound in words, for rows of n elements.
 std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math, bool centered = true,
                              bool rounds = false) {
   const std::string count = std::to_string(n);
   if (!centered) {
     const std::string theta = ", r = 3 u + 2 u sqrt(" + count + ") mean(x^2) rstd^2 / 2";
-    const std::string y = rounds ? "|gamma| times how far round(xhat (1 +- (r + 4 u))) are apart / 2 + 2 u |y|"
+    const std::string y = rounds ? "|gamma| times half the distance of round(xhat (1 +- (r + 4 u))) + 2 u |y|"
                                  : "|gamma x| rstd (r + 4 u) + 2 u |y|";
     return bound_text((output == NormalizedOutput::rstd ? "rstd (r + u)" : y) + theta, math);
   }
@@ -153,7 +153,6 @@ class NormForwardDefinition : public DefinitionOf<norm_kind> {
     return lines_to_normalize(op.inputs[0], StatisticsOf::rows, centered);
   }
 
-  // With a residual, the norm's gradient is added to that of the sum.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
     const auto contribute = [&](const char* input, ValueId gradient) {

@@ -42,13 +42,13 @@ class Offsets {
 
 /// Scales of an operand in blocks along k: element (line, k) has that at `lines[line] + k / block`.
 struct OpProductScales {
-  std::size_t input = 0;  ///< index of an input
+  std::size_t input = 0;
   Offsets lines;
   std::int64_t block = 1;
 };
 
 struct OpProduct {
-  std::size_t a = 0, b = 1;  ///< indices of inputs
+  std::size_t a = 0, b = 1;
   int output = 0;
   Offsets a_rows, a_k;     ///< element (row, k) of a
   Offsets b_k, b_columns;  ///< element (k, column) of b

@@ -184,7 +184,7 @@ void update_scale(Program& program, const UpdateScale& attributes, std::string l
   for (const ValueId scalar : {scale, found_inf}) expect_float_tensor(program, update_scale_kind, scalar, {1});
   expect_tensor(program, update_scale_kind, tracker, {1}, DType::i32);
   if (!(attributes.growth > 0.0 && attributes.backoff > 0.0 && attributes.interval > 0)) {
-    throw ProgramError("update_scale: growth, backoff and interval are to be positive");
+    throw ProgramError("update_scale: growth, backoff and interval must be positive");
   }
   const ValueId new_scale = update_output(program, scale);
   program.append({update_scale_kind,

@@ -59,7 +59,7 @@ inline constexpr OpKind adamw_kind{"adamw", "lr step found_inf? w* g* m* v* copy
 A step of AdamW (or Adam) for all parameters.
 lr: f32 [1]
 step: i32 [1], the first is 1
-found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+found_inf: f32 [1], when skips: if it is not 0, nothing changes (unscale)
 w: f32, any shape
 g: as w, any floating-point type
 m, v: f32, as w
@@ -88,14 +88,14 @@ inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step found_inf? w
 clip and adamw in one pass. Clipped gradients go into m' and v' unrounded and are not stored.
 norm, lr: f32 [1]
 step: i32 [1], the first is 1
-found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+found_inf: f32 [1], when skips: if it is not 0, nothing changes (unscale)
 w: f32, any shape
 g: as w, any floating-point type
 m, v: f32, as w
 copy: as w in a lower precision, when copies
 w', m', v', copy': updates
 
-adamw (beta1, beta2, epsilon, weight_decay, l2) of g min(1, limit / (norm + 1e-6)). g is left unchanged.)"};
+adamw (beta1, beta2, epsilon, weight_decay, l2) of g min(1, limit / (norm + 1e-6)). g stays unchanged.)"};
 
 struct Lion {
   double beta1 = 0.9;
@@ -118,7 +118,7 @@ struct Lion {
 inline constexpr OpKind lion_kind{"lion", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?", defaults_of<Lion>, R"(
 A step of Lion for all parameters: of one size for every element.
 lr: f32 [1]
-found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+found_inf: f32 [1], when skips: if it is not 0, nothing changes (unscale)
 w: f32, any shape
 g: as w, any floating-point type
 m: f32, as w
@@ -151,7 +151,7 @@ struct Sgd {
 inline constexpr OpKind sgd_kind{"sgd", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?", defaults_of<Sgd>, R"(
 A step of gradient descent with momentum for all parameters.
 lr: f32 [1]
-found_inf: f32 [1], when skips: nothing changes where it is not 0 (unscale)
+found_inf: f32 [1], when skips: if it is not 0, nothing changes (unscale)
 w: f32, any shape
 g: as w, any floating-point type
 m: f32, as w
@@ -160,7 +160,7 @@ w', m', copy': updates
 
 d = g + weight_decay w, m' = momentum m + d
 w' = w - lr m', or with nesterov w - lr (d + momentum m')
-copy' = w' rounded to the copy's type. As torch.optim.SGD, dampening 0, whose first step (m' = d) is that from m = 0.
+copy' = w' rounded to the copy's type. As torch.optim.SGD with dampening 0; its first step, m' = d, starts at m = 0.
 
 Source: torch.optim.SGD)"};
 
@@ -168,7 +168,6 @@ ValueId gradient_norm(Program& program, const Math& math, std::string label, std
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
                           std::span<const ValueId> gradients);
 
-/// A parameter's tensors; `weight` is the f32 master.
 struct AdamWTensor {
   ValueId weight, gradient, m, v;
   std::optional<ValueId> copy;  ///< for all tensors or none
@@ -179,7 +178,6 @@ void adamw(Program& program, AdamW attributes, const Math& math, std::string lab
 void clip_adamw(Program& program, ClipAdamW attributes, const Math& math, std::string label, ValueId norm, ValueId lr,
                 ValueId step, std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf = {});
 
-/// A parameter of an optimizer with one moment.
 struct SgdTensor {
   ValueId weight, gradient, m;
   std::optional<ValueId> copy;
@@ -196,7 +194,6 @@ struct AdamWCall {
   std::size_t lr = 0;           ///< index of the input; then come the step, found_inf if the op skips, and the tensors
   std::size_t inputs = 4;       ///< per parameter: w, g, m, v, [copy]
 
-  /// Index of the first parameter's w.
   [[nodiscard]] std::size_t first() const { return lr + (adamw.skips ? 3 : 2); }
 };
 [[nodiscard]] AdamWCall adamw_call(const OpCall& call);
@@ -209,9 +206,9 @@ inline constexpr OpKind unscale_kind{"unscale", "scale g*", "found_inf g'*", {},
 Takes the loss scale off gradients, and says whether one of them is infinite or NaN.
 scale, found_inf: f32 [1]
 g: any shape
-g': f32 (f64 for f64): an update of g where that is f32 itself, a tensor of its own where it is narrower
+g': f32 (f64 for f64): an update of g if g is f32, a separate tensor if g is narrower
 
-g' = g / scale; found_inf is 1 where any g is infinite or NaN, else 0. In f32, small gradients keep their bits.
+g' = g / scale; found_inf is 1 if any g is infinite or NaN, else 0. f32 keeps the bits of small gradients.
 
 Source: Micikevicius et al., arXiv 1710.03740; torch.amp.GradScaler)"};
 
@@ -240,8 +237,8 @@ scale, found_inf: f32 [1]
 tracker: i32 [1], steps since the scale changed
 scale', tracker': updates
 
-Where found_inf is not 0: scale' = backoff scale, tracker' = 0. Else tracker' = tracker + 1; where that is `interval`,
-scale' = growth scale, unless that were infinite, and tracker' = 0.
+If found_inf is not 0: scale' = backoff scale, tracker' = 0. Else tracker' = tracker + 1; if that is `interval`,
+scale' = growth scale, unless that is infinite, and tracker' = 0.
 
 Source: torch.amp.GradScaler)"};
 

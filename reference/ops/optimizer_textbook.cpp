@@ -129,7 +129,6 @@ struct AdamWRule {
     return output == 'm' ? first_moment_bound() : output == 'v' ? second_moment_bound() : weight_bound();
   }
 
-  // With T(g).
   Expected gradient(double w, double clipped) const {
     const double decay = attributes.l2 ? attributes.weight_decay * w : 0.0;
     const double bound =
@@ -363,7 +362,7 @@ class UpdateDefinition : public DefinitionOf<op_kind> {
 
   static OperandName name_of(const OpCall& call, int output) {
     const auto index = static_cast<std::size_t>(output);
-    const std::vector<OperandName> of_one = operand_names(call.kind.outputs, call.attributes, 1);  // outputs alternate
+    const std::vector<OperandName> of_one = operand_names(call.kind.outputs, call.attributes, 1);
     return {of_one[index % of_one.size()].name, index / of_one.size()};
   }
 };

@@ -30,14 +30,14 @@ struct Gelu {
 inline constexpr OpKind multiply_kind{"multiply", "a b", "y", {}, R"(
 The product of two tensors, element by element.
 a, y: [..., n]
-b: as a, or fewer rows, each for as many consecutive ones
+b: as a, or fewer rows, each for equally many consecutive rows of a
 
 y = a b)"};
 
 inline constexpr OpKind modulate_forward_kind{"modulate_forward", "x scale shift", "y", {}, R"(
 The scale and shift of adaptive layer norm.
 x, y: [..., n]
-scale, shift: [..., n] of fewer rows, each for as many consecutive ones of x
+scale, shift: [..., n] of fewer rows, each for equally many consecutive rows of x
 
 y = x (1 + scale) + shift
 
@@ -46,7 +46,7 @@ Source: Peebles and Xie, arXiv 2212.09748)"};
 inline constexpr OpKind modulate_backward_kind{"modulate_backward", "dy scale", "dx", {}, R"(
 The gradient of modulate_forward's x.
 dy, dx: [..., n]
-scale: [..., n] of fewer rows, each for as many consecutive ones of dy
+scale: [..., n] of fewer rows, each for equally many consecutive rows of dy
 
 dx = dy (1 + scale)
 The gradients of scale and shift are column_sums of dy x and of dy.)"};

@@ -347,7 +347,6 @@ struct SiluBackwardOp : Arithmetic {
   Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], math).slope, u); }
 };
 
-// Results are an input or zero.
 struct ReluForwardOp {
   static constexpr OpKind kind = relu_forward_kind;
   static constexpr double textbook_flop = 4.0;

@@ -41,7 +41,7 @@ PoolExtents pool_extents(OpKind kind, const Pool& a, const Shape& x) {
   }
   if (kind == max_pool_forward_kind && a.window_h * a.window_w > most_indexed) {
     refuse_shape(kind, "x", x, " and attributes {" + describe(a) + "}",
-                 "windows of at most 256 elements, which an index of 8 bits tells apart");
+                 "windows of at most 256 elements, the limit of an 8-bit index");
   }
   return e;
 }

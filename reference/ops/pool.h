@@ -34,10 +34,10 @@ y: [n, p, q, c]
 index: u8 [n, p, q, c], which element of its window y is: r window_w + s
 
 y = the largest of window_h x window_w elements, p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with pad_w,
-stride_w. Padding is never the largest; of equal elements any may be taken. A NaN is larger than any number. Windows
-have at most 256 elements; padding is less than the window.
-With ceil_mode, p and q are rounded up, as long as the last window begins in the image or in the padding before it.
-counts_padding is for means.)"};
+stride_w. Padding is never the largest; any of equal elements may be chosen. A NaN exceeds every number. Windows have
+at most 256 elements; padding is less than the window.
+With ceil_mode, p and q are rounded up if the last window begins in the image or in the padding before it.
+counts_padding is not used (means).)"};
 
 inline constexpr OpKind max_pool_backward_kind{"max_pool_backward", "dy index", "dx", defaults_of<Pool>, R"(
 The gradient of max_pool_forward.
@@ -46,25 +46,25 @@ index: u8 [n, p, q, c]
 dx: [n, h, w, c]
 
 dx = the sum of dy over the windows that chose this element. window_h, window_w, stride_h, stride_w, pad_h, pad_w and
-ceil_mode are the forward's; counts_padding is for means.)"};
+ceil_mode are the forward's; counts_padding is not used (means).)"};
 
 inline constexpr OpKind average_pool_forward_kind{"average_pool_forward", "x", "y", defaults_of<Pool>, R"(
 The mean of each window, NHWC.
 x: [n, h, w, c]
 y: [n, p, q, c]
 
-y = the sum of the elements of a window of window_h x window_w, over their number; or over the window's size where
-counts_padding (PyTorch's default; ONNX's is not). p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with pad_w,
-stride_w; padding is less than the window. With ceil_mode, p and q are rounded up, as long as the last window begins in
-the image or in the padding before it; what lies past the padding never counts.)"};
+y = the sum of a window's elements, window_h x window_w, divided by their number; with counts_padding (PyTorch's
+default, but not ONNX's) padding counts in the number. p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise with
+pad_w, stride_w; padding is less than the window. With ceil_mode, p and q are rounded up if the last window begins in
+the image or in the padding before it; positions past the padding never count.)"};
 
 inline constexpr OpKind average_pool_backward_kind{"average_pool_backward", "dy", "dx", defaults_of<Pool>, R"(
 The gradient of average_pool_forward.
 dy: [n, p, q, c]
 dx: [n, h, w, c]
 
-dx = the sum over the windows that this element is in of dy over what the forward divides by. window_h, window_w,
-stride_h, stride_w, pad_h, pad_w, counts_padding and ceil_mode are the forward's.)"};
+dx = the sum of dy / (the forward's divisor) over the windows that contain the element. window_h, window_w, stride_h,
+stride_w, pad_h, pad_w, counts_padding and ceil_mode are the forward's.)"};
 
 /// One axis: windows of `window` elements, `stride` apart, over `extent` elements with `pad` on both sides.
 struct PoolAxis {
@@ -86,7 +86,6 @@ struct PoolAxis {
   [[nodiscard]] Range elements(std::int64_t p) const {
     return {first(p) > 0 ? first(p) : 0, first(p) + window < extent ? first(p) + window : extent};
   }
-  /// Elements of window `p` with the padding's.
   [[nodiscard]] std::int64_t padded_elements(std::int64_t p) const {
     return (first(p) + window < extent + pad ? first(p) + window : extent + pad) - first(p);
   }
@@ -104,7 +103,6 @@ struct PoolExtents {
   [[nodiscard]] Shape input() const { return {n, vertical.extent, horizontal.extent, c}; }
   [[nodiscard]] Shape output() const { return {n, vertical.outputs(), horizontal.outputs(), c}; }
 };
-/// Throws ProgramError naming what does not fit.
 [[nodiscard]] PoolExtents pool_extents(OpKind kind, const Pool& attributes, const Shape& x);
 
 struct MaxPoolForward {

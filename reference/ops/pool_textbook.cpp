@@ -77,7 +77,7 @@ class PoolDefinition : public DefinitionOf<op_kind> {
 class MaxPoolForwardDefinition final : public PoolDefinition<max_pool_forward_kind, true> {
  public:
   std::string bound(const CallSpecs&, int output) const override {
-    return std::string(exact_bound) + (output == 1 ? "; of equal elements any" : "");
+    return std::string(exact_bound) + (output == 1 ? "; any of equal elements" : "");
   }
 
   [[nodiscard]] bool reads_written(const OpCall&) const override { return true; }

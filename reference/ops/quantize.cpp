@@ -54,7 +54,7 @@ ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const
     throw ProgramError("scale_from_amax: history " + spec.to_string() + "; expected f32 of one axis");
   }
   if (attributes.margin < 0 || attributes.margin > 100) {
-    throw ProgramError("scale_from_amax: a margin of " + std::to_string(attributes.margin) + "; expected 0 to 100");
+    throw ProgramError("scale_from_amax: margin is " + std::to_string(attributes.margin) + "; expected 0 to 100");
   }
   const ValueId scale = reserve_output(program, history, label, DType::f32, Shape{1}, Role::scalar);
   program.append({scale_from_amax_kind, attributes, math, {history}, {scale}, std::move(label)});
@@ -91,7 +91,7 @@ QuantizedBlocks quantize_blocks(Program& program, const QuantizeBlocks& attribut
   }
   const bool wants_scale = attributes.format == BlockFormat::nvfp4;
   if (scale.has_value() != wants_scale) {
-    throw ProgramError("quantize_blocks: " + format + (wants_scale ? " wants a scale" : " takes no scale") +
+    throw ProgramError("quantize_blocks: " + format + (wants_scale ? " needs a scale" : " takes no scale") +
                        " of the tensor");
   }
   if (scale) expect_scale(quantize_blocks_kind, program.spec(*scale));

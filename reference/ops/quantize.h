@@ -15,7 +15,7 @@ The largest magnitude of a tensor.
 x: any shape and floating-point type
 amax: f32 [1]
 
-amax = max |x|; NaN where any element is)"};
+amax = max |x|; NaN if any element is)"};
 
 struct Quantize {
   DType to = DType::f8_e4m3;  ///< f8_e4m3 (largest 448) or f8_e5m2 (57344)
@@ -30,14 +30,14 @@ inline constexpr OpKind quantize_kind{"quantize", "x scale", "values inverse ama
 An 8-bit copy of a tensor, with one scale for all of it.
 x: any shape and floating-point type
 scale: f32 [1], in practice a power of two
-values: as x, of the 8-bit type `to`, row-major or in the layout asked for
-inverse: f32 [1], 1 / scale: what gemm multiplies with (scale_a, scale_b)
-amax: f32 [1], max |x|, from which the next scale is chosen
+values: as x, of the 8-bit type `to`, row-major or in the requested layout
+inverse: f32 [1], 1 / scale: gemm's scale_a or scale_b
+amax: f32 [1], max |x|, for the next scale
 
-values = scale x, rounded to nearest, ties to even. What is too large becomes the largest finite number (448 of
-f8_e4m3, 57344 of f8_e5m2; infinities too), or unsaturated (`saturate`), an infinity in e5m2 and NaN in e4m3, which
-has none. The scale comes from earlier amax ("delayed scaling": one pass over x) or from x's own ("current scaling":
-amax first, another pass).
+values = scale x, rounded to nearest, ties to even. With `saturate`, larger numbers and infinities become the largest
+finite number (448 in f8_e4m3, 57344 in f8_e5m2); without, infinity in e5m2, and NaN in e4m3, which has no infinity.
+The scale is made of earlier amax ("delayed scaling", one pass over x) or of x's own ("current scaling", which takes
+a pass for amax first).
 
 Source: OCP 8-bit Floating Point Specification 1.0; Micikevicius et al., arXiv 2209.05433)"};
 
@@ -67,7 +67,7 @@ history: f32 [n]
 scale: f32 [1]
 
 scale = the largest power of two such that scale max(history) <= 2^-margin times the largest number of the 8-bit type
-`to`; no further than 2^-126 to 2^127, and 1 where that maximum is 0, infinite or NaN)"};
+`to`; limited to 2^-126 ... 2^127, and 1 if that maximum is 0, infinite or NaN)"};
 
 /// Throws ProgramError for another type, a history that is not f32 [n], or a margin outside 0 to 100.
 ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const Math& math, std::string label,
@@ -101,23 +101,23 @@ inline constexpr OpKind quantize_blocks_kind{"quantize_blocks", "x scale?", "val
                                              defaults_of<QuantizeBlocks>, R"(
 A copy of a tensor in 8 or 4 bits, with a scale for each block of neighbours along the last axis.
 x: f32, f16 or bf16 [..., n]
-scale: f32 [1], of nvfp4 alone
+scale: f32 [1], for nvfp4 only
 values: as x, of the format's type
-scales: [..., n / block]: u8, of blocks of 32; of nvfp4 f8_e4m3, of blocks of 16
+scales: [..., n / block]: u8, blocks of 32; for nvfp4 f8_e4m3, blocks of 16
 
-value * scale is near the element (nvfp4: near the element times the tensor's scale). All of it is exact, bit for bit.
+value * scale approximates the element (nvfp4: the element times the tensor's scale). All outputs are bitwise exact.
 
   format mx*    with a the block's largest magnitude, and elements up to L = 1.75 * 2^8 (e4m3), 1.75 * 2^15 (e5m2) or
                 1.5 * 2^2 (e2m1), scale = 2^e with e = floor(log2 a) - {8, 15, 2} (OCP; elements beyond 2^e L
-                saturate), or where `covers`, the smallest e with a <= 2^e L (cuBLAS, Transformer Engine). e is at
+                saturate), or with `covers`, the smallest e with a <= 2^e L (cuBLAS, Transformer Engine). e is at
                 least -127, also for a = 0. values = x / 2^e, rounded once, saturated. scales hold e + 127 (E8M0).
   format nvfp4  t = x * scale rounded to f32; scales = max |t| / 6, rounded to f32 and that to e4m3, saturated;
                 values = t / scales, rounded to f32 and that to e2m1, saturated; zeros of x's sign where the block's
                 scale is 0.
 
-A block with a NaN or an infinity has a scale of NaN (E8M0: 255) and values of what NaN is in their type (e2m1: 6).
+A block with a NaN or an infinity has scale NaN (E8M0: 255) and values NaN (e2m1, which has no NaN: 6).
 
-Where the formats leave several results open, each is right:
+Where the formats allow several results, each is accepted:
   mx*    with an infinity and no NaN, e = 127 as well (E8M0: 254), with a saturated infinity
   nvfp4  the f32 operations in another order: a / 6 * scale, a * (scale / 6); x * (scale / scales), t * (1 / scales);
          scales below 2^-6 as 2^-6

@@ -33,7 +33,6 @@ void pass_straight_through(Program& program, const OpCall& call, GradientTape& t
   tape.contribute(x, same ? *dy : cast(program, program.spec(x).dtype, tape.label(call, "backward"), *dy));
 }
 
-// NaN if any element is.
 double largest_magnitude(std::span<const double> values) {
   double largest = 0.0;
   for (const double value : values) {

@@ -16,9 +16,8 @@ namespace gpubench {
 struct LargeMeans {
   DType type;
   [[nodiscard]] double mean(std::int64_t line) const;
-  /// Element `at` of a line of `terms` elements.
   [[nodiscard]] double element(std::int64_t line, std::int64_t at, std::int64_t terms) const;
-  [[nodiscard]] double rstd() const;  ///< reciprocal of the standard deviation
+  [[nodiscard]] double rstd() const;
 };
 
 [[nodiscard]] bool has_ranges(DType type);

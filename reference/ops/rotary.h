@@ -29,10 +29,10 @@ cos, sin: f32 [s, d/2] (f64 for f64)
 With c and s the elements of the tables at the token's position in its sequence and pair i:
   y_first = x_first c - x_second s,  y_second = x_second c + x_first s
 pairing half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
-inverse: the transposed rotation, with -s for s. With tables of true angles it undoes the rotation; with any it is its
-gradient. Any tables are accepted: c^2 + s^2 = 1 is not required. Angles are usually position * base^(-2i/d), base
-10000. x and y may be strided parts of packed storages; the last axis is contiguous. To rotate only the first
-elements of each head, pass that part.
+inverse: the transposed rotation, with -s for s: the gradient, and with tables of true angles the inverse. Any tables
+are accepted: c^2 + s^2 = 1 is not required. Angles are usually position * base^(-2i/d), base 10000. x and y may be
+strided parts of packed storages; the last axis is contiguous. To rotate only the first elements of each head, pass
+that part.
 
 Source: Su et al., arXiv 2104.09864)"};
 

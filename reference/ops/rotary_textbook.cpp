@@ -10,7 +10,6 @@
 namespace gpubench {
 namespace {
 
-// a c + b s.
 Expected rotated(double a, double c, double b, double s, double u) {
   return {a * c + b * s, 2.0 * u * (std::fabs(a * c) + std::fabs(b * s))};
 }
@@ -68,7 +67,7 @@ class RotaryDefinition : public DefinitionOf<rotary_kind> {
     for (const ValueId table : {cos, sin}) {
       if (!tape.wanted(table)) continue;
       throw ProgramError("rotary: the gradient of table '" + program.spec(table).name + "' of op '" + call.label +
-                         "' is asked for; expected tables to be constants");
+                         "' is wanted; expected constant tables");
     }
     if (!tape.wanted(x)) return;
     Rotary transposed = call.attributes.as<Rotary>();

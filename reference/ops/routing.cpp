@@ -24,7 +24,7 @@ RoutingForward routing_forward(Program& program, const Routing& attributes, cons
   const TensorSpec scores = program.spec(logits);
   expect_logits(op, attributes, scores);
   if (bias.has_value() != attributes.bias)
-    throw ProgramError("routing_forward: a bias comes with the attribute bias; expected both or neither");
+    throw ProgramError("routing_forward: operand bias and attribute bias differ; expected both or neither");
   std::vector<ValueId> inputs{logits};
   if (bias) {
     expect_tensor(program, op, *bias, {scores.shape[1]}, statistic_type(scores.dtype));

@@ -39,13 +39,11 @@ indices: i32 [t, k]
 weights: f32 [t, k] (f64 for f64)
 
   s        by scores: softmax of the row, or sigmoid, 1 / (1 + exp(-logit)) of each
-  indices  of the k largest s + bias, the largest first. Of equal scores, and of those that differ by less than their
-           rounding errors, any may come first.
-  weights  scale s[index], divided by their sum first where `normalize`: then those of a softmax are the softmax of
-the
-           chosen logits alone (Mixtral)
-bias counts in the choice alone; it balances the experts without a loss (arXiv 2408.15664). A row with a NaN has no
-right answer.
+  indices  of the k largest s + bias, in descending order. Scores that are equal, or differ by less than their
+           rounding errors, may be in any order.
+  weights  scale s[index]; with `normalize`, s is first divided by the sum of the chosen ones, which for a softmax
+           gives the softmax of the chosen logits (Mixtral)
+bias affects the choice only; it balances the experts without a loss (arXiv 2408.15664). A row with a NaN is invalid.
                            scores   normalize  bias  scale
   Switch (k = 1), OLMoE    softmax  no         no    1
   Mixtral, Qwen3           softmax  yes        no    1
@@ -62,9 +60,8 @@ indices: i32 [t, k]
 dweights: f32 [t, k] (f64 for f64)
 dlogits: as logits
 
-dlogits = the gradient of sum(weights dweights), with k, scores, normalize and scale as in the forward. The choice
-itself, and so the bias, has no gradient. An index outside
-[0, e) contributes nothing.)"};
+dlogits = the gradient of sum(weights dweights), with k, scores, normalize and scale as in the forward. The choice,
+and thus the bias, has no gradient. An index outside [0, e) contributes nothing.)"};
 
 struct RoutingForward {
   ValueId indices, weights;

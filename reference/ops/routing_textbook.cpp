@@ -84,7 +84,6 @@ Expected scaled(const Expected& f, const Scores& row, double operations) {
                          std::fabs(f.value)};
 }
 
-/// The values that decide the choice, and their allowed places.
 class ExpertChoice {
  public:
   ExpertChoice(const Scores& row, std::span<const double> bias)
@@ -164,7 +163,7 @@ class RoutingForwardDefinition final : public DefinitionOf<routing_forward_kind>
     Routing of_scores = routing;
     of_scores.normalize = false;
     if (output == 0) {
-      return "exact, of equal scores (within T of the j-th) any: " +
+      return "exact, any of equal scores (within T of the j-th): " +
              bound_text("T = " + shares_rule(of_scores, op.inputs[0].shape[1], op.call.math) +
                             (routing.bias ? " + u |s + bias|" : ""),
                         op.call.math);

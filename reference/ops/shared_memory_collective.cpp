@@ -12,7 +12,6 @@ constexpr std::int64_t line_bytes = 64;  // no two ranks write to the same line
 
 std::int64_t element_bytes(const Tensor& tensor) { return static_cast<std::int64_t>(size_of(tensor.spec.dtype)); }
 
-/// Begin of part `index` of `parts` nearly equal ones, a multiple of `grain`.
 std::int64_t part_begin(std::int64_t total, std::int64_t grain, int parts, int index) {
   const std::int64_t grains = (total + grain - 1) / grain;
   return std::min(grains * index / parts * grain, total);

@@ -15,8 +15,6 @@
 
 namespace gpubench {
 
-// GELU, for the op and for gemm's epilogues.
-
 /// gelu(x) and its error bound in arithmetic of unit roundoff `u`: six ulps of the result, three of the input, and the
 /// cancellation of 1 + tanh. `tanh_error`: additional relative error of tanh.
 [[nodiscard]] Expected gelu_value(GeluForm form, double x, double u, double tanh_error = 0.0);
@@ -43,7 +41,6 @@ namespace gpubench {
 /// y[i] for each x[i]. `tiny`: t above.
 void judge_softmax(std::span<const double> x, double u, double tiny, std::span<Expected> y);
 
-/// The rule in words, for rows of n elements.
 [[nodiscard]] std::string softmax_rule(std::int64_t n, const Math& math);
 
 // Batch norm whose statistics are sums taken where x was computed, for fused ops.
@@ -59,8 +56,6 @@ void judge_batch_norm_of_sums(const Operands& norm, DType stored, int output, st
 /// Philox4x32-10 (Salmon et al., SC 2011).
 [[nodiscard]] std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
                                                          std::array<std::uint32_t, 2> key);
-
-// Operands of matrix products.
 
 /// The value of a block's stored scale: u8 holds an E8M0 number; the sign of e4m3 is ignored.
 [[nodiscard]] inline double block_scale(DType type, double stored) {
@@ -129,7 +124,7 @@ class Lines {
   std::int64_t batch_ = -1;
   std::int64_t current_ = -1;
   std::vector<std::vector<double>> lines_;
-  std::vector<double> of_line_;  // scales
+  std::vector<double> of_line_;
 };
 
 template <class Judge>

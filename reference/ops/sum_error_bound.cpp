@@ -68,7 +68,6 @@ constexpr int promotion_interval = 128;
 // below.
 constexpr double tf32_spacing = 0x1p-10, bf16_spacing = 0x1p-7, two_bf16_spacing = 0x1p-15;
 
-// No library splits a sum into more parts.
 constexpr double most_splits = 32.0;
 
 // One step truncates block + 1 terms by up to 2^-fraction of the largest, and the result by 2 u: in u of the partial

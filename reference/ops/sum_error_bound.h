@@ -47,7 +47,6 @@ namespace gpubench {
   return low == high ? Expected{low, 0.0} : Expected{0.5 * (low + high), 0.5 * (high - low)};
 }
 
-/// A sum of products in fp64, and the quantities of its error bound.
 struct ProductSum {
   double value = 0.0;
   double squares = 0.0;     ///< Q^2
@@ -95,7 +94,6 @@ struct ProductSum {
 /// standard deviations, but never by more than the sum of e.
 class StoredSum {
  public:
-  /// Numbers that were not rounded.
   StoredSum() = default;
   /// `sums`: the type of the computation; no rounding if `stored` is not narrower.
   StoredSum(DType stored, DType sums)
@@ -119,7 +117,6 @@ class StoredSum {
   double squares_ = 0.0;
 };
 
-/// Unit roundoff of the accumulator that `math` declares.
 [[nodiscard]] inline double accumulator_roundoff(const Math& math) { return unit_roundoff(math.accumulate); }
 
 /// Sum of a[i] b[i], one term per element. Adds eight products at a time, for vector registers; the order depends only
@@ -164,12 +161,8 @@ class StoredSum {
   return math.accumulate == DType::f64 ? wide_dot(a, b) : dot(a, b);
 }
 
-// The rules in words, for OpDefinition::bound().
-
-/// For outputs that only select elements of inputs.
 inline constexpr std::string_view exact_bound = "exact, bitwise";
 
-/// M of Rule G.
 inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
 
 /// Whether multiplying by it, or its negative, is exact.
@@ -204,7 +197,6 @@ inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
 // 2511.10909). The loosest generation from sm_80 on counts, so that a case's bound is the same on every machine.
 // Processors, which round each sum, use less of it.
 
-/// Error bound of a sum of products, by the arithmetic of the multiplier and the adder.
 struct ContractionRule {
   double u = 0x1p-24;        ///< half a unit in the last place of the accumulator
   int block = 0;             ///< products added at once and truncated; 0: one by one, rounded to nearest

@@ -23,7 +23,6 @@ void expect_float(OpKind op, const TensorSpec& tensor);
 /// Requires a floating-point type, and rows of at least one element.
 void expect_float_rows(OpKind op, const TensorSpec& tensor);
 void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
-/// Shape first, then type.
 void expect_tensor(const Program& program, OpKind op, ValueId id, const Shape& shape, DType dtype);
 void expect_float_tensor(const Program& program, OpKind op, ValueId id, const Shape& shape);
 
@@ -42,7 +41,6 @@ void place_like(Program& program, ValueId like, std::string_view name, TensorSpe
 /// Reserves a row-major output by place_like().
 [[nodiscard]] ValueId reserve_output(Program& program, ValueId like, std::string_view name, DType dtype,
                                      const Shape& shape, Role role);
-/// With the type and shape of `like`.
 [[nodiscard]] ValueId reserve_like(Program& program, ValueId like, std::string_view name, Role role);
 
 /// `into`, checked for the output's shape and a floating-point type, or else a new reservation.

@@ -22,13 +22,13 @@ struct TokenExchange {
 inline constexpr OpKind dispatch_tokens_kind{"dispatch_tokens", "x* sizes*", "y* own_sizes*",
                                              defaults_of<TokenExchange>, R"(
 Every rank gets the rows for its experts from all ranks.
-x: [n, h], on each rank rows in order of their experts, as permute_tokens leaves them
-sizes: i32 [experts], how many of its rows are for each
+x: [n, h], on each rank rows in order of their experts, as permute_tokens makes them
+sizes: i32 [experts], how many of the rank's rows are for each expert
 y: [ranks n, h], the rows for the rank's own experts
-own_sizes: i32 [experts / ranks], how many of them are for each of these
+own_sizes: i32 [experts / ranks], how many rows of y are for each of these experts
 
-Rank r has experts r experts / ranks and on. y has one expert's rows behind the other's, and of an expert what came from
-rank 0, from rank 1, ...; rows beyond are 0. A negative size, or more rows than x has, has no right answer.
+Rank r has experts / ranks experts, from r experts / ranks. y has rows in order of experts, and for each expert in
+order of the sending ranks; the remaining rows are 0. Negative sizes, or a sum above the rows of x, are invalid.
 
 Source: Lepikhin et al., "GShard", arXiv 2006.16668; Gale et al., "MegaBlocks", arXiv 2211.15841)"};
 
@@ -36,14 +36,14 @@ inline constexpr OpKind return_tokens_kind{"return_tokens", "y* sizes*", "x*", d
 Every rank gets its rows back: what dispatch_tokens did, undone. Each of the two is the other's gradient.
 y: [ranks n, h], on each rank rows for its own experts
 sizes: i32 [experts], as dispatch_tokens read them
-x: [n, h], in the order that dispatch_tokens read them in; rows beyond those of `sizes` are 0
+x: [n, h], in the order in which dispatch_tokens read them; rows beyond those of `sizes` are 0
 
 Source: as dispatch_tokens)"};
 
 [[nodiscard]] bool exchanges_tokens(OpKind kind);
 
 struct DispatchedTokens {
-  std::vector<ValueId> y, own_sizes;  ///< by rank that the program holds
+  std::vector<ValueId> y, own_sizes;
 };
 /// `x`, `sizes`: one per rank that the program holds. `group` and errors as for all collectives (collective.h).
 DispatchedTokens dispatch_tokens(Program& program, const TokenExchange& attributes, std::string label,
@@ -61,7 +61,6 @@ struct ExchangeOperands {
   std::int64_t own_rows = 0;              ///< rows of each member's own tokens
   std::int64_t row_bytes = 0;
 };
-/// `inputs`, `outputs`: of all members.
 [[nodiscard]] ExchangeOperands exchange_operands(const OpCall& call, std::span<const Tensor> inputs,
                                                  std::span<const Tensor> outputs, int member);
 
@@ -99,10 +98,9 @@ class TokenRoutes {
   std::vector<std::int64_t> sizes_;
 };
 
-/// A member's tasks once all inputs are ready, between ranks that share memory.
 struct ExchangeTasks {
   std::vector<CopyTask> copies;
-  std::span<std::byte> cleared;  ///< set to 0
+  std::span<std::byte> cleared;
 };
 /// `tensors`: the call's inputs, then its outputs, in host memory. Reads all sizes, and writes the member's own_sizes.
 [[nodiscard]] ExchangeTasks exchange_tasks(const OpCall& call, std::span<const Tensor> tensors, int member);

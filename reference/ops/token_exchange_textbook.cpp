@@ -39,7 +39,6 @@ class ExpertSizes {
   [[nodiscard]] int experts() const { return static_cast<int>(sizes_[0].size()); }
   [[nodiscard]] int each() const { return experts() / ranks_; }
 
-  /// First of a rank's rows for an expert, among its own.
   [[nodiscard]] std::int64_t own_begin(int rank, int expert) const {
     std::int64_t begin = 0;
     for (int before = 0; before < expert; ++before) begin += of(rank, before);
@@ -61,7 +60,6 @@ class ExpertSizes {
   std::vector<std::vector<std::int64_t>> sizes_;
 };
 
-/// The source of each element of an output that consists of these rows, in order.
 MoveSources from_rows(std::vector<ExpertRows> all, std::int64_t h) {
   std::erase_if(all, [](const ExpertRows& rows) { return rows.count == 0; });
   return [all = std::move(all), h](std::int64_t linear) {

@@ -23,11 +23,11 @@ inline constexpr OpKind group_tokens_kind{"group_tokens", "indices", "sizes orde
 Sorts the pairs of a token and one of its k experts by expert. Pair token k + j is the token's j-th.
 indices: i32 [t, k]
 sizes: i32 [experts], how many pairs name expert first + g
-order: i32 [t k], the pairs, one group behind the other
-places: i32 [t, k], where in `order` each pair is
+order: i32 [t k], the pairs, grouped by expert
+places: i32 [t, k], each pair's place in `order`
 
-Pairs of one expert stay in their own order. Pairs of other experts than first ... first + experts - 1 (on other
-ranks) are left out: their place is -1, and so is the rest of `order`.)"};
+Pairs of one expert stay in order. Pairs of experts outside first ... first + experts - 1 (on other ranks) are left
+out: their places are -1, as is the rest of `order`.)"};
 
 inline constexpr OpKind unpermute_backward_weights_kind{"unpermute_backward_weights", "x places dy", "dweights", {}, R"(
 The gradient of the weights of unpermute_tokens, and of permute_tokens with its x for dy, and dy for x.
@@ -51,7 +51,7 @@ order: i32 [n]
 weights: f32 [t, k] (f64 for f64), when weighted
 y: [n, h], x's type; k = n / t
 
-y[r] = x[order[r] / k], times weights[order[r]]; 0 where order[r] is no pair)"};
+y[r] = x[order[r] / k], times weights[order[r]]; 0 if order[r] is not a pair)"};
 
 inline constexpr OpKind unpermute_tokens_kind{"unpermute_tokens", "x places weights?", "y", defaults_of<TokenMove>, R"(
 Brings the experts' rows back to their tokens and sums them up.

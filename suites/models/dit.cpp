@@ -60,7 +60,6 @@ class Dit {
     return vectors;
   }
 
-  /// Layer norm without parameters, modulated.
   ValueId modulated(const std::string& label, ValueId x, ValueId scale, ValueId shift) {
     const auto& math = layers_.recipe().math;
     const ValueId y = layer_norm_forward(p_, {.epsilon = dit_epsilon}, math, label, x, ones_, zeros_).y;

@@ -319,7 +319,7 @@ Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gr
   const Accumulated all = accumulate(step, {static_cast<int>(micro_batches(c)), reduction, r.wide, r.math}, gradients);
   const RankLayout parallel = c.parallel();
   if (c.ranks % parallel.ranks() != 0)
-    throw ProgramError(std::to_string(c.ranks) + " ranks cannot be groups of " + std::to_string(parallel.ranks()) +
+    throw ProgramError(std::to_string(c.ranks) + " ranks cannot form groups of " + std::to_string(parallel.ranks()) +
                        " that share their tensors");
   const PartitionedStep in_tensors =
       tensor_parallel(all.program, {parallel.tp, parallel.scatters_tokens, r.math}, layers.cuts(), all.gradients);

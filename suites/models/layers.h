@@ -36,13 +36,11 @@ inline const Cut by_rows{1};
 inline constexpr Gemm no_bias{.transpose_b = true};
 inline constexpr Gemm with_bias{.transpose_b = true, .bias = true};
 
-/// b sequences of s tokens, and the number of attention heads.
 struct Heads {
   std::int64_t b = 1, s = 1, heads = 1;
 };
 
 class Layers;
-/// Appends the optimizer's ops, given the gradients of all parameters.
 using Optimizer = void (Layers::*)(const std::vector<ValueId>& gradients);
 
 /// Appends layers to a program, in the types of a recipe, and records their parameters. A `label` or `prefix` begins
@@ -58,12 +56,9 @@ class Layers {
   /// these layers (weight_cuts).
   [[nodiscard]] const Cuts& cuts() const { return cuts_; }
   [[nodiscard]] Cuts weight_cuts(const Program& step, int ranks) const;
-  /// Sources with one row per position of a sequence.
   [[nodiscard]] const std::set<std::string, std::less<>>& by_position() const { return by_position_; }
   /// How expert-parallel ranks share weights and moments.
   [[nodiscard]] const Cuts& expert_cuts() const { return expert_cuts_; }
-
-  // --- sources ---
 
   /// A part of the batch, sharded over the ranks along its first axis.
   ValueId batch(TensorSpec spec);
@@ -82,14 +77,11 @@ class Layers {
   /// [n], f32 in every recipe and without a separate master; positive, about `offset`, or around 0.
   ValueId wide_parameter(const std::string& name, std::int64_t n, double offset);
 
-  // --- layers ---
-
   /// x [rows, k] -> [rows, n]. A quantizing recipe multiplies 8-bit copies of x and the weight, scaled by their largest
   /// elements (quantize_by_amax()); the backward's products do the same with gradients. `cut`: of the weight; column
   /// cuts also cut the bias.
   ValueId linear(const std::string& label, ValueId x, std::int64_t n, const Gemm& attributes = with_bias,
                  const MaybeCut& cut = {});
-  /// x [..., n]
   ValueId layer_norm(const std::string& label, ValueId x, double epsilon = 1e-5);
   ValueId rms_norm(const std::string& label, ValueId x);
   ValueId sum(const std::string& label, ValueId a, ValueId b);
@@ -100,7 +92,6 @@ class Layers {
   /// Squares of an image [n, h, w, c] as rows of patch^2 c elements, image by image: the windows of a convolution whose
   /// stride is its window.
   ValueId patches(ValueId image, std::int64_t patch);
-  /// A row-major x in another shape.
   ValueId reshaped(const std::string& name, ValueId x, Shape shape);
   /// Columns [first, first + n) of x [rows, width], where n is the last extent: as [rows, n], or as heads [b, s, heads,
   /// d] of rows that are b sequences. `per_head`: columns from one head to the next; 0: d.
@@ -121,8 +112,6 @@ class Layers {
   ValueId embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width,
                     const MaybeCut& cut = {});
 
-  // --- training ---
-
   /// The mean loss of `logits` for labels().
   ValueId loss(const Case& c, ValueId logits, ValueId labels);
   /// The factor on the loss in f16, whose gradients would underflow without: 2^10, typical of f16 training and too
@@ -141,22 +130,20 @@ class Layers {
   void sgd(const std::vector<ValueId>& gradients);
 
  private:
-  /// A source shaped and cut like its parameter.
   ValueId moment(const Parameter& parameter, const char* suffix, const Fill& fill);
   void adamw(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr, ValueId step);
   void sgd(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr);
 
   Program& program_;
   const Recipe& recipe_;
-  /// Adds a weight or a moment.
   ValueId source(TensorSpec spec, const MaybeCut& cut, bool is_experts = false);
   ValueId weight(const std::string& name, Shape shape, double scale, const MaybeCut& cut, bool is_experts);
 
   std::vector<Parameter> parameters_;
   Cuts cuts_, expert_cuts_;
   std::set<std::string, std::less<>> by_position_;
-  std::set<std::string, std::less<>> trained_;  // sources of weights and moments
-  std::optional<ValueId> found_inf_;            // nonzero: the optimizer skips the step
+  std::set<std::string, std::less<>> trained_;
+  std::optional<ValueId> found_inf_;  // nonzero: the optimizer skips the step
 };
 
 struct Block {
@@ -179,7 +166,6 @@ struct Objective {
   std::optional<ValueId> gradient;
   Objective(ValueId value, std::optional<ValueId> gradient = {}) : value(value), gradient(gradient) {}
 };
-/// The training step of a whole model, whose `forward` returns its objective.
 [[nodiscard]] Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
                                  const std::function<Objective(Layers&)>& forward);
 

@@ -78,8 +78,8 @@ Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed
       x = llama.block("block" + std::to_string(layer) + ".", x);
     const ValueId read = layers.rms_norm("norm", x);
     const ValueId head = layers.matrix("head.w", {vocabulary, c.dim("h")}, 1.0 / std::sqrt(c.dim("h")), cut);
-    const ValueId logits =
-        gemm(layers.program(), no_bias, r.math, "head", read, head).c;  // not quantized in any recipe
+    // No recipe quantizes the head.
+    const ValueId logits = gemm(layers.program(), no_bias, r.math, "head", read, head).c;
     return layers.loss(c, logits, labels);
   });
 }

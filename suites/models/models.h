@@ -16,7 +16,6 @@ namespace gpubench::suites {
 [[nodiscard]] Program gpt2_block_step(const Case& c, const Recipe& r);
 /// The whole model. Dims b, s, layers, h, heads, vocab.
 [[nodiscard]] Program gpt2_train_step(const Case& c, const Recipe& r);
-/// A point of its grids; also for other models with these dims.
 [[nodiscard]] Point gpt2_point(std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
                                std::int64_t vocab, std::string label, Tier tier);
 

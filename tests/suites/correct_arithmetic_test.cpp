@@ -1,8 +1,6 @@
-// No correct result is rejected: whole training steps on the CPU, every element of every op judged, on many seeds. And
-// on the data of each recipe the sums again, in the orders of other processors and of GPUs: tensor cores cut what they
-// add, and what they multiply (tf32).
-//
-// GPUBENCH_TRIAL_SEEDS: how many seeds (`ctest -C trials -L trials`: 100, and larger programs).
+// Correct results are accepted: whole training steps on the CPU, every element of every op, on many seeds; and on each
+// recipe's data, sums in the orders of other processors and GPUs, which truncate sums and factors (tf32).
+// GPUBENCH_TRIAL_SEEDS: number of seeds (`ctest -C trials -L trials`: 100, and larger programs).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +26,7 @@
 namespace gpubench::testing {
 namespace {
 
-// About so many products of one output and seed are added again in every order.
+// Products per output and seed that are added again in every order.
 constexpr double products_again = 5000.0;
 
 std::uint64_t seeds(std::uint64_t usual) {
@@ -70,7 +68,7 @@ OtherOrder with_cut_inputs(const char* name, const TensorCore& core) {
           }};
 }
 
-// What may add up such sums, under the math that the op declares.
+// Arithmetic that may compute such sums under the op's math.
 std::vector<OtherOrder> orders_for(const OpCall& call, const SumsOfProducts& sums, DType a, DType b) {
   std::vector<OtherOrder> orders;
   for (const SummationOrder& order : summation_orders)
@@ -93,7 +91,6 @@ std::vector<OtherOrder> orders_for(const OpCall& call, const SumsOfProducts& sum
 
 enum class Of { backend, other_orders };
 
-// The program of a case, op by op, as the check runs it.
 class Trial {
  public:
   Trial(Backend& backend, const PlannedCase& planned, std::uint64_t seed, Of what, std::map<std::string, Count>& counts)
@@ -113,7 +110,7 @@ class Trial {
   void run(int op) {
     const Program& program = prepared_.program();
     const OpCall& call = program.op(op);
-    StorageContents before;  // an update overwrites what the op has read
+    StorageContents before;  // updates overwrite the op's inputs
     for (const ValueId id : call.inputs) {
       const StorageId storage = program.value(id).storage;
       before[storage.index] = prepared_.memory(0).block(storage).copy();
@@ -143,7 +140,7 @@ class Trial {
     std::vector<double> a, b;
     sums.terms(0, a, b);
     const auto wanted_units = static_cast<std::int64_t>(std::max(16.0, products_again / static_cast<double>(a.size())));
-    const std::int64_t step = std::max<std::int64_t>(1, sums.units / wanted_units) | 1;  // odd: all columns in turn
+    const std::int64_t step = std::max<std::int64_t>(1, sums.units / wanted_units) | 1;  // odd, to reach all columns
     std::vector<std::int64_t> units;
     for (auto unit = static_cast<std::int64_t>(seed_ % static_cast<std::uint64_t>(step)); unit < sums.units;
          unit += step)
@@ -176,11 +173,10 @@ class Trial {
   std::map<std::string, Count>& counts_;
 };
 
-// Every case that the backend has, over seeds 1 to `count`; what was found is printed.
 void try_cases(const Selection& selection, Of what, std::uint64_t count) {
   if (count == 0) GTEST_SKIP() << "takes long: only with GPUBENCH_TRIAL_SEEDS";
   const std::unique_ptr<Backend> backend =
-      what == Of::backend ? open_cpu_backend(1) : open_sim_backend("");  // the latter's results are the textbook's
+      what == Of::backend ? open_cpu_backend(1) : open_sim_backend("");  // computes the textbook's results
   std::map<std::string, Count> counts;
   int cases = 0;
   for (const PlannedCase& planned : plan_cases(all_suites(), selection)) {
@@ -216,7 +212,7 @@ TEST(CorrectArithmetic, OfATrainingStepOnTheCpuIsNeverRejected) {
   try_cases(training_steps(Tier::smoke, of_a_cpu), Of::backend, seeds(4));
 }
 
-// 30 s: products of every training step of the smoke tier in five recipes, added up again in every order.
+// 30 s: products of the smoke tier's training steps in five recipes, in every order.
 TEST(CorrectArithmetic, OfATrainingStepInOtherOrdersIsNeverRejected) {
   try_cases(training_steps(Tier::smoke, of_a_gpu), Of::other_orders, seeds(1));
 }
@@ -233,7 +229,7 @@ TEST(CorrectArithmetic, OfEverySmokeProgramOnTheCpuIsNeverRejected) {
   Selection selection;
   selection.tier = Tier::smoke;
   selection.precisions = of_a_cpu;
-  selection.excludes = {"/x2"};  // ranks run in groups
+  selection.excludes = {"/x2"};
   try_cases(selection, Of::backend, seeds(0));
 }
 

@@ -1,4 +1,4 @@
-// The same id means the same work for ever: what each case stood for when it came, against what it stands for now.
+// A case id must always stand for the same work: compares the published definitions with the current ones.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -25,7 +25,7 @@ std::map<std::string, std::string> definitions_in(const std::string& path) {
 
 Selection everything() {
   Selection selection;
-  selection.tier = Tier::quick;  // every workload in every precision; larger shapes are built by the same code
+  selection.tier = Tier::quick;  // every workload in every precision; larger shapes use the same code
   return selection;
 }
 
@@ -36,9 +36,8 @@ std::map<std::string, std::string> definitions_now() {
   return all;
 }
 
-// Where this fails, the work of a case was changed under its id, so that old reports would be compared with new ones as
-// if nothing had happened: give the changed case a new name, dimension or mode. A line may only be replaced while no
-// report of the case has been published. The lines of this build:
+// A failure means that a case's work changed under its id, so old and new reports would be compared wrongly. Give the
+// changed case a new name, dimension or mode; replace a line only if no report of it was published. Current lines:
 //   gpubench list --tier quick --precision
 //     f64,f32,tf32,bf16,f16,bf16_approx_tanh,f8_hybrid,f8_hybrid_fast,mxfp8,nvfp4 --format json |
 //     jq -r '.cases[] | .def_hash + " " + .id' | sort -k 2
@@ -48,7 +47,7 @@ TEST(Definitions, AnIdStandsForTheWorkThatItWasPublishedWith) {
   EXPECT_FALSE(then.empty());
   for (const auto& [id, hash] : then) {
     const auto same = now.find(id);
-    if (same == now.end()) continue;  // it is no more, which is not the same as another
+    if (same == now.end()) continue;  // a removed case is no error
     EXPECT_EQ(same->second, hash) << "another definition of " << id;
   }
   for (const auto& [id, hash] : now)

@@ -1,5 +1,4 @@
-// The models of the suites against what their papers and reference implementations publish: parameters, and the work of
-// a training step.
+// The suites' models have the published numbers of parameters, and the work of a training step that follows.
 #include <gtest/gtest.h>
 
 #include "reference/ops/definition.h"
@@ -22,7 +21,6 @@ std::int64_t parameters_of(const Program& program) {
   return count;
 }
 
-/// FLOP of the ops whose names start with one of these.
 double flop_of(const Program& program, std::initializer_list<std::string_view> kinds) {
   double flop = 0.0;
   for (const OpCall& op : program.ops()) {
@@ -38,7 +36,7 @@ Dims gpt2(std::int64_t layers, std::int64_t h, std::int64_t heads, std::int64_t 
   return {{"b", 1}, {"s", 1024}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocabulary}};
 }
 
-// With the vocabulary as published; the cases pad it to a multiple of 128.
+// With the published vocabulary; the cases pad it to a multiple of 128.
 TEST(Models, Gpt2HasTheParametersOfItsFourPublishedSizes) {
   const auto count = [](std::int64_t layers, std::int64_t h, std::int64_t heads) {
     return parameters_of(build("transformer", "gpt2_train_step", gpt2(layers, h, heads, 50257), "bf16"));
@@ -50,8 +48,7 @@ TEST(Models, Gpt2HasTheParametersOfItsFourPublishedSizes) {
   EXPECT_EQ(count(48, 1600, 25), 1'557'611'200);
 }
 
-// Six for each weight of a product and token; causal attention takes 2 h (s + 1) a token and layer forward, and 2.5
-// times that backward.
+// Six FLOP per weight and token; causal attention: 2 h (s + 1) per token and layer forward, 2.5 times that backward.
 TEST(Models, AGpt2StepDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
   const double weights = 12 * 12 * 768.0 * 768 + 50304.0 * 768;
   const double attention = 12 * 7 * 768.0 * 1025;
@@ -76,8 +73,8 @@ TEST(Models, LlamaHasTheParametersOfItsPublishedSizes) {
   EXPECT_EQ(count(llama(22, 2048, 32, 4, 5632, 32000)), 1'100'048'384);     // TinyLlama 1.1B
 }
 
-// 436.2 MFLOP a token forward in the four products of an 8B block (2 h (6144 + 4096 + 28672 + 14336)), three times that
-// in a step; and attention as above, of 32 heads of 128.
+// An 8B block's four products: 436.2 MFLOP per token forward (2 h (6144 + 4096 + 28672 + 14336)), three times that per
+// step; attention as for GPT-2, with 32 heads of 128.
 TEST(Models, ALlamaBlockDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
   const Program program =
       build("transformer", "llama_block", {{"b", 1}, {"s", 2048}, {"h", 4096}, {"heads", 32}, {"kv", 8}, {"f", 14336}});
@@ -96,9 +93,8 @@ TEST(Models, ResNetHasTheParametersOfItsPublishedDepths) {
   EXPECT_EQ(parameters_of(build("convnet", "resnet_train_step", resnet(152), "bf16")), 60'192'808);
 }
 
-// 4.089 G multiply-adds an image forward with stride on the 3x3 (3.86 in the paper, which has it on the 1x1). Three
-// times that in a step would be 24.5 GFLOP; the gradient of the image, as many as the first convolution, is not
-// computed.
+// 4.089 G multiply-adds per image forward with stride on the 3x3 (paper: 3.86, stride on the 1x1). A step would be
+// three times that, 24.5 GFLOP, without the image's gradient, which costs as much as the first convolution.
 TEST(Models, ResNet50DoesItsPublishedWork) {
   const Program program = build("convnet", "resnet_train_step", resnet(50, 2));
   const double forward = flop_of(program, {"conv2d_forward"}) / 2 + 2.0 * 2048 * 1000;
@@ -122,8 +118,8 @@ Dims bert(std::int64_t layers, std::int64_t h, std::int64_t heads, std::int64_t 
   return {{"b", 2}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", 30522}};
 }
 
-// BERT-base has 109,482,240 with a pooler, which reads the first token and has as many as the dense layer of the head
-// of masked tokens. That head's norm and the bias of its words come in addition.
+// BERT-base has 109,482,240 with a pooler, which has as many as the dense layer of the masked-token head. The head's
+// norm and vocabulary bias are additional.
 TEST(Models, BertHasTheParametersOfItsPublishedSizes) {
   const auto count = [](const Dims& dims) {
     return parameters_of(build("transformer", "bert_train_step", dims, "bf16"));
@@ -133,7 +129,7 @@ TEST(Models, BertHasTheParametersOfItsPublishedSizes) {
   EXPECT_EQ(count(bert(24, 1024, 16)), 335'174'458);
 }
 
-// As GPT-2's, but attention of every token to all s, and the head reads one token in seven.
+// As GPT-2, but attention covers all s tokens, and the head reads one token in seven.
 TEST(Models, ABertStepDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
   const double weights = 12 * 12 * 768.0 * 768, head = 768.0 * (768 + 30522);
 
@@ -154,8 +150,8 @@ TEST(Models, VitHasTheParametersOfItsPublishedSizes) {
   EXPECT_EQ(count(vit(24, 1024, 16)), 304'326'632);  // ViT-L/16
 }
 
-// 17.56 G multiply-adds an image forward, as torchvision counts; of a step's three times that the gradient of the image
-// is left out, and attention's backward is 2.5 times its forward, not twice.
+// 17.56 G multiply-adds per image forward (torchvision). A step is three times that, without the image's gradient, and
+// with an attention backward of 2.5 instead of 2 times its forward.
 TEST(Models, VitDoesItsPublishedWork) {
   const Program program = build("transformer", "vit_train_step", vit(12, 768, 12));
   const double patches = 2.0 * 196 * 768 * 768, attention = flop_of(program, {"attention_forward"}) / 2;
@@ -165,7 +161,7 @@ TEST(Models, VitDoesItsPublishedWork) {
   EXPECT_DOUBLE_EQ(attention, 12 * 4 * 768.0 * 197 * 197);
 }
 
-// 138 365 992 as torchvision's vgg16_bn counts them, whose 13 convolutions have biases, 4224, though a norm follows.
+// torchvision's vgg16_bn has 138 365 992, including 4224 biases of its 13 convolutions, which are absent here.
 TEST(Models, VggHasTheParametersAndDoesTheWorkOfItsPublishedSize) {
   const Program program =
       build("convnet", "vgg_train_step", {{"n", 1}, {"image", 224}, {"width", 64}, {"classes", 1000}});
@@ -180,8 +176,8 @@ Dims dit_xl_2() {
           {"layers", 28}, {"h", 1152},   {"heads", 16},   {"classes", 1000}};
 }
 
-// 675 million with the 256 fixed positions that DiT counts as well; its 118.64 GFLOP are multiply-adds of the products
-// (patches and time step have no gradient of their input), and some of what lies between them.
+// 675 million with the 256 fixed positions, which DiT counts. Its 118.64 GFLOP are multiply-adds of the products (no
+// input gradients of patches and time step), and of some ops between them.
 TEST(Models, DitHasTheParametersAndDoesTheWorkOfItsPublishedSize) {
   const Program program = build("transformer", "dit_train_step", dit_xl_2());
   const double without_dx = 2.0 * 1152 * (256 * 16 + 256);
@@ -200,7 +196,7 @@ TEST(Models, MixtralHasTheParametersOfItsPublishedSize) {
   EXPECT_EQ(parameters_of(build("moe", "mixtral_train_step", dims, "bf16")), 46'702'792'704);  // Mixtral 8x7B
 }
 
-// Each token takes two of the experts; the router has 8 outputs.
+// Two experts per token; the router has 8 outputs.
 TEST(Models, AMixtralBlockDoesTheWorkOfTwoExpertsAToken) {
   const Program program =
       build("moe", "mixtral_block",
@@ -216,8 +212,8 @@ Dims deepseek(std::int64_t s, std::int64_t experts) {
           {"nope", 128}, {"rope", 64}, {"v", 128},  {"f", 2048},    {"experts", experts}, {"k", 8}};
 }
 
-// DeepSeek-V3 has 58 such blocks (whose 256 biases of the router are no parameters here), and 3 with a feed-forward
-// layer of width 18432 in place of the experts, an embedding and a head of 129280 tokens, and a last norm.
+// DeepSeek-V3: 58 such blocks (the router's 256 biases are not parameters here), 3 with a feed-forward layer of width
+// 18432 instead of experts, an embedding and a head of 129280 tokens, and a last norm.
 TEST(Models, DeepSeekHasTheParametersOfItsPublishedSize) {
   const std::int64_t h = 7168, attention = 187'107'328, norms = 2 * h;
   const std::int64_t block = parameters_of(build("moe", "deepseek_block", deepseek(128, 256), "bf16"));
@@ -225,8 +221,8 @@ TEST(Models, DeepSeekHasTheParametersOfItsPublishedSize) {
   EXPECT_EQ(58 * (block + 256) + 3 * (attention + norms + 3 * h * 18432) + 2 * 129280 * h + h, 671'026'419'200);
 }
 
-// Queries and keys of 192 elements, values of 128, and of both each query meets half of the others; of copies there is
-// one per part that is not rotated, and of its gradient.
+// Queries and keys of 192 elements, values of 128; causal, so half of all pairs. One copy per unrotated part, and one
+// for its gradient.
 TEST(Models, ADeepSeekBlockDoesTheWorkOfItsLatents) {
   const Program program = build("moe", "deepseek_block", deepseek(2048, 256));
   int copies = 0;
@@ -238,15 +234,15 @@ TEST(Models, ADeepSeekBlockDoesTheWorkOfItsLatents) {
   EXPECT_EQ(copies, 5);
 }
 
-// Both halves of gate_up, and q, k and v, whatever lies between them and the product: nothing is copied in between.
+// Both halves of gate_up, and q, k and v: nothing is copied in between.
 TEST(Models, TheGradientsOfPackedProductsAreWrittenInPlace) {
   const Program program =
       build("transformer", "llama_block", {{"b", 1}, {"s", 256}, {"h", 256}, {"heads", 4}, {"kv", 2}, {"f", 704}});
   for (const OpCall& op : program.ops()) EXPECT_NE(op.kind.name, "reorder") << op.label;
 }
 
-// Three micro-batches do three times the forward and backward. What runs again is the blocks, but for the last product
-// and the last sum of each, which nothing of its backward reads.
+// Three micro-batches do three times the forward and backward. Blocks are repeated without their last product and sum,
+// which no backward reads.
 TEST(Models, MicroBatchesAndRecomputationMultiplyTheWorkOfTheirPart) {
   const Dims dims{{"b", 2}, {"s", 64}, {"layers", 2}, {"h", 128}, {"heads", 4}, {"vocab", 512}};
   Dims three = dims;

@@ -1,5 +1,4 @@
-// Training steps whose ranks share them, against the same step on one rank: in fp64, by the textbook, what every rank
-// ends up with is its part of what one rank has, to rounding.
+// Training steps on several ranks equal the same step on one rank, in fp64 by the textbook, to rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,10 +19,10 @@ namespace {
 struct Model {
   std::string name;
   Dims dims;
-  std::string batch;  ///< the axis that data parallelism cuts
+  std::string batch;
   std::string recipe = "f32";
   std::string mode = {};
-  std::string note = {};  ///< for the test's name
+  std::string note = {};
 };
 
 struct Arrangement {
@@ -43,9 +42,9 @@ Program step_of(const Model& model, Dims dims, const Arrangement& arrangement) {
   return widen(testing::workload_named("", model.name)->build(c));
 }
 
-constexpr int steps = 3;  // by the third, weights that a step has left are read and updated
+constexpr int steps = 3;  // the third reads and updates weights that an earlier one left
 
-/// The state that steps leave, by the name of its source, as the textbook works it out.
+/// Final state by source name, computed by the textbook.
 class AfterSteps {
  public:
   explicit AfterSteps(const Program& program) : program_(program), machine_(program) {
@@ -81,7 +80,7 @@ void expect_parts_of_one_rank(const Model& model, const Arrangement& arrangement
   alone.each([&](const TensorSpec& spec, const TensorView& view) {
     view.read(0, expected[spec.name] = std::vector<double>(static_cast<std::size_t>(spec.shape.elements())));
   });
-  std::map<std::string, std::int64_t, std::less<>> seen;  // elements
+  std::map<std::string, std::int64_t, std::less<>> seen;
   shared.each([&](const TensorSpec& spec, const TensorView& view) {
     const auto found = expected.find(spec.global_name());
     ASSERT_NE(found, expected.end()) << spec.name;
@@ -90,7 +89,7 @@ void expect_parts_of_one_rank(const Model& model, const Arrangement& arrangement
     for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
       const double want = found->second.at(static_cast<std::size_t>(global_index(spec, i)));
       const double off = std::fabs(view[i] - want) / (std::fabs(want) + 1e-3);
-      worst = off <= worst ? worst : off;  // NaN is worse than any
+      worst = off <= worst ? worst : off;  // also keeps NaN
     }
     EXPECT_LE(worst, 1e-9) << spec.to_string();
   });
@@ -146,7 +145,7 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachKeepsPartsOfItsPartsOfTheWeights)
   }
 }
 
-// Up to 13 s a model: the textbook trains it on one rank, and in each way to cut its layers.
+// Up to 13 s per model.
 TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
   Model model = GetParam();
   const auto layers = std::ranges::find(model.dims, "layers", &Dims::value_type::first);
@@ -164,7 +163,7 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasSomeLayers) {
   expect_parts({2, {.tp = 2, .pp = 2, .vp = 2}});
 }
 
-// Up to 9 s a model: the textbook trains it on one rank, and in each way to cut its sequences.
+// Up to 9 s per model.
 TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
   Model model = GetParam();
   if (!testing::workload_named("", model.name)->info().shares_sequences) GTEST_SKIP() << "its tokens look at others";
@@ -194,7 +193,6 @@ TEST_P(ParallelSteps, TrainAsOnOneRankWhereEachHasPartsOfTheSequences) {
 
 class ParallelExperts : public ::testing::TestWithParam<Model> {};
 
-// The same for each way to deal out experts.
 TEST_P(ParallelExperts, TrainAsOnOneRankWhereEachHasSomeOfThem) {
   for (const int dp : {1, 2}) {
     for (const RankLayout& layout :
@@ -230,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(
         Model{"gpt2_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}}, "b"},
         Model{"llama_train_step", transformer(1, {{"kv", 4}, {"f", 24}, {"vocab", 24}}), "b"},
         Model{"llama_block", {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 8}, {"kv", 4}, {"f", 24}}, "b"},
-        // Every seventh token is predicted, of two halves of the batch as of all of it.
+        // Every seventh token is predicted, in each half of the batch.
         Model{"bert_train_step", {{"b", 2}, {"s", 14}, {"layers", 1}, {"h", 32}, {"heads", 4}, {"vocab", 24}}, "b"},
         Model{"mixtral_block",
               {{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}, {"kv", 4}, {"f", 16}, {"experts", 4}, {"k", 2}},

@@ -1,5 +1,4 @@
-// What --deterministic stands on where there is no GPU: the CPU backend gives the same bits each time, in every op of
-// the suites, as long as the number of threads is the same.
+// --deterministic on the CPU: equal bits each time, in every op of the suites, for an equal number of threads.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,7 +19,6 @@ constexpr int runs = 3;
 
 using StorageContents = std::map<int, std::vector<std::byte>>;
 
-// All that the timed launch of a case leaves, by storage.
 StorageContents left_by(PreparedCase& prepared) {
   StorageContents contents;
   prepared.reset(0);
@@ -46,7 +44,6 @@ StorageContents first_run_of(const PlannedCase& planned, int repetitions, bool* 
   return first;
 }
 
-// Each smoke case four times: what --deterministic promises is promised of every op.
 TEST(SameBits, TheCpuGivesThemEachTimeAndInEachProcessThatOpensIt) {
   Selection selection;
   selection.tier = Tier::smoke;
@@ -60,7 +57,7 @@ TEST(SameBits, TheCpuGivesThemEachTimeAndInEachProcessThatOpensIt) {
     StorageContents once;
     try {
       once = first_run_of(planned, runs, &same);
-    } catch (const Unsupported&) {  // links of a device, and bf16 where oneDNN has none: no bits to compare
+    } catch (const Unsupported&) {  // links of a device, and bf16 if oneDNN lacks it: no bits to compare
       EXPECT_TRUE(planned.c.suite == "link" || planned.c.recipe == "bf16");
       continue;
     }
@@ -72,7 +69,6 @@ TEST(SameBits, TheCpuGivesThemEachTimeAndInEachProcessThatOpensIt) {
   EXPECT_GT(compared, 25);
 }
 
-/// Another workload's program, recomputed.
 class Recomputed final : public Workload {
  public:
   Recomputed(std::shared_ptr<const Workload> plain, RecomputeRule rule)
@@ -87,12 +83,12 @@ class Recomputed final : public Workload {
   RecomputeRule rule_;
 };
 
-// Every tensor that the plain step leaves, gradients and updated weights too.
+// Every tensor of the plain step, including gradients and updated weights.
 TEST(SameBits, RecomputationLeavesThoseOfThePlainStep) {
   Selection selection;
   selection.tier = Tier::smoke;
   selection.precisions = {"f32", "bf16"};
-  selection.fuse = false;  // tensors of both are the same, under the same ids
+  selection.fuse = false;  // so that both have the same tensors and ids
   selection.filters = {"gpt2_train_step/b=2"};
   int compared = 0;
   for (const PlannedCase& plain : plan_cases(all_suites(), selection)) {
@@ -101,7 +97,7 @@ TEST(SameBits, RecomputationLeavesThoseOfThePlainStep) {
     StorageContents want;
     try {
       want = first_run_of(plain, 1, &same);
-    } catch (const Unsupported&) {  // bf16 where oneDNN has none
+    } catch (const Unsupported&) {
       continue;
     }
     for (const RecomputePolicy& policy : recompute_policies()) {

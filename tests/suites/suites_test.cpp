@@ -1,4 +1,4 @@
-// What every suite promises, whatever its shapes: programs that build, ids that identify, tiers that fit their budget.
+// Properties of every suite: programs that build, unique ids, tiers within their budget.
 #include "suites/suites.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ PlannedCase only(const std::string& id) {
   return found.at(0);
 }
 
-// 16 s: thousands of programs, those of the large tiers too, which no other test builds.
+// 16 s: the only test that builds all large tiers.
 TEST(Suites, EveryCaseOfEveryTierBuildsAndHasAUniqueId) {
   std::set<std::string> ids;
   for (const PlannedCase& planned : cases(Tier::large)) {
@@ -45,7 +45,7 @@ TEST(Suites, EveryCaseOfEveryTierBuildsAndHasAUniqueId) {
   EXPECT_GT(ids.size(), 200U);
 }
 
-// The table of suites/README.md and readers of `list` find a model by its name: a word with a digit or a dash.
+// suites/README.md and users of `list` find a model by its name: a word with a digit or a dash.
 TEST(Suites, EveryShapeOfATrainingOpSaysWhoseItIs) {
   const std::regex known(R"((.*[ ,])?([a-z][a-z0-9.]*[0-9-][a-z0-9.-]*|deepbench|edge|square)([ ,:].*)?)");
   const std::set<std::string> of_sizes{"optimizer", "memory", "link", "launch", "collectives", "variants"};
@@ -65,7 +65,7 @@ TEST(Suites, ALowerTierIsContainedInTheHigherOnes) {
 }
 
 TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
-  // 20 s and 3 minutes on two cores, in the recipes that the CPU backend has, at 0.12 s and 0.37 s a case.
+  // 20 s and 3 minutes on two cores, in the CPU backend's recipes, at 0.12 s and 0.37 s per case.
   Selection selection;
   selection.default_precisions = {"f32", "bf16", "mxfp8", "nvfp4"};
   selection.tier = Tier::smoke;
@@ -74,8 +74,8 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   EXPECT_LE(plan_cases(all_suites(), selection).size(), 490U);
 }
 
-// Batches of all ranks where each has its own; else they share one. GPT-2's stages take 8 micro-batches of a sequence
-// of 64 tokens.
+// Batches of all ranks if each has one; else the shared batch. GPT-2's stages: 8 micro-batches of a sequence of 64
+// tokens.
 TEST(Suites, ItemsOfScalingAreTheTokensThatAllRanksTrainOn) {
   Selection selection;
   selection.suites = {"scaling"};
@@ -91,7 +91,7 @@ TEST(Suites, ItemsOfScalingAreTheTokensThatAllRanksTrainOn) {
                                                   {"llama_sequences", 2.0 * 64}}));
 }
 
-// A step without the dimension is one micro-batch, and has one id.
+// A step without the dimension is one micro-batch and has one id.
 TEST(Suites, AnyTrainingStepOfLayersTakesMicroBatches) {
   Selection selection;
   selection.suites = {"moe", "transformer"};
@@ -110,7 +110,7 @@ TEST(Suites, AnyTrainingStepOfLayersTakesMicroBatches) {
   }
 }
 
-// Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.
+// cuBLAS's TN, NN and NT in columns: [512, 16] over 500000, rows as columns.
 TEST(Suites, DeepBenchsProductsAreLinearLayersInTheThreeDirections) {
   using suites::Direction;
   const auto forward = suites::deepbench_products(Direction::forward);
@@ -126,7 +126,7 @@ TEST(Suites, DeepBenchsProductsAreLinearLayersInTheThreeDirections) {
   EXPECT_EQ(suites::deepbench_convolutions().size(), 90U);
 }
 
-// Whoever asks for one suite by name, on any device, gets something to look at without asking for a tier.
+// Selecting a suite by name, on any device, must yield cases without --tier.
 TEST(Suites, TheSmokeTierHasCasesOfEverySuiteInTheRecipesOfAProcessor) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16"};
@@ -137,7 +137,7 @@ TEST(Suites, TheSmokeTierHasCasesOfEverySuiteInTheRecipesOfAProcessor) {
   }
 }
 
-/// How many of each fused op a case has where a backend claims them all.
+/// Count of each fused op in a case if a backend claims all.
 std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
   std::vector<FusionClaim> claims;
   for (const FusionRule& rule : fusion_rules()) claims.push_back({rule.kind});
@@ -150,10 +150,9 @@ std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
   return counts;
 }
 
-// The optimizer's clip goes with its steps, of which mixed precision has two: parameters with a copy, and those
-// without. A block has four linear layers with a bias. The one before GELU gets its bias gradient beside the product
-// that makes its dz, the others (qkv, attention_out, down) theirs beside their weight gradient. Of its two residual
-// sums, the first meets ln2. Both its norms have a residual beside them, whose gradient joins theirs.
+// Mixed precision has two optimizer steps (with and without copies), each fused with the clip. A block has four linear
+// layers with a bias: up's bias gradient is fused with dz's product, those of qkv, attention_out and down with their
+// weight gradients. The first of two residual sums meets ln2. Both norms' gradients join a residual's.
 TEST(Suites, ATransformersBlockFusesOneBiasGradientWithGeluAndThreeWithTheWeights) {
   std::map<std::string, int> one{{"residual_norm_forward", 1},
                                  {"gemm_gelu_bias_gradient", 1},
@@ -179,9 +178,8 @@ TEST(Suites, OnTwoRanksEachFusesItsOwn) {
                                                                 {"residual_norm_backward", 4}}));
 }
 
-// Of 12 layers; residual sums meet ln2, the next block's ln1 or ln_f, and the sum of the embeddings meets the first
-// ln1. The head has no bias. Every sum but the last, which ln_f alone reads, has a gradient along the residual as well;
-// that of the embeddings has one from ln1 and one from the first block.
+// 12 layers. Residual sums meet ln2, the next ln1 or ln_f, and the embeddings' sum meets the first ln1. The head has no
+// bias. Every sum but the last has a gradient along the residual, the embeddings' from ln1 and the first block.
 TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
   EXPECT_EQ(fused_ops_of(only("transformer/gpt2_train_step/b=4,s=1024,layers=12,h=768,heads=12,vocab=50304/bf16/x1")),
             (std::map<std::string, int>{{"residual_norm_forward", 25},
@@ -193,9 +191,9 @@ TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
                                         {"embedding_backward_add", 1}}));
 }
 
-// A bottleneck's three convolutions each meet a norm and a ReLU, the last with the shortcut added; in the first of each
-// of the four stages the shortcut has a convolution and a norm of its own. On the way back each ReLU meets its norm
-// again. There are 16 bottlenecks and the stem; the head alone has a bias.
+// A bottleneck has three convolutions with norm and ReLU, the last with the shortcut added; the first of each of four
+// stages also has a convolution and norm in the shortcut. Each ReLU's gradient meets its norm's. 16 bottlenecks and a
+// stem; only the head has a bias.
 TEST(Suites, AResnetFusesEveryConvolutionWithItsNormAndRelu) {
   EXPECT_EQ(fused_ops_of(only("convnet/resnet_block/n=4,h=56,c=64,width=64,stride=1/f32/x1")),
             (std::map<std::string, int>{{"conv2d_batch_norm_forward", 4}, {"batch_norm_relu_backward", 3}}));
@@ -208,8 +206,8 @@ TEST(Suites, AResnetFusesEveryConvolutionWithItsNormAndRelu) {
                                         {"gemm_weight_bias_gradient", 1}}));
 }
 
-// Of 16 bottlenecks all but the last have two readers, whose gradients are added up. The residual reads what is left of
-// the sum behind each.
+// Of 16 bottlenecks, all but the last have two readers, whose gradients are added. Each residual reads the sum's
+// gradient.
 TEST(Suites, AResnetsSumsOfGradientsGoWithTheReluBehindThem) {
   const PlannedCase step = only("convnet/resnet_train_step/n=32,image=224,width=64,depth=50,classes=1000/f32/x1");
   const std::array claims{FusionClaim{batch_norm_relu_backward_kind, true}};
@@ -230,7 +228,7 @@ TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {
   const OpCall& op = program.op(0);
   ASSERT_EQ(op.inputs.size(), 4U);
   const TensorSpec& dy = program.spec(op.inputs[0]);
-  EXPECT_EQ(dy.dtype, DType::f8_e5m2);  // a gradient
+  EXPECT_EQ(dy.dtype, DType::f8_e5m2);
   EXPECT_EQ(dy.layout.strides, (std::vector<std::int64_t>{1, 256}));
   EXPECT_EQ(program.spec(op.inputs[1]).dtype, DType::f8_e4m3);
   EXPECT_EQ(program.spec(op.inputs[1]).layout.strides, (std::vector<std::int64_t>{1, 256}));
@@ -284,8 +282,7 @@ TEST(Suites, ALinearLayerCountsTwoFlopPerMultiplyAddAndEachTensorOnce) {
 }
 
 TEST(Suites, ResNet50sConvolutionsAddUpToItsPublishedWork) {
-  // 53 convolutions, 4.087 G multiply-adds per image; how often each distinct layer occurs: torchvision's resnet50
-  // v1.5.
+  // 53 convolutions, 4.087 G multiply-adds per image; occurrences of each layer from torchvision's resnet50 v1.5.
   const std::vector<double> occurrences{1, 4, 1, 3, 2, 1, 1, 1, 4, 3, 3, 1, 1, 1, 6, 5, 5, 1, 1, 1, 3, 2, 2};
   std::vector<PlannedCase> layers = cases(Tier::large, {"^conv/conv2d_forward/n=32,.*groups=1/f32/x1$"});
   std::erase_if(layers, [](const PlannedCase& planned) { return planned.c.label != "resnet50"; });
@@ -297,8 +294,8 @@ TEST(Suites, ResNet50sConvolutionsAddUpToItsPublishedWork) {
 }
 
 TEST(Suites, AGpt2BlockStepDoesThreeTimesTheWorkOfItsForward) {
-  // Forward of a block: 24 t h^2 for the four linear layers and 4 t s h (s + 1) / (2 s) for causal attention; the
-  // backward of a linear layer is twice, of attention 2.5 times that. Norms, AdamW and biases add a little.
+  // A block's forward: 24 t h^2 for four linear layers, 4 t s h (s + 1) / (2 s) for causal attention; backward twice
+  // that, attention 2.5 times. Norms, AdamW and biases add a little.
   const double t = 512, s = 512, h = 768;
   const double linear = 24 * t * h * h;
   const double attention = 4 * t * s * h * (s + 1) / (2 * s);
@@ -309,7 +306,6 @@ TEST(Suites, AGpt2BlockStepDoesThreeTimesTheWorkOfItsForward) {
 }
 
 TEST(Suites, RotaryMovesItsElementsTwiceAndItsTablesOnce) {
-  // 8192 tokens of 32 heads of 128 elements; two f32 tables of 8192 rows of 64.
   for (const std::string workload : {"rotary_forward", "rotary_backward", "rotary_interleaved_forward"}) {
     const PlannedCase planned = only("norm/" + workload + "/b=1,s=8192,h=32,d=128/bf16/x1");
 
@@ -328,7 +324,7 @@ TEST(Suites, MixedPrecisionKeepsMasterWeightsAndTheirLowPrecisionCopiesConsisten
     EXPECT_TRUE(program.is_state(program.value(op.outputs[0]).storage));
     ++casts;
   }
-  EXPECT_EQ(casts, 8);  // four matrices and four biases; norm parameters are f32 already
+  EXPECT_EQ(casts, 8);  // four matrices and four biases; norm parameters are f32
 }
 
 TEST(Suites, TheGradientOfPackedQkvIsPackedToo) {

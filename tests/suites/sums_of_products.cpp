@@ -30,8 +30,7 @@ SumsOfProducts of_gemm(const Gemm& gemm, const TensorView& a, const TensorView& 
           }};
 }
 
-// The columns of dy, or of each of `parts` equal shares of its rows, each element times what `factor` makes of its row
-// and column.
+// Column sums of dy, or of `parts` equal parts of its rows, each element multiplied by factor(row, column).
 SumsOfProducts of_columns(int output, const TensorView& dy,
                           std::function<double(std::int64_t row, std::int64_t column)> factor, std::int64_t parts = 1) {
   const std::int64_t width = dy.shape()[-1];

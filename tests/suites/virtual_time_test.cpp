@@ -1,5 +1,4 @@
-// Every program of several ranks comes to its end, on more ranks than there are processors here: no order of its
-// collectives makes ranks wait for each other.
+// Programs of several ranks terminate: no order of collectives deadlocks. More ranks than this machine's processors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@
 namespace gpubench {
 namespace {
 
-/// A case of each workload of several ranks, of the smallest tier and in its first precision, on so many.
+/// The first smoke case of each workload that supports this many ranks.
 std::vector<PlannedCase> on_ranks(int ranks) {
   std::vector<PlannedCase> all;
   for (const Suite& suite : all_suites()) {
@@ -34,7 +33,6 @@ std::vector<PlannedCase> on_ranks(int ranks) {
   return all;
 }
 
-// Every workload of several ranks, on up to 64 of them and in three clusters.
 TEST(InVirtualTime, EveryProgramOfSeveralRanksEnds) {
   std::set<std::string> workloads;
   int run = 0;
@@ -59,7 +57,7 @@ TEST(InVirtualTime, EveryProgramOfSeveralRanksEnds) {
   EXPECT_GE(run, 72);
 }
 
-// A rank that has two of a program's collectives the other way round stops all of them.
+// Two collectives in opposite order on one rank stop all ranks.
 TEST(InVirtualTime, TwoCollectivesExchangedOnOneRankGetStuckInEveryTrainingStep) {
   int tried = 0;
   for (const PlannedCase& planned : on_ranks(8)) {

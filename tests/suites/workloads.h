@@ -1,4 +1,3 @@
-// The workloads of the suites by name.
 #pragma once
 
 #include <memory>
@@ -9,7 +8,7 @@
 
 namespace gpubench::testing {
 
-/// Throws where there is no such workload. `suite`: any where it is empty.
+/// Throws if there is no such workload. `suite`: empty for any.
 inline std::shared_ptr<const Workload> workload_named(const std::string& suite, const std::string& name) {
   for (const Suite& one : all_suites()) {
     for (const auto& workload : one.workloads) {
@@ -19,7 +18,6 @@ inline std::shared_ptr<const Workload> workload_named(const std::string& suite, 
   throw std::runtime_error("no workload " + suite + "/" + name);
 }
 
-/// The program of a case of these suites.
 inline Program program_of(const Case& c) { return workload_named(c.suite, c.workload)->build(c); }
 
 }  // namespace gpubench::testing

@@ -48,9 +48,8 @@ class Accumulating {
  private:
   static std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
 
-  // Which ops the gradients flow into.
   void find_once() {
-    std::map<StorageId, bool> final;  // of the gradients, and what is made of them
+    std::map<StorageId, bool> final;
     for (int index = 0; index < static_cast<int>(step_.ops().size()); ++index) {
       const OpCall& op = step_.op(index);
       const auto is_final = [&](ValueId id) { return final.contains(step_.value(id).storage); };
@@ -76,7 +75,7 @@ class Accumulating {
     }
   }
 
-  enum class Made { before, in_each, once };  // by sources and set-up; by every micro-batch; after all of them
+  enum class Made { before, in_each, once };  // by sources and set-up; per micro-batch; after all of them
 
   [[nodiscard]] Made made(ValueId id) const {
     const Value& value = step_.value(id);
@@ -86,7 +85,7 @@ class Accumulating {
     }
     if (value.part_of && !value.updates) return made(*value.part_of);
     for (const ValueId part : step_.values_in(value.storage)) {
-      if (!value.source && step_.value(part).producer) return made(part);  // the whole of its parts
+      if (!value.source && step_.value(part).producer) return made(part);
     }
     return Made::before;
   }
@@ -102,7 +101,7 @@ class Accumulating {
     return name + ".micro" + std::to_string(micro);
   }
 
-  // The value that a micro-batch's ops read or write for this one; none for what comes once.
+  // The value of micro-batch `micro`; none for values made once.
   void begin_micro_batch(ValueId id, int micro) {
     const Value& value = step_.value(id);
     if (is_batch(id)) {
@@ -169,8 +168,8 @@ class Accumulating {
     result_.append(std::move(op));
   }
 
-  // sum = factor gradient, then sum' = sum + factor gradient in place. A gradient of another type is cast first: exact
-  // where the sum is wider, and pointwise ops of one type are what every backend has.
+  // sum = factor gradient, then sum' = sum + factor gradient in place. A gradient of another type is cast first:
+  // backends have pointwise ops of one type, and casts to a wider sum are exact.
   void add_up(ValueId id, const std::string& label, int micro) {
     const double factor = options_.reduction == Reduction::average ? 1.0 / options_.micro_batches : 1.0;
     ValueId gradient = now_[at(id)];
@@ -182,7 +181,7 @@ class Accumulating {
       sum = scale(result_, {factor}, options_.math, result_.unique_name(label + ".sum"), gradient);
       return;
     }
-    const std::string name = result_.unique_name(name_in(label + ".sum", micro));  // of the op and of what it makes
+    const std::string name = result_.unique_name(name_in(label + ".sum", micro));
     const ValueId updated = result_.update(sum, name);
     result_.append({triad_kind, Triad{factor}, options_.math, {sum, gradient}, {updated}, name});
     sum = updated;
@@ -192,10 +191,10 @@ class Accumulating {
   const Accumulation& options_;
   Program result_;
   std::vector<bool> once_;              // by op: comes after all micro-batches
-  std::vector<ValueId> now_;            // by value of the step: what stands for it
+  std::vector<ValueId> now_;            // by value of the step: its current counterpart
   std::map<ValueId, ValueId> sums_;     // by gradient: its sum so far
-  std::map<ValueId, ValueId> left_;     // by value that a micro-batch updates: what the last one left
-  std::map<ValueId, ValueId> batches_;  // by source: of all micro-batches
+  std::map<ValueId, ValueId> left_;     // by value that a micro-batch updates: the last version
+  std::map<ValueId, ValueId> batches_;  // by source: that of all micro-batches
 };
 
 }  // namespace

@@ -19,14 +19,14 @@
 namespace gpubench {
 namespace {
 
-/// What can run again. Segments are numbered; stretches of the forward with a backward between them (those of
-/// micro-batches) have segments of their own, whatever they are called.
+/// What can be repeated. Segments are numbered; stretches of the forward separated by a backward (of micro-batches) are
+/// separate segments, even with equal names.
 struct Segments {
-  std::vector<bool> is_backward;                  ///< by op: depends on a gradient, or serves only what does
-  std::vector<int> of_op;                         ///< by op; -1: of set-up and backward
-  std::vector<bool> again;                        ///< by op
-  std::map<StorageId, std::vector<int>> writers;  ///< ops, ascending
-  std::map<StorageId, int> of_storage;            ///< those that are not kept
+  std::vector<bool> is_backward;  ///< by op: depends on a gradient, or serves only such ops
+  std::vector<int> of_op;         ///< by op; -1: set-up and backward
+  std::vector<bool> again;
+  std::map<StorageId, std::vector<int>> writers;
+  std::map<StorageId, int> of_storage;  ///< storages that are not kept
 
   Segments(const Program& step, const RecomputeRule& rule);
 
@@ -60,7 +60,7 @@ Segments::Segments(const Program& step, const RecomputeRule& rule)
   }
 }
 
-/// Of what copies of a tensor are made: in another type, quantized, or in another layout.
+/// Whether the op is part of making a copy of a tensor: in another type, quantized, or in another layout.
 bool makes_a_copy(const OpCall& op) {
   constexpr std::array kinds{amax_kind, scale_from_amax_kind, quantize_kind, cast_kind,
                              copy_kind, transpose_kind,       reorder_kind};
@@ -81,8 +81,8 @@ void Segments::find_backward(const Program& step) {
     if (!is_backward[index]) continue;
     for (const ValueId id : op.outputs) gradients.insert(step.value(id).storage);
   }
-  // Copies of activations and weights that a backward makes for itself. Other ops that only a backward reads are a
-  // forward's: the last product of a micro-batch, or what ran again.
+  // Copies that a backward makes of activations and weights. Other ops that only a backward reads belong to a forward:
+  // a micro-batch's last product, or a repeated op.
   const auto first = static_cast<std::size_t>(std::ranges::find(is_backward, true) - is_backward.begin());
   for (std::size_t index = step.ops().size(); index-- > first;) {
     if (!makes_a_copy(step.ops()[index])) continue;
@@ -109,7 +109,6 @@ void Segments::number(const Program& step, const RecomputeRule& rule) {
   }
 }
 
-/// The step with its segments run again, under construction.
 class Recomputing {
  public:
   Recomputing(const Program& step, const RecomputeRule& rule)
@@ -150,13 +149,13 @@ class Recomputing {
     result_.append(std::move(op));
   }
 
-  // Of a storage that is made part by part, some parts may not have been wanted again.
+  // Parts of a storage may not have been repeated.
   [[nodiscard]] ValueId newest(ValueId id) const {
     const std::optional<ValueId> again = again_[at(id)];
     return again && result_.available(*again) ? *again : ids_[at(id)];
   }
 
-  // The ops that make what the backward reads of a segment, ascending, once; later calls find nothing more to do.
+  // Repeats the ops that make what the backward reads of a segment, ascending. Later calls add nothing.
   void run_again(int segment, int before) {
     std::set<StorageId> open;
     std::swap(open, wanted_[segment]);
@@ -176,13 +175,13 @@ class Recomputing {
         expect_unchanged(op, id, index, before);
         id = newest(id);
       }
-      op.label = result_.unique_name(op.label + ".again");  // first: what it makes may be called the same
+      op.label = result_.unique_name(op.label + ".again");  // before the outputs, which may get the same name
       for (ValueId& id : op.outputs) id = reserved_again(id);
       append(std::move(op));
     }
   }
 
-  // A storage of its own for the values of one, part by part.
+  // A separate storage for repeated values, part by part.
   ValueId reserved_again(ValueId id) {
     for (const ValueId each : step_.values_in(step_.value(id).storage)) {
       const Value& value = step_.value(each);
@@ -205,15 +204,15 @@ class Recomputing {
     if (written == segments_.writers.end()) return;
     const auto later = std::ranges::upper_bound(written->second, first);
     if (later == written->second.end() || *later >= again) return;
-    throw ProgramError("checkpoint: op '" + op.label + "' cannot run again: '" + step_.op(*later).label +
-                       "' has overwritten '" + step_.spec(input).name + "' by then");
+    throw ProgramError("checkpoint: op '" + op.label + "' cannot be repeated: '" + step_.op(*later).label +
+                       "' has overwritten '" + step_.spec(input).name + "'");
   }
 
   const Program& step_;
   Segments segments_;
   Program result_;
-  std::vector<ValueId> ids_;                   // by value of the step
-  std::vector<std::optional<ValueId>> again_;  // likewise: made by an op that has run again
+  std::vector<ValueId> ids_;
+  std::vector<std::optional<ValueId>> again_;  // by value of the step: made by a repeated op
   std::map<int, std::set<StorageId>> wanted_;  // by segment: what the backward reads of it
 };
 

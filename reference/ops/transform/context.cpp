@@ -14,9 +14,9 @@
 namespace gpubench {
 namespace {
 
-constexpr int cp_axis = 0;  // of the mesh
+constexpr int cp_axis = 0;
 
-/// The replicas of a step, their attention made to look at each other's tokens. Values keep their ids.
+/// The replicas of a step, with attention extended over the ranks. Values keep their ids.
 class Exchange {
  public:
   Exchange(const Program& replicas, const ContextParallel& options)
@@ -31,7 +31,7 @@ class Exchange {
   [[nodiscard]] Program take() && { return std::move(program_); }
 
  private:
-  /// Of a source: which of the tokens of each sequence it has.
+  /// Sets which tokens of each sequence a source has.
   void place(TensorSpec& spec) const {
     std::vector<AxisSpread>& spreads = spec.placement.spread;
     auto cut = std::ranges::find(spreads, cp_axis, &AxisSpread::mesh_axis);
@@ -41,17 +41,17 @@ class Exchange {
       const int part = from_.mesh().place(spec.placement.rank, cp_axis);
       cut = spreads.insert(spreads.begin(), {AxisSpread::Kind::sharded, cp_axis, 0, part, options_.ranks, {}});
     }
-    if (mask_offsets_.contains(spec.global_name())) {  // words, not tokens
+    if (mask_offsets_.contains(spec.global_name())) {  // one word per rank, not a row per token
       spreads.insert(spreads.begin(), Placement::shard(0).spread.front());
       return;
     }
-    std::int64_t rows = spec.shape[0];  // of the sequences that all ranks of cp have together, the n-th part
+    std::int64_t rows = spec.shape[0];  // rows of the sequences of one group along cp, divided by the ranks
     for (auto finer = cut + 1; finer != spreads.end(); ++finer) rows *= finer->tensor_axis == 0 ? finer->parts : 1;
     if (rows % options_.tokens != 0)
-      throw ProgramError("context_parallel: " + spec.to_string() + " is no whole number of sequences of " +
+      throw ProgramError("context_parallel: " + spec.to_string() + " is not a whole number of sequences of " +
                          std::to_string(options_.tokens) + " tokens on each rank");
     cut->sections.assign(static_cast<std::size_t>(rows / options_.tokens), options_.tokens * options_.ranks);
-    if (is_batch) spreads.insert(spreads.begin(), Placement::shard(0).spread.front());  // replicas have others
+    if (is_batch) spreads.insert(spreads.begin(), Placement::shard(0).spread.front());  // differs between replicas
   }
 
   void append(const OpCall& call) {
@@ -62,14 +62,16 @@ class Exchange {
       return;
     }
     if (call.attributes.as<Attention>().documents)
-      throw ProgramError("context_parallel: '" + call.label + "' is attention within documents");
+      throw ProgramError("context_parallel: '" + call.label +
+                         "' is attention within documents, which is not supported");
     if (options_.ring && call.attributes.as<Attention>().window > 0)
-      throw ProgramError("context_parallel: '" + call.label + "' is attention within a window, which no ring has");
+      throw ProgramError("context_parallel: '" + call.label +
+                         "' is attention within a window, which is not supported in a ring");
     const int rank = program_.spec(call.outputs.front()).placement.rank;
     const RankGroup group = from_.mesh().group(rank, std::span(&cp_axis, 1));
     const std::string label = call.label.substr(0, call.label.rfind('@'));
     std::vector<OpCall>& members = waiting_[{label, group[0]}];
-    members.push_back(call);  // in the order of the group, one behind the other
+    members.push_back(call);
     if (static_cast<int>(members.size()) < options_.ranks) return;
     const std::string name = name_on_rank(label, group[0], from_.mesh().ranks() / options_.ranks);
     options_.ring ? append_ring(members, group, name) : append_together(members, group, name);
@@ -108,7 +110,7 @@ class Exchange {
     scatter(calls, "dv", gradients[1], group, label);
   }
 
-  /// Of how many ranks one of them sees the tokens: its own, and of those before, or of all.
+  /// Ranks whose tokens a rank sees: up to its own if causal, else all.
   [[nodiscard]] int blocks_of(const OpCall& call, int place) const {
     return call.attributes.as<Attention>().causal ? place + 1 : options_.ranks;
   }
@@ -118,7 +120,6 @@ class Exchange {
     return ids[*position_of(operands, call.attributes, name)];
   }
 
-  /// An input of every rank, row-major.
   std::vector<ValueId> dense(std::span<const OpCall> calls, std::string_view name) {
     std::vector<ValueId> own;
     for (const OpCall& call : calls) own.push_back(call.input(name));
@@ -130,7 +131,7 @@ class Exchange {
     return own;
   }
 
-  /// An input of every rank, [b, tokens, heads, width], as all of them have it together, [b, all tokens, heads, width].
+  /// An input of all ranks, each [b, tokens, heads, width], gathered: [b, all tokens, heads, width].
   std::vector<ValueId> gathered(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
     const auto [found, is_new] = gathered_.try_emplace(calls.front().input(name));
     if (!is_new) return found->second;
@@ -151,8 +152,7 @@ class Exchange {
     return found->second = std::move(all);
   }
 
-  /// A row-major view of as many elements as `shape` has; of `stride` from one index of the first axis to the next,
-  /// where it is not all of them.
+  /// A row-major view shaped as `shape`; `stride`: of its first axis, unless it is dense.
   ValueId view(ValueId whole, const Shape& shape, std::int64_t first, std::int64_t stride = 0) {
     TensorSpec spec = program_.spec(whole);
     spec.name = program_.unique_name(spec.name + ".part");
@@ -162,7 +162,6 @@ class Exchange {
     return program_.part(whole, std::move(spec), first);
   }
 
-  /// The first `tokens` of each sequence.
   ValueId first_tokens(ValueId all, std::int64_t tokens) {
     const Shape shape = program_.spec(all).shape;
     if (tokens == shape[1]) return all;
@@ -171,7 +170,7 @@ class Exchange {
     return found->second;
   }
 
-  /// What later tokens than a rank's own have of it as a gradient. `like`: finite elements, as many.
+  /// Zeros the gradient for later tokens than a rank sees. `like`: as many finite elements.
   void append_zeros(ValueId like, ValueId gradient, std::int64_t seen) {
     const Shape shape = program_.spec(gradient).shape;
     const std::int64_t row = shape[2] * shape[3], all = shape[1] * row;
@@ -183,7 +182,7 @@ class Exchange {
     program_.append({scale_kind, Scale{0.0}, options_.math, {x}, {y}, label});
   }
 
-  /// Sums up the ranks' gradients of all tokens, of which each gets those of its own.
+  /// Sums the ranks' gradients of all tokens, and scatters them by token.
   void scatter(std::span<const OpCall> calls, std::string_view name, std::vector<ValueId> all, const RankGroup& group,
                const std::string& label) {
     const Shape shape = program_.spec(all.front()).shape;
@@ -201,7 +200,6 @@ class Exchange {
     for (std::size_t i = 0; i < own.size(); ++i) put(own[i], calls[i].output(name));
   }
 
-  /// Copies to a reserved value.
   void put(ValueId from, ValueId there) {
     const std::string copied = program_.unique_name(program_.spec(there).name + ".own");
     const TensorSpec& spec = program_.spec(there);
@@ -212,11 +210,9 @@ class Exchange {
     }
   }
 
-  // --- The ring ---
-
   using OfRanks = std::vector<ValueId>;  // in the order of the group
 
-  /// What the ranks have of an input at each step: their own, then that of the rank before, and so on.
+  /// What the ranks have of an input at each step: first their own, then the previous rank's, and so on.
   const std::vector<OfRanks>& passed_on(std::span<const OpCall> calls, std::string_view name, const RankGroup& group) {
     const auto [found, is_new] = passed_on_.try_emplace(calls.front().input(name));
     std::vector<OfRanks>& steps = found->second;
@@ -229,7 +225,7 @@ class Exchange {
     return steps;
   }
 
-  /// What tells a step's attention from the whole: later blocks are seen by all queries, and have no part in the sinks.
+  /// A step's attention: all queries see later blocks, and only the first step includes the sinks.
   static Attention attributes_at(const OpCall& call, int step) {
     Attention attributes = call.attributes.as<Attention>();
     attributes.causal = attributes.causal && step == 0;
@@ -271,7 +267,7 @@ class Exchange {
 
   void append_ring_backward(std::span<const OpCall> calls, const std::vector<OfRanks>& keys,
                             const std::vector<OfRanks>& values, const RankGroup& group, const std::string& label) {
-    OfRanks dq(calls.size()), dk, dv;  // so far
+    OfRanks dq(calls.size()), dk, dv;
     for (int step = 0; step < options_.ranks; ++step) {
       if (step > 0) {
         dk = send_recv(program_, {options_.ranks, 1}, program_.unique_name(label + ".dk.ring"), dk, group);
@@ -314,10 +310,10 @@ class Exchange {
   const ContextParallel& options_;
   std::set<std::string, std::less<>> mask_offsets_;
   Program program_;
-  std::map<std::pair<std::string, int>, std::vector<OpCall>> waiting_;  // by label and first rank: of a group so far
-  std::map<ValueId, std::vector<ValueId>> gathered_;                    // by the first rank's own
-  std::map<ValueId, ValueId> first_tokens_;                             // by what they are of
-  std::map<ValueId, std::vector<OfRanks>> passed_on_;                   // by the first rank's own, step by step
+  std::map<std::pair<std::string, int>, std::vector<OpCall>> waiting_;  // by label and first rank: incomplete groups
+  std::map<ValueId, std::vector<ValueId>> gathered_;                    // by the first rank's value
+  std::map<ValueId, ValueId> first_tokens_;                             // by the value they are of
+  std::map<ValueId, std::vector<OfRanks>> passed_on_;                   // by the first rank's value, step by step
 };
 
 }  // namespace

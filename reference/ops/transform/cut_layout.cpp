@@ -11,14 +11,14 @@ namespace {
 std::int64_t extent(const TensorSpec& spec, int axis) { return spec.shape[axis]; }
 std::int64_t stride(const TensorSpec& spec, int axis) { return spec.layout.strides[static_cast<std::size_t>(axis)]; }
 
-/// Where an axis of a view is in the whole.
+/// The place of a view's axis in the whole.
 struct AxisPlace {
-  int axis = 0;               ///< of the whole; of those that it covers the innermost
-  int outermost = 0;          ///< that it covers; `axis` where it is within that
-  std::int64_t multiple = 1;  ///< its stride, in elements along `axis`
+  int axis = 0;               ///< axis of the whole; if several are covered, the innermost
+  int outermost = 0;          ///< the outermost covered axis; `axis` if the view's axis lies within it
+  std::int64_t multiple = 1;  ///< stride of the view's axis, in elements along `axis`
 };
 
-/// None where the axis of the view fits no axes of the whole.
+/// None if the view's axis fits no axes of the whole.
 std::optional<AxisPlace> place_of(const TensorSpec& whole, const TensorSpec& view, int axis) {
   const std::int64_t step = stride(view, axis);
   const std::int64_t span = step * extent(view, axis);
@@ -36,7 +36,7 @@ std::optional<AxisPlace> place_of(const TensorSpec& whole, const TensorSpec& vie
   return std::nullopt;
 }
 
-/// Whether no other axis of the view is within the same axis of the whole, in larger steps.
+/// Whether no other axis of the view lies within the same axis of the whole with a larger stride.
 bool is_outermost_within(const TensorSpec& whole, const TensorSpec& view, int axis, const AxisPlace& place) {
   for (int other = 0; other < view.shape.rank(); ++other) {
     if (other == axis || extent(view, other) == 1) continue;
@@ -50,28 +50,24 @@ std::int64_t sum(const std::vector<std::int64_t>& sections) {
   return std::accumulate(sections.begin(), sections.end(), std::int64_t{0});
 }
 
-/// A cut's sections, at least one.
 std::vector<std::int64_t> sections_of(const TensorSpec& spec, const Cut& cut) {
   return cut.sections.empty() ? std::vector{extent(spec, cut.axis)} : cut.sections;
 }
 
-/// As Cut has them: none for one.
 Cut cut_in(int axis, std::vector<std::int64_t> sections) {
   if (sections.size() == 1) sections.clear();
   return {axis, std::move(sections)};
 }
 
-/// To what one rank has of it.
 void resize(std::int64_t& extent, const Cut& cut, int parts) {
   extent = cut.of_experts ? extent * parts : extent / parts;
 }
 
-/// The index along an axis of the whole of a view's first element.
 std::int64_t start_of(const TensorSpec& whole, std::int64_t first, int axis) {
   return first / stride(whole, axis) % extent(whole, axis);
 }
 
-/// Of the axes, from slowest to fastest.
+/// Axes from slowest to fastest.
 std::vector<int> order_of(const TensorSpec& spec) {
   std::vector<int> order(static_cast<std::size_t>(spec.shape.rank()));
   std::iota(order.begin(), order.end(), 0);
@@ -99,7 +95,7 @@ std::optional<Cut> join(const TensorSpec& whole, std::vector<CutRange> ranges) {
   std::int64_t next = 0;
   for (const CutRange& range : ranges) {
     if (range.axis != ranges.front().axis || range.start > next) return std::nullopt;
-    if (range.start < next) continue;  // the same place under another name
+    if (range.start < next) continue;
     sections.insert(sections.end(), range.sections.begin(), range.sections.end());
     next += sum(range.sections);
   }
@@ -158,7 +154,7 @@ std::int64_t shrink_view(const TensorSpec& whole, const Cut& cut, int parts, con
   for (int axis = 0; axis < whole.shape.rank(); ++axis) {
     std::int64_t index = start_of(whole, first, axis);
     if (axis == cut.axis && !cut.of_experts) {
-      std::int64_t before = 0;  // elements of the sections before the one that it is in
+      std::int64_t before = 0;
       for (const std::int64_t section : sections_of(whole, cut)) {
         if (before + section > index) break;
         before += section;

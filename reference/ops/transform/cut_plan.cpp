@@ -31,7 +31,7 @@ CutPlan::CutPlan(const Program& step, const Partition& options, const Cuts& cuts
     set({index}, found == cuts.end() ? MaybeCut{} : found->second);
     if (found != cuts.end()) missing.erase(found->first);
   }
-  if (cuts.empty()) throw ProgramError("partition: nothing in this step is to be cut");
+  if (cuts.empty()) throw ProgramError("partition: no cuts given; expected at least one");
   if (!missing.empty()) throw ProgramError("partition: the step has no source '" + *missing.begin() + "'");
   for (const OpCall& call : step.ops()) share(call);
   for (int index = 0; index < static_cast<int>(step.values().size()); ++index) (void)cut({index});
@@ -67,14 +67,13 @@ void CutPlan::share(const OpCall& call) {
     const std::optional<ValueId> older = step_.value(id).updates;
     if (older && cut(*older) != cut(id))
       throw ProgramError("partition: op '" + call.label + "' updates '" + step_.spec(*older).name +
-                         "', which is cut otherwise than its result");
+                         "', whose cut differs from the result's");
   }
   ops_.push_back(std::move(sharding));
 }
 
-// Ops of the forward and the backward run on the rank's own batch with whole weights; what reads a gradient, or what
-// is made of one, is shared; set-up ops that only make weights are, too. Gradients are reduced but those of experts,
-// which only one rank has.
+// Forward and backward run on the rank's batch with whole weights. Shared are ops on gradients and what is made of
+// them, and set-up ops that only make weights. Gradients are reduced, except those of experts, which one rank has.
 OpSharding CutPlan::on_own_batch(const OpCall& call, std::span<const MaybeCut> inputs) {
   const bool shared = call.phase == Phase::setup || std::ranges::any_of(call.inputs, [&](ValueId id) {
                         return final_.contains(step_.value(id).storage);
@@ -97,7 +96,7 @@ OpSharding CutPlan::on_own_batch(const OpCall& call, std::span<const MaybeCut> i
   return sharding;
 }
 
-// As the table is that the same tokens look up: a gradient has no operand that says how it is to be cut.
+// The gradient's cut follows the table that the same tokens look up, as no operand determines it.
 MaybeCut CutPlan::cut_of_table(const OpCall& embedding_backward) {
   const ValueId tokens = embedding_backward.input("tokens"), gradient = embedding_backward.output("dtable");
   for (const OpCall& call : step_.ops()) {
@@ -108,7 +107,7 @@ MaybeCut CutPlan::cut_of_table(const OpCall& embedding_backward) {
   return {};
 }
 
-// Where it has a storage of its own and nothing sees it under another name, and its rows can be shared.
+// A gradient in a separate storage, without views, whose rows can be shared.
 bool CutPlan::scatters_gradient(ValueId id) const {
   const Value& value = step_.value(id);
   const TensorSpec& spec = value.spec;
@@ -119,7 +118,7 @@ bool CutPlan::scatters_gradient(ValueId id) const {
          spec.shape[0] % options_.ranks == 0;
 }
 
-// Rows of tokens, not of a weight's gradient, that nothing sees under another name.
+// Rows of tokens, not a weight's gradient, without views.
 bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
   const Value& value = step_.value(id);
   const bool has_rows_of_tokens =
@@ -128,7 +127,7 @@ bool CutPlan::scatters_well(const OpCall& call, ValueId id) const {
          value.spec.shape.rank() == 2 && value.spec.shape[0] % options_.ranks == 0;
 }
 
-// Of what no op produces by this name: views of what is there, and what is made up of parts.
+// The cut of values without a producer: views, and wholes made in parts.
 MaybeCut CutPlan::derived(ValueId id) {
   const ValueId whole = whole_of(step_, id);
   if (id != whole) {

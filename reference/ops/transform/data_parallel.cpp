@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-/// Gradients that are reduced together, once op `after` has run.
+/// Gradients that are reduced together after op `after`.
 struct Bucket {
   std::vector<ValueId> gradients;
   int after = -1;
@@ -26,7 +26,7 @@ std::vector<Bucket> buckets_of(const Program& step, std::vector<ValueId> order, 
   std::stable_sort(order.begin(), order.end(),
                    [&](ValueId a, ValueId b) { return *step.value(a).producer < *step.value(b).producer; });
   std::vector<Bucket> buckets;
-  std::int64_t filled = bytes;  // so that the first gradient opens a bucket
+  std::int64_t filled = bytes;  // makes the first gradient open a bucket
   for (const ValueId id : order) {
     if (filled >= bytes) {
       buckets.emplace_back();
@@ -39,7 +39,7 @@ std::vector<Bucket> buckets_of(const Program& step, std::vector<ValueId> order, 
   return buckets;
 }
 
-/// By rank of the step, which reduces its gradients with its counterparts in the other replicas.
+/// By rank of the step, which reduces gradients with its counterparts in other replicas.
 std::map<int, std::vector<Bucket>> buckets_by_rank(const Program& step, std::span<const ValueId> gradients,
                                                    std::int64_t bytes) {
   std::map<int, std::vector<ValueId>> of_rank;
@@ -53,13 +53,13 @@ std::map<int, std::vector<Bucket>> buckets_by_rank(const Program& step, std::spa
   return buckets;
 }
 
-/// The ranks that the result holds, none for all of them.
+/// Empty: all ranks.
 std::vector<int> held_of(const Program& step, const DataParallel& options) {
   const int each = step.mesh().ranks();
   for (const int rank : options.held) {
     if (step.holds(rank % each)) continue;
-    throw ProgramError("data_parallel: rank " + std::to_string(rank) + " is to be held, and the step lacks its rank " +
-                       std::to_string(rank % each));
+    throw ProgramError("data_parallel: the result cannot hold rank " + std::to_string(rank) +
+                       ": the step lacks its rank " + std::to_string(rank % each));
   }
   if (!options.held.empty()) return options.held;
   std::vector<int> held;
@@ -70,7 +70,7 @@ std::vector<int> held_of(const Program& step, const DataParallel& options) {
   return held;
 }
 
-/// The step on all ranks, under construction. Rank r of the step's `each` is rank d each + r in replica d.
+/// Rank r of the step's `each` is rank d each + r in replica d.
 class Replicas {
  public:
   Replicas(const Program& step, const DataParallel& options)
@@ -90,7 +90,6 @@ class Replicas {
     for (auto& [replica, now] : now_) append(call, replica, now);
   }
 
-  /// `rank` is the step's.
   void reduce(const Bucket& bucket, int rank, int number) {
     std::vector<ValueId> all;
     for (const auto& [replica, now] : now_) {
@@ -137,7 +136,7 @@ class Replicas {
     std::vector<AxisSpread>& spreads = spec.placement.spread;
     for (AxisSpread& spread : spreads) {
       if (spread.mesh_axis != AxisSpread::no_axis_yet) continue;
-      spread.mesh_axis = 0;  // "dp" is the first
+      spread.mesh_axis = 0;
       spread.part = replica;
       spread.parts = options_.ranks;
     }
@@ -147,7 +146,7 @@ class Replicas {
     OpCall mine = call;
     for (std::vector<ValueId>* list : {&mine.inputs, &mine.outputs}) {
       for (ValueId& id : *list) id = now[at(id)];
-      std::erase_if(*list, [](ValueId id) { return id.index < 0; });  // those of ranks that are not held
+      std::erase_if(*list, [](ValueId id) { return id.index < 0; });
     }
     if (const std::optional<int> rank = rank_of(step_, call)) {
       if (!program_.holds(dp_.rank(replica, *rank))) return;
@@ -169,7 +168,7 @@ class Replicas {
   void expect_not_under_another_name(const OpCall& call, ValueId input) const {
     const auto beside = reduced_.find(step_.value(input).storage);
     if (beside == reduced_.end()) return;
-    ValueId made = input;  // what it is a view of
+    ValueId made = input;  // the produced value that `input` is a view of
     while (!step_.value(made).producer && step_.value(made).part_of) made = *step_.value(made).part_of;
     const std::optional<int> written = step_.value(made).producer;
     for (const ValueId gradient : beside->second) {
@@ -185,7 +184,7 @@ class Replicas {
   OuterAxis dp_;
   Program program_;
   std::map<int, std::vector<ValueId>> now_;   // by replica: the latest version of each value of the step
-  std::map<int, std::vector<ValueId>> made_;  // likewise: as its op makes it
+  std::map<int, std::vector<ValueId>> made_;  // by replica: as its op makes it
   std::map<StorageId, std::vector<ValueId>> reduced_;
 };
 

@@ -28,7 +28,6 @@ void check_request(const Program& program, std::span<const Seed> seeds, std::spa
   }
 }
 
-// Which values and ops lie between the wanted values and the seeds.
 class Path {
  public:
   Path(const Program& program, const ValueFamilies& families, std::span<const Seed> seeds,
@@ -45,7 +44,7 @@ class Path {
   [[nodiscard]] bool contains(int op) const { return on_path_[static_cast<std::size_t>(op)]; }
   [[nodiscard]] const GradientNeeds& needs() const { return needs_; }
 
-  /// Whether a wanted value flows into this one. A proper part is not touched by what flows into its siblings.
+  /// Whether a wanted value flows into this one. Flow into a proper part does not affect its siblings.
   [[nodiscard]] bool needed(ValueId id) const {
     if (!is_float(program_.spec(id).dtype)) return false;
     const std::vector<ValueId>& members = families_.members(families_.root(id));
@@ -96,7 +95,7 @@ class Path {
 
   const Program& program_;
   const ValueFamilies& families_;
-  std::vector<bool> direct_;  // by canonical value: wanted, or produced by an op that a wanted value flows into
+  std::vector<bool> direct_;  // by canonical value: wanted, or made by an op that a wanted value flows into
   std::vector<bool> on_path_;
   GradientNeeds needs_;
 };
@@ -135,13 +134,12 @@ class Tape final : public GradientTape {
   const std::set<ValueId>& losses_;
   DType gradient_operand_;
   Math math_;
-  std::map<ValueId, ValueId> gradients_;  // of the op's outputs
+  std::map<ValueId, ValueId> gradients_;
 };
 
-// Appends the backward of one op, unless no gradient flows into it.
 void reverse(Program& program, int index, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses,
              DType gradient_operand) {
-  const OpCall call = program.op(index);  // a copy: appending ops moves the program's own
+  const OpCall call = program.op(index);  // a copy: appending ops moves the program's
   std::map<ValueId, ValueId> gradients;
   bool flows = false;
   for (const ValueId output : call.outputs) {
@@ -183,7 +181,7 @@ UpdatesOfStorage updates_of(const Program& program) {
   return updates;
 }
 
-// A backward op may read only what is still there: no op before it may have put a newer version into the same storage.
+// Throws ProgramError if an earlier op put a newer version into the storage of an input.
 void check_not_overwritten(const Program& program, int op, const UpdatesOfStorage& updates) {
   const OpCall& call = program.op(op);
   for (const ValueId input : call.inputs) {

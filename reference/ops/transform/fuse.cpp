@@ -14,7 +14,6 @@ const FusionClaim* claim_of(OpKind kind, std::span<const FusionClaim> claims) {
   return found == claims.end() ? nullptr : &*found;
 }
 
-/// In the order of the program.
 std::vector<Rewrite> find_rewrites(const Program& program, std::span<const FusionClaim> claims,
                                    std::vector<bool> taken) {
   const Chain chain{program, program.dependencies()};
@@ -34,7 +33,7 @@ std::vector<Rewrite> find_rewrites(const Program& program, std::span<const Fusio
   return found;
 }
 
-/// By value: whether only ops in between produced and read it.
+/// By value: whether only fused ops produced and read it.
 std::vector<bool> left_over(const Program& program, const std::vector<Rewrite>& rewrites) {
   std::vector<bool> values(program.values().size());
   const auto mark = [&values](const OpCall& op, bool left) {
@@ -80,8 +79,8 @@ Fused fuse(const Program& program, std::span<const FusionClaim> claims, std::vec
   const std::span<const FusionRule> rules = fusion_rules();
   for (const FusionClaim& claim : claims) {
     if (std::none_of(rules.begin(), rules.end(), [&](const FusionRule& rule) { return rule.kind == claim.kind; })) {
-      throw ProgramError("fuse: no rewrite puts in '" + std::string(claim.kind.name) +
-                         "'; expected only fused ops that a rewrite is known for");
+      throw ProgramError("fuse: no rewrite makes '" + std::string(claim.kind.name) +
+                         "'; expected a fused op that has a rewrite");
     }
   }
   if (claims.empty()) return {program, {}};

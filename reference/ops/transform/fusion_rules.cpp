@@ -17,7 +17,7 @@
 namespace gpubench {
 namespace {
 
-/// A tensor with a storage of its own, so that producing it earlier is in nobody's way.
+/// Whether the tensor has a separate storage, so that it can be produced earlier.
 bool stands_alone(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   return !value.part_of && !value.updates;
@@ -29,8 +29,7 @@ bool is_like(const Program& program, ValueId id, const TensorSpec& model) {
          spec.placement.rank == model.placement.rank && spec.placement.memory == model.placement.memory;
 }
 
-/// Whether all of these ops, ascending, could run where the first does: in one phase and with one arithmetic, and none
-/// waits for another op behind the first.
+/// Whether these ops, ascending, can run at the first one's place: same phase and math, no dependency in between.
 bool may_join(const Chain& chain, const std::vector<int>& ops) {
   const OpCall& first = chain.program.op(ops.front());
   return std::all_of(ops.begin() + 1, ops.end(), [&](int later) {
@@ -43,7 +42,7 @@ bool may_join(const Chain& chain, const std::vector<int>& ops) {
   });
 }
 
-/// sum = x + r, y = norm(sum): op `index` is the add, and the norm is the first that reads its sum.
+/// sum = x + r, y = norm(sum): op `index` is the add; the norm is the first reader of its sum.
 std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& sum = program.op(index);
@@ -73,8 +72,8 @@ std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
   return std::nullopt;
 }
 
-/// Op `index` is a cross_entropy_forward; the other is its gradient. One in place overwrites the logits, so that it
-/// waits for whatever else reads them before it.
+/// Op `index` is a cross_entropy_forward; the other is its gradient. In place it overwrites the logits, so it must
+/// follow all other readers.
 std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& forward = program.op(index);
@@ -105,13 +104,12 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
                  {forward.outputs[0], forward.outputs[1], gradient},
                  forward.label + "+" + backward.label,
                  forward.phase};
-    fused.inputs.insert(fused.inputs.end(), backward.inputs.begin() + 3, backward.inputs.end());  // dloss and count
+    fused.inputs.insert(fused.inputs.end(), backward.inputs.begin() + 3, backward.inputs.end());
     return Rewrite{{index, second}, {std::move(fused)}};
   }
   return std::nullopt;
 }
 
-/// The only op that reads a value which nothing else shares memory with.
 std::optional<int> only_reader(const Program& program, ValueId id) {
   const std::span<const int> readers = program.readers(id);
   if (program.values_in(program.value(id).storage).size() != 1 || readers.size() != 1) return std::nullopt;
@@ -152,8 +150,7 @@ std::optional<Rewrite> batch_norm_relu(const Chain& chain, int index) {
   return rewrite;
 }
 
-/// product = x * filter, y = norm(product), with the add and the ReLU of batch_norm_relu() where that finds them: op
-/// `index` is the conv2d_forward. Others may read the product: it stays.
+/// product = x * filter, y = norm(product), with the ops that batch_norm_relu() adds: op `index` is the conv2d_forward.
 std::optional<Rewrite> conv2d_batch_norm(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& convolution = program.op(index);
@@ -188,8 +185,8 @@ std::optional<Rewrite> conv2d_batch_norm(const Chain& chain, int index) {
   return std::nullopt;
 }
 
-/// dx of dr = dy where y > 0: op `index` is the relu_backward, and the norm's the first that reads its dr. Others may
-/// read it: it stays. Where dy is a sum that nothing else reads, the add goes along if it can.
+/// dx of dr = dy where y > 0: op `index` is the relu_backward; the norm's backward is the first reader of dr. If dy is
+/// a sum that nothing else reads, its add is included if possible.
 std::optional<Rewrite> batch_norm_relu_gradient(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& relu = program.op(index);
@@ -231,7 +228,6 @@ std::optional<Rewrite> batch_norm_relu_gradient(const Chain& chain, int index) {
   return rewrite;
 }
 
-/// The first column_sum of all rows of a value.
 std::optional<int> column_sum_of(const Program& program, ValueId id) {
   for (const int index : program.readers(id)) {
     const OpCall& op = program.op(index);
@@ -241,8 +237,7 @@ std::optional<int> column_sum_of(const Program& program, ValueId id) {
   return std::nullopt;
 }
 
-/// The ops as one with these inputs and outputs, if they may be: all tensors in rows, of one type and on one device,
-/// and what is produced stands alone.
+/// Joins ops if all tensors are rows of one type on one device, and outputs have separate storages.
 std::optional<Rewrite> joined(const Chain& chain, std::vector<int> ops, OpCall fused) {
   const Program& program = chain.program;
   const auto fits = [&](ValueId id) {
@@ -263,8 +258,8 @@ std::optional<Rewrite> joined(const Chain& chain, std::vector<int> ops, OpCall f
   return Rewrite{std::move(ops), {std::move(fused)}};
 }
 
-/// dy = a b, dz = dy gelu'(pre), db = column sums of dz: op `index` is the gemm. It may have gelu' as its epilogue
-/// already; as an op of its own, that must be dy's only reader, since dy will not be stored.
+/// dy = a b, dz = dy gelu'(pre), db = column sums of dz: op `index` is the gemm. gelu' is its epilogue, or a separate
+/// op that must be the only reader of dy, which is not stored.
 std::optional<Rewrite> gelu_bias_gradient(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& product = program.op(index);
@@ -292,7 +287,7 @@ std::optional<Rewrite> gelu_bias_gradient(const Chain& chain, int index) {
                 {gemm_gelu_bias_gradient_kind, gemm, {}, std::move(inputs), {dz, program.op(*sum).outputs[0]}, {}});
 }
 
-/// dw = a b, db = column sums of dy, which is the factor whose rows lie along k: op `index` is the gemm.
+/// dw = a b, db = column sums of dy, the factor whose rows lie along k: op `index` is the gemm.
 std::optional<Rewrite> weight_bias_gradient(const Chain& chain, int index) {
   using Operand = GemmWeightBiasGradient::Operand;
   const Program& program = chain.program;
@@ -314,8 +309,8 @@ std::optional<Rewrite> weight_bias_gradient(const Chain& chain, int index) {
   return std::nullopt;
 }
 
-/// An adamw that reads nothing but gradients that op `index` clipped, with the clip; else nothing. `clipped`: what it
-/// reads of them.
+/// `step` fused with clip `index`, if `step` is an adamw whose gradients all come from the clip. `clipped`: these
+/// gradients.
 std::optional<OpCall> clipped_step(const Program& program, int index, const OpCall& step,
                                    std::vector<ValueId>& clipped) {
   const OpCall& clipping = program.op(index);
@@ -335,8 +330,8 @@ std::optional<OpCall> clipped_step(const Program& program, int index, const OpCa
                 clipping.phase};
 }
 
-/// Op `index` is a clip; the others are the adamws that read what it clipped: each of these gradients once, and nobody
-/// else. Without the clip, gradients stay as they were.
+/// Op `index` is a clip; the others are adamws, together the only readers of its results, each of them once. Without
+/// the clip, gradients stay unclipped.
 std::optional<Rewrite> clip_and_steps(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& clipping = program.op(index);
@@ -361,7 +356,7 @@ std::optional<Rewrite> clip_and_steps(const Chain& chain, int index) {
   return rewrite;
 }
 
-/// The add that alone reads a gradient, and what it adds to that: an earlier one like it.
+/// The add that is a gradient's only reader, and its other operand: an earlier gradient like it.
 struct GradientSum {
   int op;
   ValueId other, sum;
@@ -392,8 +387,8 @@ std::optional<Rewrite> residual_norm_gradient(const Chain& chain, int index) {
   return Rewrite{{index, sum->op}, {std::move(fused)}};
 }
 
-/// dtable' = dtable + the embedding's: op `index` is the embedding_backward, dtable what another op left for this sum
-/// alone, which is taken in its place.
+/// dtable' = dtable + the embedding's: op `index` is the embedding_backward. Nothing else reads dtable, so the sum is
+/// in place.
 std::optional<Rewrite> embedding_gradient(const Chain& chain, int index) {
   const Program& program = chain.program;
   const OpCall& scatter = program.op(index);

@@ -10,7 +10,7 @@ std::string GradientLedger::gradient_name(ValueId value) const {
   return program_.unique_name("d(" + program_.spec(value).name + ")");
 }
 
-// With the value's own strides: parts of it have the same strides and offsets in its gradient.
+// With the value's strides, so that parts have the same strides and offsets in the gradient.
 ValueId GradientLedger::reserve_like(ValueId value) {
   TensorSpec spec = tensor(gradient_name(value), gradient_type(program_.spec(value).dtype), program_.spec(value).shape,
                            Role::gradient);
@@ -23,7 +23,7 @@ ValueId GradientLedger::reserve_rows(ValueId value) {
                                  program_.spec(value).shape, Role::gradient));
 }
 
-// Whether the gradient of a part (or of a covering view) is kept inside a packed one.
+// Whether the gradient of a part, or of a covering view, lies inside a packed one.
 bool GradientLedger::packed(ValueId canonical) const {
   const ValueId root = families_.root(canonical);
   if (canonical == root) return false;
@@ -35,7 +35,7 @@ bool GradientLedger::packed(ValueId canonical) const {
   return families_.covers(canonical) || covered == program_.spec(root).shape.elements();
 }
 
-// Proper parts share the packed gradient of their root; a covering view has one to itself.
+// Proper parts share the packed gradient of their root; a covering view has a separate one.
 ValueId GradientLedger::slot(ValueId canonical) {
   if (const auto found = slots_.find(canonical); found != slots_.end()) return found->second;
   const ValueId root = families_.root(canonical);
@@ -55,7 +55,7 @@ ValueId GradientLedger::destination(ValueId value) {
   const ValueId id = families_.canonical(value);
   const ValueId root = families_.root(id);
   if (id == root) return program_.spec(id).layout.blocks.empty() ? reserve_like(id) : reserve_rows(id);
-  // With several readers the sum goes to the packed gradient, so each reader writes a tensor of its own.
+  // With several readers, only the sum goes to the packed gradient.
   const auto readers = needs_.readers.find(id);
   const bool alone = readers != needs_.readers.end() && readers->second == 1;
   return alone && !slots_.contains(id) && packed(id) ? slot(id) : reserve_rows(id);
@@ -81,7 +81,7 @@ void GradientLedger::contribute(ValueId value, ValueId gradient, const Math& mat
   summands_[id].push_back({gradient, math});
 }
 
-// The same logical values in another place: needed only where a rule passes a gradient on instead of writing one.
+// Copies the logical values. Needed only if a rule passes a gradient on instead of writing one.
 GradientLedger::Summand GradientLedger::move_into(ValueId target, const Summand& from, ValueId value) {
   const std::string label = program_.unique_name("grad." + program_.spec(value).name);
   program_.append({reorder_kind, {}, from.math, {from.gradient}, {target}, label});
@@ -103,7 +103,6 @@ std::optional<GradientLedger::Summand> GradientLedger::add_up(const std::vector<
   return target && sum.gradient != *target ? move_into(*target, sum, value) : sum;
 }
 
-// The gradient of a covering view, in the shape of its root.
 ValueId GradientLedger::as_root(ValueId covering, const Summand& sum) {
   const ValueId root = families_.root(covering);
   if (covering == root) return sum.gradient;
@@ -119,7 +118,6 @@ ValueId GradientLedger::as_root(ValueId covering, const Summand& sum) {
   return packed_.at(covering);
 }
 
-// One packed gradient of the root from those of its proper parts.
 std::optional<GradientLedger::Summand> GradientLedger::collected_parts(ValueId root) {
   std::int64_t covered = 0;
   std::string missing;
@@ -145,7 +143,7 @@ std::optional<GradientLedger::Summand> GradientLedger::collected_parts(ValueId r
   return Summand{packed_.at(root), math};
 }
 
-// The gradient of a root: what flows into it directly, through covering views and, where they are collected, its parts.
+// The gradient of a root: direct contributions, those of covering views, and those of parts if they are collected.
 std::optional<GradientLedger::Summand> GradientLedger::whole(ValueId root) {
   if (const auto known = wholes_.find(root); known != wholes_.end()) return known->second;
   std::vector<Summand> parts;
@@ -162,7 +160,6 @@ std::optional<GradientLedger::Summand> GradientLedger::whole(ValueId root) {
   return wholes_[root] = add_up(parts, root, {});
 }
 
-// The gradient of a root as one of its members.
 GradientLedger::Summand GradientLedger::of_member(ValueId id, Summand whole) {
   const ValueId root = families_.root(id);
   if (id == root) return whole;
@@ -178,8 +175,7 @@ GradientLedger::Summand GradientLedger::of_member(ValueId id, Summand whole) {
 std::optional<ValueId> GradientLedger::gradient(ValueId value) {
   const ValueId id = families_.canonical(value);
   if (const auto known = gradients_.find(id); known != gradients_.end()) return known->second;
-  // Where parts are not collected, a proper part's gradient is what its own readers contribute and its share of what
-  // readers of the whole do.
+  // Without collection, a proper part's gradient is its readers' contributions and its part of the whole's.
   std::vector<Summand> summands;
   const ValueId root = families_.root(id);
   if (!families_.covers(id) && !needs_.wholes.contains(root)) summands = summands_[id];
@@ -204,7 +200,7 @@ ValueFamilies::ValueFamilies(const Program& program) : entries_(program.values()
     Entry& entry = at(id);
     entry.root = entry.canonical = id;
     if (value.part_of && !value.updates) {
-      entry.root = at(*value.part_of).root;  // parts are declared after what they are parts of
+      entry.root = at(*value.part_of).root;  // parts are declared after their wholes
       const Value& whole = program.value(entry.root);
       entry.first_element = (value.offset_bytes - whole.offset_bytes) * 8 / bits_of(whole.spec.dtype);
       entry.covers = value.spec.shape.elements() == whole.spec.shape.elements();

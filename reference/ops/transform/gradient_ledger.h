@@ -1,5 +1,4 @@
-// Collects the gradients that flow into each value during differentiate() and combines them: a sum where a value has
-// several readers, one packed gradient where readers take parts of a packed value.
+// Combines gradients during differentiate(): sums over a value's readers, packed gradients of packed values.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +13,21 @@
 
 namespace gpubench {
 
-// Which values are views of the same memory: a storage's first value (the root) and its parts.
-//
-// Gradients follow memory: what flows into q, k and v of a packed qkv is the gradient of qkv. Three kinds of members:
-// the root itself; views of all of it in another shape ("covering"); and proper parts, which a program declares
-// disjoint.
+// Families of values: a storage's first value (the root) and its views. Gradients follow memory: q, k and v of a packed
+// qkv contribute to the gradient of qkv. Members are the root, views of all of it in another shape ("covering"), and
+// proper parts, which a program declares disjoint.
 class ValueFamilies {
  public:
-  /// Of the values that are in the program now.
   explicit ValueFamilies(const Program& program);
 
-  /// The value that `id` is, directly or by steps, a part of; itself where it is none. A newer version (update) starts
-  /// a family of its own: its gradient differs from that of the version before.
+  /// The root of `id`, possibly itself. A newer version (update) is the root of a separate family: its gradient differs
+  /// from the older version's.
   [[nodiscard]] ValueId root(ValueId id) const { return at(id).root; }
-  /// The first value with the same view of the same root; contributions to either are contributions to this one.
+  /// The first value with the same view of the same root, which stands for all of them.
   [[nodiscard]] ValueId canonical(ValueId id) const { return at(id).canonical; }
-  /// True for the root and for views of all its elements.
   [[nodiscard]] bool covers(ValueId id) const { return at(id).covers; }
-  /// Offset from the root's first element, in elements.
   [[nodiscard]] std::int64_t first_element(ValueId id) const { return at(id).first_element; }
-  /// Every canonical member, the root first.
+  /// All canonical members, the root first.
   [[nodiscard]] const std::vector<ValueId>& members(ValueId root) const { return at(root).members; }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
@@ -42,7 +36,7 @@ class ValueFamilies {
     ValueId root, canonical;
     std::int64_t first_element = 0;
     bool covers = true;
-    std::vector<ValueId> members;  // of a root
+    std::vector<ValueId> members;
   };
   [[nodiscard]] const Entry& at(ValueId id) const { return entries_.at(static_cast<std::size_t>(id.index)); }
   [[nodiscard]] Entry& at(ValueId id) { return entries_.at(static_cast<std::size_t>(id.index)); }
@@ -50,11 +44,10 @@ class ValueFamilies {
   std::vector<Entry> entries_;
 };
 
-/// What differentiate() found out before any gradient is computed.
 struct GradientNeeds {
-  /// Roots whose gradient is needed as a whole (wanted, or produced on the way): their parts' gradients are collected.
+  /// Roots whose whole gradient is needed (wanted, or produced on the way), so that gradients of parts are collected.
   std::set<ValueId> wholes;
-  /// How many gradients at most will be contributed to a (canonical) value.
+  /// By canonical value: the most gradients that will be contributed.
   std::map<ValueId, int> readers;
 };
 
@@ -63,13 +56,12 @@ class GradientLedger {
   GradientLedger(Program& program, const ValueFamilies& families, const GradientNeeds& needs)
       : program_(program), families_(families), needs_(needs) {}
 
-  /// GradientTape::destination().
   [[nodiscard]] ValueId destination(ValueId value);
-  /// GradientTape::contribute(); `math` is that of the op which read the value. Throws ProgramError where shape or type
-  /// differ from the value's, or nothing has produced the gradient.
+  /// GradientTape::contribute(); `math`: that of the reading op. Throws ProgramError if shape or type differ from the
+  /// value's, or if the gradient has no producer.
   void contribute(ValueId value, ValueId gradient, const Math& math);
-  /// The sum of all that was contributed, empty where nothing was. Appends the ops that add up; call it only when no
-  /// reader of the value is left. Throws ProgramError where parts of a packed value were left out.
+  /// The sum of all contributions; empty if there are none. Appends the additions, so call it after all readers of the
+  /// value. Throws ProgramError if parts of a packed value lack a gradient.
   [[nodiscard]] std::optional<ValueId> gradient(ValueId value);
 
  private:
@@ -96,7 +88,7 @@ class GradientLedger {
   const ValueFamilies& families_;
   const GradientNeeds& needs_;
   std::map<ValueId, std::vector<Summand>> summands_;     // by canonical value
-  std::map<ValueId, ValueId> packed_;                    // root, or covering view -> its packed gradient
+  std::map<ValueId, ValueId> packed_;                    // root or covering view -> its packed gradient
   std::map<ValueId, ValueId> slots_;                     // canonical part -> its place in the packed gradient
   std::map<ValueId, std::optional<Summand>> wholes_;     // by root, once added up
   std::map<ValueId, std::optional<ValueId>> gradients_;  // by canonical value, once requested

@@ -21,7 +21,6 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
 
-/// The step on all ranks, under construction.
 class Shares {
  public:
   Shares(const Program& step, const Partition& options, const Cuts& cuts, std::span<const ValueId> gradients)
@@ -47,14 +46,13 @@ class Shares {
   }
 
  private:
-  /// A value, and the axis that it is cut along then; -1: it is whole, -2: of the ranks' experts.
+  /// A value, and the axis of its cut; -1: whole, -2: of the ranks' experts.
   using Conversion = std::pair<ValueId, int>;
   static Conversion conversion(ValueId id, const MaybeCut& wanted) {
     return {id, !wanted ? -1 : wanted->of_experts ? -2 : wanted->axis};
   }
 
   [[nodiscard]] std::vector<ValueId>& of_rank(int rank) { return now_[static_cast<std::size_t>(rank)]; }
-  /// The label of what is done with a value of the step: unique among its ranks.
   [[nodiscard]] std::string label_of(ValueId id, const char* suffix) {
     const TensorSpec& spec = step_.spec(id);
     return program_.unique_name(
@@ -70,7 +68,7 @@ class Shares {
     return {AxisSpread::Kind::sharded, 0, cut.axis, rank, options_.ranks, cut.sections};
   }
 
-  /// What stands for a value of the step before any op has run.
+  /// The counterpart of a value of the step before any op has run.
   ValueId value_on(int rank, ValueId id) {
     const Value& value = step_.value(id);
     if (plan_.is_gathered_view(id)) return {};
@@ -86,7 +84,7 @@ class Shares {
       spec.placement.spread.insert(replicas + 1, part(rank, {replicas->tensor_axis}));
     if (value.updates) {
       const ValueId older = of_rank(rank)[at(*value.updates)];
-      // A newer version of what will have been scattered is made when it is.
+      // If the older version will be scattered, this one is made then.
       if (plan_.is_scattered(*value.updates) || older.index < 0) return {};
       return program_.update(older, spec.name, std::move(spec.placement.spread));
     }
@@ -97,13 +95,13 @@ class Shares {
     if (cut) {
       const bool has_views = step_.values_in(value.storage).size() > 1;  // which cut_plan.h places by rows
       if (has_views ? !is_row_major(spec) : !is_dense(spec) || !spec.layout.blocks.empty())
-        throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut, and not row-major");
+        throw ProgramError("partition: " + step_.spec(id).to_string() + " is cut but not row-major");
       shrink(spec, *cut, options_.ranks);
     }
     return value.source ? program_.add(std::move(spec)) : program_.reserve(std::move(spec));
   }
 
-  /// The first element of a view in a rank's part of its whole; `spec` becomes that view's.
+  /// The first element of a view in a rank's part of its whole; changes `spec` to that view's.
   std::int64_t first_in_whole(ValueId id, TensorSpec* spec) {
     const ValueId whole = whole_of(step_, id);
     const std::int64_t first = view_of(step_, id).first;
@@ -124,7 +122,7 @@ class Shares {
     program_.begin(call.phase);
     if (call.kind == gradient_norm_kind) return append_norm(call);
     if (call.kind == cross_entropy_forward_kind && sharding.inputs[0]) return append_cross_entropy(call, sharding);
-    std::vector<std::vector<ValueId>> inputs;  // by input, by rank
+    std::vector<std::vector<ValueId>> inputs;
     if (options_.spreads_experts) exchange_tokens(call, sharding);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(as(call.inputs[i], sharding.inputs[i]));
     for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -152,7 +150,6 @@ class Shares {
     if (options_.spreads_experts && options_.reduction == Reduction::average) average_over_batches(call);
   }
 
-  /// Of a value that was scattered.
   ValueId newer_version(int rank, ValueId id) {
     const ValueId older = of_rank(rank)[at(*step_.value(id).updates)];
     TensorSpec spec = step_.spec(id);
@@ -183,7 +180,7 @@ class Shares {
     return own;
   }
 
-  /// Gradients of experts, which are sums over the batches of all ranks.
+  /// Gradients of experts are sums over the batches of all ranks.
   void average_over_batches(const OpCall& call) {
     for (const ValueId id : call.outputs) {
       if (!plan_.is_gradient(id) || !plan_.cut(id)) continue;
@@ -197,15 +194,13 @@ class Shares {
     }
   }
 
-  /// What quantize finds to be the largest of a part, where no op reads it: a tensor that is scaled by its own has had
-  /// amax find it before.
+  /// Whether it is quantize's largest element of a part that no op reads, as when amax computed the scale before.
   [[nodiscard]] bool is_unread_candidate(ValueId id, Reduction reduction) const {
     return reduction == Reduction::maximum && step_.readers(id).empty();
   }
 
-  /// Makes results of the addends that the op has left on the ranks.
   void reduce(const OpCall& call, const OpSharding& sharding, Reduction reduction) {
-    std::map<int, std::vector<ValueId>> together;  // by rank of the step
+    std::map<int, std::vector<ValueId>> together;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       if (sharding.addends[i] != reduction || is_unread_candidate(call.outputs[i], reduction)) continue;
       if (plan_.is_scattered(call.outputs[i])) {
@@ -238,7 +233,6 @@ class Shares {
     for (int rank = 0; rank < options_.ranks; ++rank) of_rank(rank)[at(id)] = made[static_cast<std::size_t>(rank)];
   }
 
-  /// A value on every rank, cut as an op needs it.
   std::vector<ValueId> as(ValueId id, const MaybeCut& wanted) {
     const MaybeCut& cut = plan_.cut(id);
     if (plan_.is_gathered_view(id) && of_rank(0)[at(id)].index < 0) view_gathered(id);
@@ -296,8 +290,8 @@ class Shares {
                       step_.spec(id).shape);
   }
 
-  // Rows between the grouping of tokens and their return: those that an op needs for the ranks' experts are dispatched,
-  // and with them come sizes; those that it needs for a rank's own tokens come back.
+  // For rows between group_tokens and their return: dispatches rows, with sizes, that an op needs on the experts'
+  // ranks, and returns those it needs on the tokens' ranks.
   void exchange_tokens(const OpCall& call, const OpSharding& sharding) {
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const ValueId id = call.inputs[i];
@@ -316,17 +310,17 @@ class Shares {
     }
   }
 
-  /// Of the groups whose places the call reads.
+  /// The sizes of the groups whose places the call reads.
   [[nodiscard]] ValueId sizes_of(const OpCall& call) const {
     const std::optional<int> grouping = step_.value(call.input("places")).producer;
     if (!grouping || step_.op(*grouping).kind != group_tokens_kind)
       throw ProgramError("partition: '" + step_.spec(call.input("places")).name + "' of op '" + call.label +
-                         "' is not made by group_tokens, so that nothing tells where rows belong");
+                         "' is not made by group_tokens; expected the places that it makes");
     return step_.op(*grouping).output("sizes");
   }
 
-  // Each rank's norm of the gradients that are cut, gathered, counts as one more gradient: the norm of norms is that of
-  // all parts, and what all ranks have alike counts once.
+  // Each rank's norm of its cut gradients is gathered and counts as one more gradient, so that the norm of norms covers
+  // all parts, and gradients that all ranks have count once.
   void append_norm(const OpCall& call) {
     std::vector<ValueId> cut, alike;
     for (const ValueId id : call.inputs) (plan_.cut(id) ? cut : alike).push_back(id);
@@ -352,7 +346,7 @@ class Shares {
     }
   }
 
-  // Of each rank's classes what they tell, gathered: of that every rank makes the same loss.
+  // Gathers the ranks' partial results; every rank then computes the same loss.
   void append_cross_entropy(const OpCall& call, const OpSharding& sharding) {
     const std::vector<ValueId> logits = as(call.inputs[0], sharding.inputs[0]), labels = as(call.inputs[1], {});
     const int of_step = step_.spec(call.outputs[0]).placement.rank;
@@ -396,8 +390,7 @@ PartitionedStep partitioned(const Program& step, const Partition& options, const
                             std::span<const ValueId> gradients) {
   if (options.ranks == 1) return {step, {gradients.begin(), gradients.end()}};
   if (step.mesh().ranks() != 1 && !options.has_own_batches)
-    throw ProgramError("partition: the step is of " + std::to_string(step.mesh().ranks()) +
-                       " ranks; expected one of a single rank");
+    throw ProgramError("partition: the step has " + std::to_string(step.mesh().ranks()) + " ranks; expected one");
   if (options.has_own_batches) (void)mask_offsets(step, "partition");
   return Shares(step, options, cuts, gradients).take(gradients);
 }

@@ -14,7 +14,6 @@
 namespace gpubench {
 namespace {
 
-/// The step on all stages, under construction.
 class Stages {
  public:
   Stages(const Program& step, const PipelineParallel& options)
@@ -46,7 +45,6 @@ class Stages {
  private:
   static std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
 
-  /// What stands for a value on a stage; made there where it is not there yet.
   ValueId on(int stage, ValueId id) {
     ValueId& there = now_[static_cast<std::size_t>(stage)][at(id)];
     if (there.index >= 0) return there;
@@ -98,7 +96,6 @@ class Stages {
     program_.append(std::move(mine));
   }
 
-  /// Weights, and what set-up ops make of them, that other stages read as well.
   void send_what_is_there() {
     program_.begin(Phase::timed);
     for (int index = 0; index < static_cast<int>(step_.values().size()); ++index) {
@@ -122,7 +119,6 @@ class Stages {
     for (std::size_t i = 0; i < to.size(); ++i) now_[static_cast<std::size_t>(to[i])][at(id)] = sent[i + 1];
   }
 
-  /// On every stage that has an item.
   void append_by_item(const OpCall& call) {
     const int rank = *rank_of(step_, call);
     const std::vector<std::optional<int>> inputs = plan_.item_stages(call, false);
@@ -146,9 +142,9 @@ class Stages {
     if (call.kind == unscale_kind) agree(call, rank);
   }
 
-  /// The norm of the stages' norms, and of what every stage has.
+  /// The norm of the stages' norms, and of gradients that every stage has.
   void append_norm(const OpCall& call, int rank, const std::vector<std::optional<int>>& stages) {
-    std::map<int, std::vector<ValueId>> own;  // by stage
+    std::map<int, std::vector<ValueId>> own;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       if (stages[i]) own[*stages[i]].push_back(on(*stages[i], call.inputs[i]));
     }
@@ -162,7 +158,7 @@ class Stages {
     for (int stage = 0; stage < options_.stages; ++stage) {
       if (!own.contains(stage)) lacking.push_back(pp_.rank(stage, rank));
     }
-    std::map<int, ValueId> of_stages;  // by rank
+    std::map<int, ValueId> of_stages;
     if (!own.empty()) {
       const std::string label = program_.unique_name(call.label + ".of_stages");
       norms = all_gather(program_, {static_cast<int>(having.size())}, label, norms, RankGroup(having));
@@ -188,7 +184,7 @@ class Stages {
     }
   }
 
-  /// Whether a gradient of any stage is infinite or NaN.
+  /// Combines found_inf of all stages.
   void agree(const OpCall& call, int rank) {
     const ValueId found_inf = call.output("found_inf");
     std::vector<ValueId> found;
@@ -204,7 +200,7 @@ class Stages {
   OuterAxis pp_;
   PipelinePlan plan_;
   Program program_;
-  std::vector<std::vector<ValueId>> now_;  // by stage: what stands for each value of the step
+  std::vector<std::vector<ValueId>> now_;  // by stage: the counterpart of each value of the step
 };
 
 }  // namespace

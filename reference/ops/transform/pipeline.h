@@ -1,7 +1,6 @@
-// A training step whose layers are shared out over several ranks, the stages of a pipeline, through which micro-batches
-// pass one behind the other. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
-// Megatron-LM", arXiv 2104.04473: one forward, one backward (1F1B), and the same with several parts of the model on
-// each stage (interleaved).
+// Pipeline parallelism: ranks (stages) share the layers, and micro-batches pass through them. Narayanan et al.,
+// "Efficient large-scale language model training on GPU clusters using Megatron-LM", arXiv 2104.04473: one forward, one
+// backward (1F1B), also with several parts of the model per stage (interleaved).
 #pragma once
 
 #include <map>
@@ -18,56 +17,52 @@ namespace gpubench {
 
 struct PipelineParallel {
   int stages = 1;
-  int parts = 1;   ///< of the model on each stage: part c of all is on stage c mod stages
-  Math math = {};  ///< of what all stages need: the gradients' norm
+  int parts = 1;   ///< per stage: part c is on stage c mod stages
+  Math math = {};  ///< of work for all stages: the gradients' norm
 };
 
-/// What a stage does in one go: a micro-batch's forward or backward through a part of the model.
+/// A stage's unit of work: a micro-batch's forward or backward through a part of the model.
 struct PipelineUnit {
   int micro = 0, part = 0;
   bool backward = false;
   friend auto operator<=>(const PipelineUnit&, const PipelineUnit&) = default;
 };
-/// All of them, in the order in which they would begin where a backward takes as long as two forwards: first as many
-/// forwards as the first of them needs to come back, then one backward after one forward.
+/// All units by start time if a backward takes as long as two forwards: first as many forwards as precede the first
+/// backward, then backwards and forwards in turn.
 [[nodiscard]] std::vector<PipelineUnit> pipeline_order(const PipelineParallel& options, int micro_batches);
 
-/// `step` on the ranks of a mesh with the axis "pp" in front of the step's own: rank r of the step is rank s ranks + r
-/// of stage s. Blocks (layers with a number, "block3.qkv") are shared out in equal numbers, as far as they can be; what
-/// comes before them is on the first stage, what comes behind them on the last. Micro-batches are those of
-/// accumulate().
+/// `step` on a mesh with axis "pp" in front of the step's axes: rank r of the step is rank s ranks + r of stage s.
+/// Blocks (numbered layers, "block3.qkv") are distributed evenly; earlier layers are on the first stage, later ones on
+/// the last. Micro-batches are those of accumulate().
 ///
-/// What an op reads that another stage has is sent right behind the op that makes it, or before all others where it is
-/// a weight (that of tied embeddings): a broadcast among those that have and need it. Optimizers and clips take each
-/// stage's own parameters, the norm is that of all stages, scalars and tables are on every stage that reads them.
+/// A value needed on other stages is broadcast to them right after its op; weights (of tied embeddings) before all ops.
+/// Optimizers and clips take each stage's parameters, the norm is that of all stages, and scalars and tables are on
+/// every stage that reads them.
 ///
-/// For one stage the result is the step itself. Throws ProgramError for fewer blocks than parts, and where a packed
-/// tensor that is made in parts would have to be sent.
+/// One stage: the step itself. Throws ProgramError for fewer blocks than parts, and if a packed tensor made in parts
+/// would have to be sent.
 [[nodiscard]] PartitionedStep pipeline_parallel(const Program& step, const PipelineParallel& options,
                                                 std::span<const ValueId> gradients);
 
-// Which stage of a pipeline has each tensor and runs each op of a step, and when (pipeline.h).
-
 class PipelinePlan {
  public:
-  /// Both must outlive it. Throws ProgramError as pipeline_parallel() does.
+  /// Step and options must outlive it. Throws ProgramError as pipeline_parallel() does.
   PipelinePlan(const Program& step, const PipelineParallel& options);
 
   enum class Run {
-    on_stage,    ///< of the part that its layer is in
-    everywhere,  ///< on every stage, from what every stage has
-    by_item      ///< on every stage, on its own of a list of parameters
+    on_stage,    ///< on the stage of its layer
+    everywhere,  ///< on every stage, from operands that all have
+    by_item      ///< on every stage, with its items of a list of parameters
   };
   [[nodiscard]] Run run(int op) const { return runs_[static_cast<std::size_t>(op)]; }
-  /// Of an op that one stage runs.
   [[nodiscard]] int stage(int op) const { return *parts_[static_cast<std::size_t>(op)] % options_.stages; }
-  /// Of a value: none where every stage has it, or may.
+  /// None if every stage has the value, or may have it.
   [[nodiscard]] std::optional<int> stage_of(ValueId id) const;
-  /// Of the inputs, or the outputs, of an op that is run by item: none for what every stage has.
+  /// By input (or output) of an op with Run::by_item: its stage; none for operands that every stage has.
   [[nodiscard]] std::vector<std::optional<int>> item_stages(const OpCall& call, bool outputs) const;
-  /// The stages that need a value of another one.
+  /// Stages other than its own that need the value.
   [[nodiscard]] std::vector<int> sent_to(ValueId id) const;
-  /// The ops, set-up first, in an order that keeps the stages busy.
+  /// All ops, set-up first, in an order that keeps the stages busy.
   [[nodiscard]] std::vector<int> order() const;
 
  private:
@@ -84,11 +79,11 @@ class PipelinePlan {
   const PipelineParallel& options_;
   int all_parts_;
   int blocks_ = 0;
-  std::map<std::string, int, std::less<>> part_of_layer_;  // those without a number
+  std::map<std::string, int, std::less<>> part_of_layer_;  // unnumbered layers
   std::vector<Run> runs_;
   std::vector<std::optional<int>> parts_;        // by op
   std::vector<std::optional<int>> value_parts_;  // by value; none: every stage has it
-  std::vector<bool> known_;                      // likewise
+  std::vector<bool> known_;                      // by value
   std::map<ValueId, std::set<int>> sent_;
 };
 

@@ -8,12 +8,12 @@
 namespace gpubench {
 namespace {
 
-/// A stage's forwards and backwards, each in their order: rounds of as many micro-batches as there are stages pass part
-/// by part. After enough forwards for the first backward to be there in time, one follows the other.
+/// A stage's forwards and backwards in order. Rounds of as many micro-batches as stages pass part by part. After enough
+/// forwards for a timely first backward, the two alternate.
 struct StageOrder {
   std::vector<PipelineUnit> forwards, backwards;
-  std::size_t forward = 0, backward = 0;  ///< how many have begun
-  std::size_t ahead = 0;                  ///< forwards before the first backward, but for one
+  std::size_t forward = 0, backward = 0;
+  std::size_t ahead = 0;  ///< forwards before the first backward, minus one
   int free_at = 0;
 
   StageOrder(const PipelineParallel& options, int stage, int micro_batches) {
@@ -33,7 +33,7 @@ struct StageOrder {
     std::ranges::sort(backwards, {}, round);
   }
 
-  /// What it would do next. `any`: or else the other, where its turn can't come.
+  /// Candidates for the next unit. `any`: either direction, if the due one cannot come.
   [[nodiscard]] std::vector<PipelineUnit> next(bool any) const {
     std::vector<PipelineUnit> units;
     const bool is_forward = forward < forwards.size() && forward <= backward + ahead;
@@ -43,7 +43,6 @@ struct StageOrder {
   }
 };
 
-/// The stages at work, in virtual time.
 class StagesAtWork {
  public:
   StagesAtWork(const PipelineParallel& options, int micro_batches) : last_part_(options.stages * options.parts - 1) {
@@ -54,7 +53,7 @@ class StagesAtWork {
     std::vector<PipelineUnit> order;
     while (true) {
       std::optional<Candidate> next = first(false);
-      if (!next) next = first(true);  // micro-batches that are no whole number of rounds
+      if (!next) next = first(true);  // micro-batches are not a whole number of rounds
       if (!next) return order;
       StageOrder& stage = stages_[next->stage];
       ++(next->unit.backward ? stage.backward : stage.forward);
@@ -83,7 +82,7 @@ class StagesAtWork {
     return found;
   }
 
-  /// When what a unit needs is there; none while it has not begun.
+  /// When a unit's inputs are available; none if they have not begun.
   [[nodiscard]] std::optional<int> ready(const PipelineUnit& unit) const {
     std::vector<PipelineUnit> needed;
     if (!unit.backward && unit.part > 0) needed.push_back({unit.micro, unit.part - 1, false});

@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-/// The micro-batch that accumulate() has an op work on; none where its label doesn't say.
+/// The op's micro-batch in accumulate(); none if its label has none.
 std::optional<int> micro_batch_of(std::string_view label) {
   constexpr std::string_view mark = ".micro";
   const std::size_t found = label.rfind(mark);
@@ -22,13 +22,12 @@ std::optional<int> micro_batch_of(std::string_view label) {
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-/// Whether the backward has begun: gradients are there.
 bool has_gradients(const Program& step, const OpCall& call) {
   const auto is_gradient = [&](ValueId id) { return step.spec(id).role == Role::gradient; };
   return std::ranges::any_of(call.inputs, is_gradient) || std::ranges::any_of(call.outputs, is_gradient);
 }
 
-/// What a view is taken of, as the op that makes it leaves it.
+/// The produced value that `id` is a view of.
 ValueId made(const Program& step, ValueId id) {
   while (!step.value(id).producer && step.value(id).part_of) id = *step.value(id).part_of;
   return id;
@@ -47,8 +46,8 @@ PipelinePlan::PipelinePlan(const Program& step, const PipelineParallel& options)
 }
 
 void PipelinePlan::share_layers() {
-  bool behind = false;    // the first block
-  bool backward = false;  // what has a name of its own there is of the first layers, whose weights are tied
+  bool behind = false;
+  bool backward = false;  // unblocked backward ops belong to the first layers, with tied weights
   for (const OpCall& call : step_.ops()) {
     backward = backward || has_gradients(step_, call);
     if (const std::optional<int> block = block_of(call.label)) {
@@ -111,14 +110,13 @@ void PipelinePlan::need(ValueId id, int part) {
   if (value.source && is_everywhere(id)) return;
   if (value.source && !known_[at(id)]) set(id, part);
   std::optional<int> there = value_parts_[at(id)];
-  if (!known_[at(id)]) {  // made of parts
+  if (!known_[at(id)]) {  // made in parts
     for (const ValueId each : step_.values_in(value.storage)) {
       if (value_parts_[at(each)]) there = value_parts_[at(each)];
     }
   }
   if (!there || *there % options_.stages == part % options_.stages) return;
-  if (!known_[at(id)])
-    throw ProgramError("pipeline: '" + value.spec.name + "', which is made in parts, would have to be sent");
+  if (!known_[at(id)]) throw ProgramError("pipeline: cannot send '" + value.spec.name + "': it is made in parts");
   sent_[id].insert(part % options_.stages);
 }
 

@@ -22,7 +22,7 @@
 namespace gpubench {
 namespace {
 
-/// One call being shared out. Operands that no rule mentions are whole.
+/// Operands that no rule mentions are whole.
 class Sharing {
  public:
   Sharing(const Program& program, const OpCall& call, std::span<const MaybeCut> cuts)
@@ -36,13 +36,12 @@ class Sharing {
   [[nodiscard]] const TensorSpec& input(std::size_t i) const { return program_.spec(call_.inputs[i]); }
   [[nodiscard]] const TensorSpec& output(std::size_t i) const { return program_.spec(call_.outputs[i]); }
   [[nodiscard]] const MaybeCut& cut(std::size_t input) const { return cuts_[input]; }
-  /// None where it is whole, or the call has no such input.
+  /// None if it is whole or absent.
   [[nodiscard]] MaybeCut cut(std::string_view name) const {
     const auto at = position_of(call_.kind.inputs, call_.attributes, name);
     return at && *at < cuts_.size() ? cuts_[*at] : MaybeCut{};
   }
 
-  /// What the operands of these names are, as far as the call has them.
   void set(std::initializer_list<std::string_view> names, const MaybeCut& cut) {
     for (const std::string_view name : names) {
       if (const auto at = position_of(call_.kind.inputs, call_.attributes, name); at && *at < result_.inputs.size())
@@ -68,9 +67,9 @@ class Sharing {
 
 bool is_along(const MaybeCut& cut, int axis) { return cut && cut->axis == axis; }
 
-// c [m, n] of a [m, k] and b [k, n]. By columns: b and c are cut along n, so a is whole. By rows of a weight gradient:
-// a, transposed, and c are cut along m. By terms: both are cut along k, so each rank has addends of c. A product of
-// rows that are cut and a weight that is whole is not shared: its rows are wanted whole.
+// c [m, n] of a [m, k] and b [k, n]. By columns: b and c are cut along n, and a is whole. Rows of a weight gradient: a,
+// transposed, and c are cut along m. By terms: both are cut along k, and ranks have addends of c. Cut rows with a whole
+// weight are not shared but gathered.
 void share_gemm(Sharing& op) {
   const Gemm& gemm = op.call().attributes.as<Gemm>();
   if (op.input(0).shape.rank() != 2 || gemm.blocks) return;
@@ -94,7 +93,6 @@ void share_gemm(Sharing& op) {
   }
 }
 
-// By heads.
 void share_attention(Sharing& op) {
   constexpr int heads = 2;  // of [b, s, heads, d]
   bool any = false;
@@ -110,20 +108,20 @@ void share_rotary(Sharing& op) {
   if (is_along(x, 0) || is_along(x, 2)) op.set({"x", "y"}, x);
 }
 
-// By rows of the table: each rank looks up what it has, and the others' rows are 0.
+// By rows of the table: each rank looks up its rows; the others' are 0.
 void share_embedding(Sharing& op) {
   if (op.cut("table") != MaybeCut{Cut{0}}) return;
   op.set({"table"}, Cut{0});
   op.adds_up("y");
 }
 
-// By classes: of the loss each rank makes a part, which the transform joins to the whole; of the gradients its own.
+// By classes: each rank makes a part of the loss, which the transform combines, and its gradients.
 void share_cross_entropy(Sharing& op) {
   constexpr int classes = 1;
   if (op.cut("logits") == MaybeCut{Cut{classes}}) op.set({"logits", "dlogits"}, Cut{classes});
 }
 
-// Along any axis that all operands have: those with fewer rows only the last.
+// Along any axis that all operands have; if some have fewer rows, only the last.
 void share_pointwise(Sharing& op) {
   MaybeCut cut;
   for (std::size_t i = 0; i < op.call().inputs.size(); ++i) {
@@ -141,14 +139,14 @@ void share_pointwise(Sharing& op) {
   for (std::size_t i = 0; i < op.call().outputs.size(); ++i) op.set_output(i, cut);
 }
 
-// An 8-bit copy laid out for products that sum over rows. A weight's is of the rows that a rank has; tokens are wanted
-// whole by those products, and turned they could not be gathered.
+// An 8-bit copy laid out for products that sum over rows. A weight's copy is of the rank's rows; products need all
+// tokens, which could not be gathered from transposed copies.
 void share_reorder(Sharing& op) {
   const bool keeps_rows = op.output(0).layout.is_row_major(op.output(0).shape);
   if (keeps_rows || !is_along(op.cut("x"), 0) || op.input(0).role == Role::parameter) share_pointwise(op);
 }
 
-// The scale is one for all of a tensor, as on one rank: by the largest of what the ranks find in their parts.
+// A tensor has one scale, as on one rank: by the largest element of all parts.
 void share_quantize(Sharing& op) {
   const MaybeCut x = op.cut("x");
   if (!x) return;
@@ -156,7 +154,7 @@ void share_quantize(Sharing& op) {
   op.adds_up("amax", Reduction::maximum);
 }
 
-// By rows, whose statistics are their own; gradients of what all rows share are sums over the ranks' rows.
+// By rows, each with its statistics; gradients of shared parameters are sums over the ranks' rows.
 void share_norm(Sharing& op) {
   bool any = false;
   for (const std::string_view name : {"x", "r", "dy", "dr"}) any = any || is_along(op.cut(name), 0);
@@ -178,7 +176,7 @@ void share_column_sum(Sharing& op) {
   }
 }
 
-// Lists of tensors, each of which is cut as its parameter is: `leader` of each item decides, a weight or a gradient.
+// Lists of tensors, each cut as its parameter; `leader`, a weight or gradient, decides for each item.
 void share_lists(Sharing& op, std::string_view leader) {
   const OpCall& call = op.call();
   std::map<std::size_t, MaybeCut> of_item;

@@ -24,7 +24,6 @@ struct Labels {
   int parts = 1;
 };
 
-/// By rank that makes losses.
 std::map<int, Labels> labels_of(const Program& step) {
   std::map<int, Labels> all;
   for (const OpCall& call : step.ops()) {
@@ -51,7 +50,7 @@ RankGroup parts_of(const Program& step, ValueId labels) {
   return step.mesh().group(placement.rank, along);
 }
 
-/// How many labels count in a part, on average, on each rank.
+/// The average number of counted labels per part, on each rank.
 std::map<int, ValueId> append_counts(Program& program, const std::map<int, Labels>& labels, int ignore_index,
                                      const Math& math, DType wide) {
   std::map<int, ValueId> counts;
@@ -93,7 +92,7 @@ Program weigh_losses(const Program& step, const Math& math, DType wide) {
       CrossEntropy attributes = call.attributes.as<CrossEntropy>();
       attributes.given_count = true;
       call.attributes = attributes;
-      call.inputs.push_back(counts.at(step.spec(call.input("labels")).placement.rank));  // the last operand
+      call.inputs.push_back(counts.at(step.spec(call.input("labels")).placement.rank));
     }
     result.append(std::move(call));
   }

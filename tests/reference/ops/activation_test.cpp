@@ -46,7 +46,7 @@ TEST(SquaredRelu, SquaresWhatIsPositiveAndKeepsANan) {
   EXPECT_EQ(dx, (std::vector<double>{0, 0, 3, -14}));
 }
 
-// What is wrong by more than a rounding: a slope of x, a square that bf16 rounds on the way, a rectifier left out.
+// Faults: slope x, a square rounded to bf16 on the way, a missing rectifier.
 TEST(SquaredRelu, TheBoundsAcceptF32AndRejectTypicalFaults) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {4001});
@@ -79,7 +79,7 @@ TEST(SquaredRelu, TheBoundsAcceptF32AndRejectTypicalFaults) {
 }
 
 TEST(Activations, GradientsAgreeWithDifferences) {
-  const std::vector<double> x_values{-6.0, -1.5, -0.1, 0.2, 0.7, 4.0};  // none at the corner
+  const std::vector<double> x_values{-6.0, -1.5, -0.1, 0.2, 0.7, 4.0};  // none at the kink
   for (const auto forward : {relu_forward, silu_forward, squared_relu_forward}) {
     Program p;
     const ValueId x = source(p, "x", DType::f64, {6});
@@ -108,7 +108,7 @@ TEST(Silu, HasItsKnownValues) {
   EXPECT_DOUBLE_EQ(dx[2], 1.0 - 0.75 * ln3);
 }
 
-/// How many of 6,001 elements of y and dx are outside, of what this logistic function makes of them in f32.
+/// Rejected elements of y and dx, of 6,001, if `logistic` computes in f32.
 template <class Logistic>
 std::array<int, 2> rejected(Logistic logistic) {
   std::vector<double> xs, dys;

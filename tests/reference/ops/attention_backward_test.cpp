@@ -28,7 +28,7 @@ struct Example {
 };
 
 TEST(AttentionBackward, WithOneKeyOnlyTheValueHasAGradient) {
-  // p = 1 whatever q and k are, so dv = do and dq = dk = 0.
+  // p = 1 for any q and k, so dv = do and dq = dk = 0.
   Example s({true, 0.5}, DType::f64, 1, 1, 1, 1, 2);
   TextbookRun run(s.program);
   run.set(s.d_o, {5, 6});
@@ -98,7 +98,6 @@ TEST(AttentionBackward, UnwantedGradientsStillHaveAPlaceToGo) {
   EXPECT_EQ(p.spec(p.op(1).outputs[0]).name, "attention.backward.dq");
 }
 
-// Rejected elements of dq, dk and dv of a single-precision backward of one head.
 std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults, double gradient_size = 1.5) {
   constexpr std::int64_t rows = 96, d = 32;
   constexpr float scale = 0.1875F;
@@ -131,8 +130,7 @@ TEST(AttentionBackward, CorrectSinglePrecisionIsAccepted) {
   EXPECT_EQ(judge_float(DType::bf16, {}), (std::array<int, 3>{0, 0, 0}));
 }
 
-// Gradients of training without a loss scale: ds lies below f16's smallest normal number, 6e-5, where casting loses as
-// much of every number.
+// Without loss scaling, ds lies below f16's smallest normal number, 6e-5, where the absolute casting error is constant.
 TEST(AttentionBackward, CastsToF16AreAcceptedHoweverSmallTheGradientsAre) {
   for (const double size : {1.5, 1e-1, 1e-2, 1e-3, 1e-4})
     EXPECT_EQ(judge_float(DType::f16, {}, size), (std::array<int, 3>{0, 0, 0})) << size;
@@ -141,7 +139,7 @@ TEST(AttentionBackward, CastsToF16AreAcceptedHoweverSmallTheGradientsAre) {
   EXPECT_GT(rejected[1], 96 * 16);
 }
 
-// Every p is 1/96, which bf16 rounds up by 2^-9 of it: all the more of dv has this error, whatever the number of rows.
+// Every p is 1/96, which bf16 rounds up by 2^-9 relative, and so all of dv.
 TEST(AttentionBackward, CastsOfEqualProbabilitiesMayAllGoTheSameWay) {
   constexpr std::int64_t rows = 96, d = 8;
   for (const DType type : {DType::bf16, DType::f16}) {

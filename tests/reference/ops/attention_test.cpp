@@ -57,7 +57,7 @@ TEST(Attention, TwoKeysWorkedOutByHand) {
   expect_near(values_of(run.judge(0, 1)), {std::log(4.0), std::log(2.0)}, 1e-15);
 }
 
-// Of 7 keys the first 3 and the other 4, joined, in fp64: what attention to all of them has, to rounding.
+// Merges attention to 3 and to 4 of 7 keys, in fp64.
 TEST(Attention, ToTwoSetsOfKeysIsJoinedToThatToAllOfThem) {
   constexpr std::int64_t b = 2, s = 5, heads = 3, d = 4;
   Program p;
@@ -86,7 +86,7 @@ TEST(Attention, ToTwoSetsOfKeysIsJoinedToThatToAllOfThem) {
   expect_near(run.get(joined.lse), run.get(all.lse), 1e-14);
 }
 
-// Weights 1/4 and 3/4 of 4 and 8, as of two keys; where one part has seen nothing, the other as it is.
+// Weights 1/4 and 3/4 of 4 and 8; a part without keys leaves the other unchanged.
 TEST(Attention, PartsAreWeighedByTheirLogSumExps) {
   Program p;
   const auto part = [&](const std::string& name) {
@@ -142,7 +142,7 @@ TEST(Attention, OfMoreCausalQueriesThanKeysTheFirstSeeNone) {
     run.set(d_o, {1, 1, 1, 1});
     if (sinks) run.set(*options.sinks, {0.0});
     run.run();
-    // A sink of score 0 is as heavy as each key, and has no value.
+    // A sink of score 0 weighs as much as each key, and has no value.
     EXPECT_EQ(run.get(out.o), sinks ? (std::vector<double>{0, 0, 1.5, 8.0 / 3.0}) : (std::vector<double>{0, 0, 3, 4}));
     const std::vector<double> lse = run.get(out.lse);
     for (const std::size_t none : {0, 1}) EXPECT_EQ(lse[none], sinks ? 0.0 : -HUGE_VAL);
@@ -158,7 +158,6 @@ TEST(Attention, OfMoreCausalQueriesThanKeysTheFirstSeeNone) {
   }
 }
 
-// Keys that are seen: 1 + 2 of four queries.
 TEST(Attention, CostCountsTheKeysThatAreSeen) {
   Program p;
   const ValueId q = source(p, "q", DType::f32, {1, 4, 1, 8}), k = source(p, "k", DType::f32, {1, 2, 1, 8});
@@ -216,7 +215,7 @@ TEST(Attention, PartsOfAPackedTensorGiveWhatDenseTensorsGive) {
   EXPECT_EQ(values_of(a.judge(0, 1)), values_of(b.judge(0, 1)));
 }
 
-// Rejected elements of o and of lse of a flash-like single-precision forward (bf16: probabilities cast, as kernels do).
+// Rejected elements of a flash-like single-precision forward (bf16: probabilities are cast, as in kernels).
 struct Rejected {
   int o = 0, lse = 0;
 };

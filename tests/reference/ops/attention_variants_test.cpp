@@ -1,4 +1,3 @@
-// Masks, softcap and sinks of attention: by hand, by central differences, and what their bounds reject.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +30,7 @@ struct Example {
 
 constexpr AttentionExtents single(std::int64_t s, std::int64_t t) { return {1, s, 1, 1, 1, t}; }
 
-// With q = 0 all keys weigh the same: o is the mean of the values seen, 0, 1, 2, ..., and lse the log of their number.
+// With q = 0 all keys weigh the same: o is the mean of the visible values 0, 1, 2, ..., lse the log of their number.
 struct Seen {
   std::vector<double> mean, count;
 };
@@ -79,7 +78,6 @@ TEST(AttentionVariants, DocumentsWithoutLengthAndBoundariesOutsideAreNone) {
 }
 
 TEST(AttentionVariants, ValuesMayBeWiderThanQueriesAndKeys) {
-  // With q = 0 the second query sees the mean of both values.
   Example x({}, DType::f64, {1, 2, 1, 1, 1, 2, 3});
   TextbookRun run(x.program);
   run.set(x.q, {0, 0});
@@ -90,7 +88,7 @@ TEST(AttentionVariants, ValuesMayBeWiderThanQueriesAndKeys) {
 }
 
 TEST(AttentionVariants, SoftcapLimitsTheScore) {
-  // q k / cap = atanh(1/2), so that the only score is half the cap; a huge one is the cap.
+  // q k / cap = atanh(1/2), so the score is half the cap; a huge one is the cap.
   Example x({.softcap = 4.0}, DType::f64, single(1, 1));
   TextbookRun run(x.program);
   run.set(x.q, {1.0});
@@ -102,7 +100,7 @@ TEST(AttentionVariants, SoftcapLimitsTheScore) {
 }
 
 TEST(AttentionVariants, ASinkTakesItsShareAndHasNoValue) {
-  // exp(0) of the key beside exp(ln 3) of the sink: a quarter.
+  // exp(0) of the key, exp(ln 3) of the sink: a quarter.
   Example x({}, DType::f64, single(1, 1), true);
   TextbookRun run(x.program);
   run.set(x.q, {0.0});
@@ -165,7 +163,7 @@ TEST(AttentionVariants, BackwardAgreesWithCentralDifferencesOfTheForward) {
   }
 }
 
-// With an infinity in each element of an input in turn. Returns how many results were finite, whose bounds must be.
+// Sets each element of an input to infinity in turn. Returns the number of finite results, whose bounds must be finite.
 int judge_infinities(TextbookRun& run, const Program& program, int op, ValueId input) {
   const OpCall& call = program.op(op);
   const std::vector<double> usual = run.get(input);
@@ -187,8 +185,8 @@ int judge_infinities(TextbookRun& run, const Program& program, int op, ValueId i
   return finite;
 }
 
-// A score of minus infinity is a key without weight, and a log-sum-exp of infinity a row of them: what else a row sums
-// is finite, and judged.
+// A score of minus infinity is a key without weight; a log-sum-exp of infinity is a row of them. Other sums stay
+// finite.
 TEST(AttentionVariants, AnInfinityAnywhereLeavesFiniteBoundsWhereResultsAreFinite) {
   const AttentionExtents e{1, 4, 2, 1, 3, 4};
   int finite = 0;
@@ -210,7 +208,7 @@ TEST(AttentionVariants, AnInfinityAnywhereLeavesFiniteBoundsWhereResultsAreFinit
   EXPECT_GT(finite, 10'000);
 }
 
-// How many elements of o and lse, out of 96 rows of 16 elements, would be rejected had they been computed as `other`.
+// Rejected elements of o and lse, of 96 rows of 16 elements, if computed with other attributes.
 struct Rejected {
   int o = 0, lse = 0;
 };
@@ -243,10 +241,10 @@ Rejected rejected(const Attention& attention, const Attention& other, std::optio
 TEST(AttentionVariants, WhatAnotherVariantComputesIsRejected) {
   EXPECT_EQ(rejected({}, {}).lse, 0);
   EXPECT_EQ(rejected({}, {}).o, 0);
-  // 80 rows have a key more behind the window.
+  // 80 rows see one more key behind the window.
   EXPECT_EQ(rejected({.window = 16}, {.window = 17}).lse, 80);
   EXPECT_GE(rejected({.window = 16}, {.window = 17}).o, 80 * 8);
-  // A boundary one too late: a query sees another document, those behind it lack a key: 48 rows.
+  // A boundary one too late: one query sees another document, and those after it lack a key: 48 rows.
   const std::vector<double> right{0, 48, 96}, late{0, 49, 96};
   EXPECT_EQ(rejected({}, {}, {}, {}, right, late).lse, 48);
   // 50 tanh(x / 50) of scores of about 1 lies 1e-4 below them.
@@ -270,7 +268,7 @@ TEST(AttentionVariants, SubsetsAgreeWithTheWhole) {
   for (const int output : {0, 1, 2, 3}) expect_subsets_agree(run, 1, output);
 }
 
-// Pairs of query and key, counted by hand, times 4 FLOP for each of d = 1.
+// Pairs of query and key, counted by hand; 4 FLOP for each of d = 1.
 TEST(AttentionVariants, CostCountsWhatIsSeen) {
   const auto pairs = [](const Attention& attention, std::int64_t s, std::int64_t t, std::int64_t boundaries = 0) {
     return cost_of(Example(attention, DType::bf16, single(s, t), false, boundaries).program).flop / 4.0;
@@ -280,7 +278,7 @@ TEST(AttentionVariants, CostCountsWhatIsSeen) {
   EXPECT_EQ(pairs({.window = 2}, 4, 4), 1 + 2 + 2 + 2);
   EXPECT_EQ(pairs({.window = 5}, 4, 6), 3 + 4 + 5 + 5);
   EXPECT_EQ(pairs({.window = 2}, 4, 6), 8);
-  EXPECT_EQ(pairs({}, 8, 8, 3), 2 * (1 + 2 + 3 + 4));  // two documents
+  EXPECT_EQ(pairs({}, 8, 8, 3), 2 * (1 + 2 + 3 + 4));
   EXPECT_EQ(pairs({.causal = false}, 8, 8, 3), 2 * 16);
 }
 

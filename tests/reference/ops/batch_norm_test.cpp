@@ -83,7 +83,7 @@ TEST(BatchNorm, GradientsOfAChannelWorkedOutByHandTakeTheSavedStatistics) {
   EXPECT_EQ(values_of(run.judge(1, 2)), (std::vector<double>{16}));
 }
 
-/// batch_norm_relu_backward, and the ops that it stands for on the same tensors.
+/// batch_norm_relu_backward, and the separate ops on the same tensors.
 struct FusedExample {
   Program program;
   ValueId y, dy, dy2, x, gamma, mean, rstd;
@@ -141,7 +141,7 @@ TEST(BatchNorm, TheFusedGradientIsThatOfTheOpsItStandsFor) {
   }
 }
 
-/// Rejected elements of dx, dgamma, dbeta and dr in bf16, where sums are taken of dr as stored or before it is rounded.
+/// Rejected elements of dx, dgamma, dbeta and dr in bf16, with sums of dr as stored or before rounding.
 std::array<int, 4> rejected_fused(bool sums_unrounded, bool y_ignored) {
   constexpr std::int64_t rows = 200, c = 5;
   FusedExample s(DType::bf16, {rows, c}, true, true);
@@ -181,7 +181,7 @@ TEST(BatchNorm, TheFusedSumsMayBeOfTheGradientBeforeItIsRounded) {
   EXPECT_EQ(rejected_fused(false, false), (std::array<int, 4>{}));
 }
 
-// What follows from a wrong dr is right: a wrong element is found once, where it was made.
+// Results that follow from a wrong dr are accepted, so that each fault is reported once.
 TEST(BatchNorm, AFusedGradientThatIgnoresYIsRejected) {
   const std::array<int, 4> wrong = rejected_fused(false, true);
   EXPECT_GT(wrong[3], 400);
@@ -202,7 +202,7 @@ TEST(BatchNorm, GradientsAgreeWithCentralDifferences) {
   expect_derivative_agrees(p, out.y, fixed, {x, c.gamma, c.beta});
 }
 
-// Far from the kink: y is 0.3 away from zero at least, where no difference of 1e-6 crosses it.
+// y is at least 0.3 away from zero, so that no difference of 1e-6 crosses the kink.
 TEST(BatchNorm, GradientsOfTheFusedOpAgreeWithCentralDifferences) {
   Program p;
   const ValueId x = source(p, "x", DType::f64, {2, 2, 2, 3}), r = source(p, "r", DType::f64, {2, 2, 2, 3});
@@ -220,17 +220,15 @@ TEST(BatchNorm, GradientsOfTheFusedOpAgreeWithCentralDifferences) {
   expect_derivative_agrees(p, out.y, fixed, {x, r, c.gamma, c.beta});
 }
 
-/// What is wrong with an f32 implementation.
 struct Fault {
-  bool unbiased = false;         // variance divided by n - 1 where it normalizes
-  bool biased_running = false;   // and by n where it is kept
-  bool epsilon_outside = false;  // of the root
-  bool row_missing = false;      // the last one, from the mean
-  bool wrong_weight = false;     // momentum and 1 - momentum exchanged
-  bool no_projection = false;    // dx without the sum of dy xhat
+  bool unbiased = false;        // variance over n - 1 for normalization
+  bool biased_running = false;  // variance over n for the running one
+  bool epsilon_outside = false;
+  bool row_missing = false;    // the last one, from the mean
+  bool wrong_weight = false;   // momentum and 1 - momentum exchanged
+  bool no_projection = false;  // dx without the sum of dy xhat
 };
 
-/// Rejected elements of y, mean, rstd, running_mean', running_var', dx, dgamma and dbeta.
 std::array<int, 8> rejected(DType type, const Fault& fault, float offset = 0.5F) {
   constexpr std::int64_t rows = 392, c = 24;
   constexpr auto n = static_cast<float>(rows);

@@ -1,4 +1,3 @@
-// Products of block-scaled operands in the textbook.
 #include <gtest/gtest.h>
 
 #include "reference/ops/quantize.h"
@@ -9,7 +8,6 @@
 namespace gpubench::testing {
 namespace block_scaled_gemm_test {
 
-/// `blocks` runs of `length` equal values each.
 std::vector<double> runs(std::initializer_list<double> blocks, std::size_t length) {
   std::vector<double> values;
   for (const double block : blocks) values.insert(values.end(), length, block);
@@ -24,10 +22,10 @@ TEST(BlockScaledGemm, EveryBlockIsMultipliedByItsOwnPowerOfTwo) {
   run.set(p.blocks_a, {128, 126, 127, 130});  // 2, 1/2; 1, 8
   run.set(p.blocks_b, {127, 129, 120, 127});  // 1, 4; 1/128, 1
 
-  // As they stand for themselves: a = (2, 1), (3, 4); b = (1/2, 2), (1/128, -4); 32 products of each
+  // Scaled: a = (2, 1), (3, 4); b = (1/2, 2), (1/128, -4); 32 products of each
   EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{32 + 64, 0.5 - 128, 48 + 256, 0.75 - 512}));
-  // u (2 sqrt(64) + 4.625 * 64 / 32) M; the first sum's terms are 32 of 1 and 32 of 2: sums of neighbours that end at k
-  // are 1, ... 32, 34, ... 96, read at every eighth of 64: all of them, as the sum is not longer than that.
+  // u (2 sqrt(64) + 4.625 * 64 / 32) M. The first sum's terms are 32 of 1 and 32 of 2, so sums of neighbours that end
+  // at k are 1, ... 32, 34, ... 96, all of them counted, as the sum has no more than 64 terms.
   double neighbours = 0.0;
   for (int k = 1; k <= 64; ++k) neighbours += std::pow(k <= 32 ? k : 32.0 + 2.0 * (k - 32), 2);
   const double size = std::max(96.0 + std::sqrt(32.0 + 128.0), 2.0 * std::sqrt(neighbours / 64.0));
@@ -47,7 +45,7 @@ TEST(BlockScaledGemm, Nvfp4HasScalesWithoutASignAndAFactorForEachTensor) {
   // (16 * 3 * 1.5 * -0.5 / 512 + 16 * 3 * 448 * -0.5 * 1.125) / 8
   const Expected judged = run.judge(0, 0)[0];
   EXPECT_EQ(judged.value, (-36.0 / 512.0 - 12096.0) / 8.0);
-  // The factors are two operations behind the sum.
+  // The factors are two further operations.
   EXPECT_GT(judged.bound, 2.0 * 0x1p-24 * std::fabs(judged.value));
 }
 
@@ -65,8 +63,7 @@ TEST(BlockScaledGemm, AScaleThatIsNoNumberMakesItsRowNaNAndNoOther) {
   EXPECT_EQ(c[3], 32.0 + 32.0 * 0x1p-127);
 }
 
-// Whole numbers of up to 4 bits are f8_e4m3's, and those of which the largest of 16 is 6 are f4_e2m1's: nothing is
-// lost.
+// Exact: whole numbers of up to 4 bits are f8_e4m3's, and f4_e2m1's if the largest of 16 is 6.
 TEST(BlockScaledGemm, OfQuantizedTensorsThatLoseNothingIsTheirProduct) {
   for (const BlockFormat format : {BlockFormat::mxfp8_e4m3, BlockFormat::nvfp4}) {
     const bool four_bits = format == BlockFormat::nvfp4;

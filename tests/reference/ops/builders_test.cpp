@@ -34,7 +34,7 @@ Call call_of(const Program& program, const OpCall& call) {
   return result;
 }
 
-/// Appends the call to a program that has its inputs and nothing else. The same tensor stays the same.
+/// Appends the call to a program that has only its inputs; an input used twice stays one tensor.
 const OpCall& make_again(Program& program, Call call) {
   std::map<ValueId, ValueId> added;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -54,7 +54,6 @@ std::string refusal(const Call& call) {
   return thrown_text<ProgramError>([&] { make_again(program, call); });
 }
 
-/// A layer norm of f32 [3, 8].
 Call layer_norm() {
   Program program;
   const auto add = [&](const char* name, const Shape& shape) {
@@ -65,7 +64,6 @@ Call layer_norm() {
   return call_of(program, program.op(0));
 }
 
-/// Makes every call of the program again; notes its kind.
 void make_all_again(const Program& program, std::set<std::string_view>& seen) {
   for (const OpCall& call : program.ops()) {
     if (is_collective(call.kind)) continue;

@@ -13,7 +13,6 @@ namespace collective_test {
 
 using Rows = std::vector<std::vector<double>>;
 
-/// What every rank holds after op 0, for these inputs.
 Rows results(const Program& program, const std::vector<ValueId>& x, const Rows& values) {
   TextbookRun run(program);
   for (std::size_t i = 0; i < x.size(); ++i) run.set(x[i], values[i]);
@@ -78,7 +77,7 @@ TEST(AllGather, InPlaceLeavesEachRanksOwnPartWhereItIs) {
   Program p;
   const std::vector<ValueId> ids = on_ranks(p, 2, DType::f32, {4});
   (void)all_gather_in_place(p, {2}, "y", ids);
-  // Rank 0's own part is the first half, rank 1's the second; what else they hold is overwritten.
+  // Rank 0's part is the first half, rank 1's the second; the rest is overwritten.
   EXPECT_EQ(results(p, ids, {{1, 2, -9, -9}, {-8, -8, 3, 4}}), (Rows{{1, 2, 3, 4}, {1, 2, 3, 4}}));
 }
 
@@ -149,7 +148,7 @@ TEST(SendRecv, HasEachTwoMeetOnceAndOnlyOneOfAnOddNumberAlone) {
   }
 }
 
-// By hand: of four, 0 + 1 = 1 mod 3; 2 + 2 = 1 mod 3, so 2 meets the last.
+// Of four: 0 + 1 = 1 mod 3; 2 + 2 = 1 mod 3, so 2 meets the last.
 TEST(SendRecv, ExchangesInPairs) {
   Program p;
   const std::vector<ValueId> ids = on_ranks(p, 4, DType::f32, {1});
@@ -164,8 +163,8 @@ TEST(SendRecv, RefusesARoundThatThereIsNot) {
   EXPECT_THROW((void)send_recv(p, {4, 1, -1}, "y", ids), ProgramError);
 }
 
-// nccl-tests, doc/PERFORMANCE.md: with S bytes and n ranks all_reduce 2 (n - 1) / n, all_gather, reduce_scatter and
-// all_to_all (n - 1) / n of S, which for the first two of them is the size over all ranks; broadcast and send_recv 1.
+// nccl-tests, doc/PERFORMANCE.md: of S bytes on n ranks, all_reduce 2 (n - 1) / n; all_gather, reduce_scatter (S over
+// all ranks) and all_to_all (n - 1) / n; broadcast and send_recv 1.
 TEST(CollectiveCost, CountsBytesOnTheWireAsNcclTestsDo) {
   const auto cost = [](const auto& build) {
     Program p;
@@ -213,7 +212,7 @@ TEST(CollectiveBound, IsBitwiseWhereNoOrderOfAddingRounds) {
   EXPECT_GT(bound_of_sum(DType::f32, {1, 1e8}), 0.0);
   EXPECT_EQ(bound_of_sum(DType::f32, {1e8, 3.3}, Reduction::maximum), 0.0);
   EXPECT_EQ(bound_of_sum(DType::f32, {1, 2, 3, 4}, Reduction::average), 0.0);
-  EXPECT_GT(bound_of_sum(DType::f32, {1, 2, 3}, Reduction::average), 0.0);  // a third is no binary number
+  EXPECT_GT(bound_of_sum(DType::f32, {1, 2, 3}, Reduction::average), 0.0);  // a third is not a binary number
 }
 
 TEST(CollectiveBound, HoldsARingThatRoundsAtEveryHop) {
@@ -230,7 +229,7 @@ TEST(CollectiveBound, HoldsARingThatRoundsAtEveryHop) {
   EXPECT_LT(bound, 0.03);
 }
 
-/// What all_reduce of {rank r holds x[r]} says of a result that is `wrong` on rank 0.
+/// The explanation of a `wrong` result on rank 0, if rank r holds x[r].
 std::string explained(Reduction reduction, const Rows& x, const std::vector<double>& wrong) {
   Program p;
   const auto ranks = static_cast<int>(x.size());
@@ -273,7 +272,7 @@ TEST(CollectiveDerivative, SendsGradientsBackTheWayTheyCame) {
   SingleOpTape tape(p);
   tape.wanted_inputs = ids;
   for (std::size_t i = 0; i < 2; ++i) tape.given[y[i]] = dy[i];
-  // The seed gradients have to lie on the ranks that the results lie on.
+  // Seed gradients must be on the ranks of the results.
   EXPECT_NE(program_error([&] { definition(all_to_all_kind).derivative(p, p.op(0), tape); }).find("rank"),
             std::string::npos);
 
@@ -290,7 +289,7 @@ TEST(CollectiveDerivative, SendsGradientsBackTheWayTheyCame) {
   run.set(seeds[0], {1, 2, 3, 4});
   run.set(seeds[1], {10, 20, 30, 40});
   run.run();
-  // What rank r sent is on both ranks: its gradient is the sum of what flows back from both.
+  // Both ranks have rank r's part, so its gradient is the sum from both.
   EXPECT_EQ(run.get(gathered.contributions.find(x[0])->second), (std::vector<double>{11, 22}));
   EXPECT_EQ(run.get(gathered.contributions.find(x[1])->second), (std::vector<double>{33, 44}));
 }
@@ -313,10 +312,8 @@ TEST(CollectiveBuilders, RefuseTensorsThatDoNotFitByName) {
   EXPECT_NE(program_error([&] { (void)broadcast(p, {2, 2}, "y", x[0]); }).find("root 2"), std::string::npos);
 }
 
-/// Ranks by (dp, tp): 0 and 1, 2 and 3.
 Mesh two_by_two() { return Mesh({{"dp", 2}, {"tp", 2}}); }
 
-/// On one rank of four.
 ValueId on_rank_of_four(Program& p, const std::string& name, int rank, std::vector<AxisSpread> spread = {},
                         const Shape& shape = {4}) {
   TensorSpec spec = tensor(name_on_rank(name, rank, 4), DType::f32, shape, Role::gradient);
@@ -357,7 +354,7 @@ TEST(CollectiveGroups, AreInTheTextOfAProgramWhereTheyAreNotAllOfItsRanks) {
   EXPECT_NE(text.find("-> some@0, some@3  [ranks: 0, 3]\n"), std::string::npos) << text;
 }
 
-// Of a shard over dp whose sum over tp is still to be taken, tp takes it; dp stays as it is.
+// A shard over dp whose sum over tp is pending: tp reduces it, and dp stays.
 TEST(CollectiveGroups, WhatIsReducedIsPartialNoLonger) {
   Program p(two_by_two());
   const RankGroup tp = p.mesh().group(2, "tp");
@@ -391,17 +388,17 @@ TEST(CollectiveGroups, AFaultIsToldOfTheMembersRank) {
 TEST(CollectiveGroups, AProgramThatHoldsSomeMembersHasTheirTensorsAndNamesAll) {
   Program p(two_by_two(), {2});
   const ValueId x = on_rank_of_four(p, "x", 2);
-  const RankGroup dp = p.mesh().group(2, "dp");  // ranks 0 and 2
+  const RankGroup dp = p.mesh().group(2, "dp");
   const std::vector<ValueId> y = all_reduce(p, {2}, f32_math, "y", std::array{x}, false, dp);
   ASSERT_EQ(y.size(), 1U);
   EXPECT_EQ(p.op(0).group, RankGroup({0, 2}));
   EXPECT_EQ(p.op(0).held, RankGroup({2}));
   EXPECT_EQ(rank_of(p, p.op(0)), std::nullopt);
-  // 2 (n - 1) / n of 16 bytes, whoever holds the rest.
+  // 2 (n - 1) / n of 16 bytes, also if another process holds a member.
   EXPECT_EQ(cost_of(p, p.op(0)).bytes, 16.0);
   EXPECT_EQ(definition(all_reduce_kind).identical_outputs(p.op(0)), (std::vector<std::vector<int>>{{0}}));
 
-  const RankGroup tp = p.mesh().group(2, "tp");  // of rank 3's broadcast, which is not held, rank 2 has the result
+  const RankGroup tp = p.mesh().group(2, "tp");  // rank 3, which is not held, broadcasts; rank 2 has the result
   TensorSpec root = p.spec(x);
   root.placement.rank = 3;
   const std::vector<ValueId> z = broadcast(p, {2, 1}, "z", std::nullopt, root, tp);

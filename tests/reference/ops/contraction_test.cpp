@@ -1,5 +1,4 @@
-// Right arithmetic of every supported unit lies within the bound that its recipe promises, on many seeds; arithmetic of
-// a lower precision than promised does not.
+// The bound accepts correct arithmetic of every supported unit, on many seeds, and rejects lower precision.
 #include "reference/ops/sum_error_bound.h"
 
 #include <gtest/gtest.h>
@@ -19,10 +18,9 @@ using Vector = std::vector<double>;
 using Sum = std::function<double(std::span<const double>, std::span<const double>)>;
 using Rounding = std::function<double(double)>;
 
-// About so many products per trial, so that the whole stays within seconds.
 constexpr std::size_t products_per_trial = 100000;
 
-// Values of `type`: about normal, or positive in (0, 1), where cutting always errs the same way.
+// About normal, or positive in (0, 1), where truncation always errs the same way.
 Vector data(DType type, std::size_t k, bool positive, std::uint32_t seed) {
   std::mt19937 random(seed);
   Vector values(k);
@@ -39,16 +37,15 @@ Vector each(Vector values, const Rounding& rounding) {
   return values;
 }
 
-// What is promised, of which types; and what is done instead.
 struct Trial {
   Math math;
   DType input = DType::bf16;
   DType output = DType::f32;
   Sum sum;
-  Rounding load = [](double value) { return value; };  // what the unit makes of an input
+  Rounding load = [](double value) { return value; };  // the unit's conversion of inputs
 };
 
-// The share of sums, over seeds and both kinds of data, that the bound accepts.
+// The fraction of sums that the bound accepts, over seeds and both kinds of data.
 double accepted(const Trial& trial, std::size_t k, std::initializer_list<bool> kinds = {false, true}) {
   const ContractionRule rule = contraction_rule(trial.math, trial.input, trial.input, trial.output);
   int good = 0;
@@ -111,7 +108,7 @@ TEST(Contraction, AcceptsTf32HoweverItsInputsAreCutOrRounded) {
   }
 }
 
-// f32 numbers of which one bf16 number is multiplied, or two: right within their own bounds only.
+// f32 inputs multiplied as one bf16 number, or two: correct only within their declared bounds.
 TEST(Contraction, AcceptsF32InputsInOneBf16OrTwoWhereThatIsDeclared) {
   const auto one = [](double value) { return round_to(DType::bf16, value); };
   const auto two = [](double value) {
@@ -156,12 +153,11 @@ TEST(Contraction, AcceptsFastAccumulationWhereItIsDeclared) {
 }
 
 TEST(Contraction, RejectsFastAccumulationOfOneSignedDataWhereItIsNotDeclared) {
-  // On zero-mean data the two lie too close for a bound on single sums: there the bracket probe decides.
+  // On zero-mean data the two are too close for a bound of single sums; there the bracket probe decides.
   EXPECT_LT(accepted({{}, DType::f8_e4m3, DType::f32, on(hopper_8_bit)}, 16384, {true}), 0.1);
 }
 
-// The share of sums of block-scaled numbers that the bound accepts. Scales are powers of two, or e4m3 (of f4), from
-// block to block.
+// The fraction of block-scaled sums that the bound accepts. Scales vary by block: powers of two, or e4m3 (for f4).
 double accepted_in_blocks(DType input, const Sum& sum, std::size_t k, std::initializer_list<bool> kinds) {
   const ContractionRule rule = contraction_rule({}, input, input, DType::f32, true);
   const std::size_t block = input == DType::f4_e2m1 ? 16 : 32;
@@ -209,7 +205,7 @@ TEST(Contraction, RejectsTf32WhereF32WasPromised) {
 }
 
 TEST(Contraction, RejectsBf16InputsWhereTf32WasPromisedInOneOfTwentyElements) {
-  // Eight bits for eleven: a check of thousands of elements cannot miss it.
+  // Eight bits instead of eleven: a check of thousands of elements detects it.
   const Rounding to_bf16 = [](double value) { return round_to(DType::bf16, value); };
   EXPECT_LT(accepted({tf32_math, DType::f32, DType::f32, on(ampere_16_bit), to_bf16}, 256, {false}), 0.98);
 }
@@ -228,7 +224,6 @@ TEST(Contraction, AcceptsF16AccumulationWhereItIsPromised) {
   EXPECT_EQ(accepted({f16_sums, DType::f16, DType::f16, summed_in(DType::f16)}, 4096, {false}), 1.0);
 }
 
-// k split into equal parts whose sums are stored as `type`, and added there.
 Sum split_sum(int parts, DType type) {
   return [=](std::span<const double> a, std::span<const double> b) {
     const std::size_t size = a.size() / static_cast<std::size_t>(parts);
@@ -260,7 +255,7 @@ TEST(Contraction, RejectsALostProductInEveryRecipe) {
 }
 
 TEST(Contraction, LeavesTheSumsOfTheSuitesLargeEnoughToTellThemFromZero) {
-  // A sum of twice its root of squares, of which a sample of normal data holds a few in a hundred.
+  // A sum of twice its root of squares, which occurs in a few of a hundred samples of normal data.
   for (const double k : {512.0, 16384.0, 65536.0, 500000.0}) {
     const ProductSum sum{2.0, 1.0, 0.25 * k, k};  // sums of neighbours of half of Q
     EXPECT_LT(contraction_rule({}, DType::bf16, DType::bf16, DType::bf16).bound(sum), 0.1) << k;
@@ -271,7 +266,6 @@ TEST(Contraction, LeavesTheSumsOfTheSuitesLargeEnoughToTellThemFromZero) {
             2.0);
 }
 
-// Sums that fall below the accumulator's smallest normal number lose what its spacing there loses.
 TEST(Contraction, KnowsThatSpacingDoesNotShrinkBelowTheSmallestNormalNumber) {
   const Math f16_sums{.accumulate = DType::f16};
   const Math f16_splits{.split_k_in_output = true};
@@ -300,8 +294,7 @@ TEST(Contraction, WritesOutWhatItComputes) {
   EXPECT_EQ(contraction_rule({.accumulate = DType::f16}, DType::f16, DType::f16, DType::f16).formula(9),
             "2 u sqrt(9) max(|C| + Q, 2 S)");
 
-  // Of 64 bf16 products that are all 1, with sums of neighbours of 1, 2, ... 64: u (16 + 22) 2 S, 64 S^2 = 64 65 129 /
-  // 6
+  // 64 bf16 products of 1, with sums of neighbours 1, 2, ... 64: u (16 + 22) 2 S, 64 S^2 = 64 65 129 / 6
   const ProductSum ones{64.0, 64.0, 89440.0, 64.0};
   EXPECT_DOUBLE_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::f32).bound(ones),
                    0x1p-24 * 38.0 * 2.0 * std::sqrt(89440.0 / 64.0));

@@ -1,4 +1,3 @@
-// A convolution with its batch norm: what it means, and what the bounds of statistics that are made of sums tell apart.
 #include "reference/ops/conv2d_batch_norm.h"
 
 #include <gtest/gtest.h>
@@ -66,9 +65,9 @@ TEST(Conv2dBatchNorm, TheNormIsJudgedOnTheProductThatWasStored) {
   EXPECT_EQ(values_of(run.judge_stored(0, product_output)), (std::vector<double>{0, 0, 0, 0}));
 }
 
-// (1, 3, 5, 7) in bf16, u = 2^-24, e = 2^-8 |x|: M = T / 4 + six deviations of the sum of d, which is less than sum e,
-// / 4 + 2 u 4, with T = 4 u (16 + sqrt(84)): no sum of neighbours is larger. The variance: T of the squares 1, 9, 25
-// and 49, whose own are 1, 81, 625 and 2401, and the rest as the textbook has it.
+// (1, 3, 5, 7) in bf16, u = 2^-24, e = 2^-8 |x|: M = T / 4 + six deviations of the sum of d (less than sum e) / 4 + 2 u
+// 4, with T = 4 u (16 + sqrt(84)), as no sum of neighbours is larger. The variance: T of the squares 1, 9, 25 and 49,
+// whose squares are 1, 81, 625 and 2401, and the textbook's other terms.
 TEST(Conv2dBatchNorm, BoundsOfTheStatisticsWorkedOutByHand) {
   Example s(DType::bf16, {1, 1, 4, 1}, {1, 1, 1, 1}, {.norm = {.epsilon = 4.0}});
   TextbookRun run(s.program);
@@ -90,13 +89,13 @@ TEST(Conv2dBatchNorm, BoundsOfTheStatisticsWorkedOutByHand) {
   EXPECT_NEAR(rstd.value + rstd.bound, 1 / std::sqrt(9 - variance), 1e-6);
 }
 
-/// What is wrong with statistics in f32 that are made of the sums of the product and of its squares.
+/// Faults of f32 statistics that are made of sums of the product and of its squares.
 struct Fault {
-  bool unbiased = false;        // variance divided by n - 1 where it normalizes
-  bool row_missing = false;     // from both sums
+  bool unbiased = false;  // variance over n - 1 for normalization
+  bool row_missing = false;
   bool square_missing = false;  // a row, from the sum of squares
   bool narrow_sums = false;     // rounded to bf16 on the way
-  bool of_product = false;      // none: Welford's method, on what is stored
+  bool of_product = false;      // no fault: Welford's method on the stored product
 };
 
 /// Rejected channels of mean, rstd, running_mean', running_var', and whether an element of y is. `offset`: the mean in
@@ -109,7 +108,7 @@ std::array<int, 5> rejected(DType type, const Fault& fault, bool before_rounding
   std::vector<float> exact(noise.size());
   for (std::size_t i = 0; i < exact.size(); ++i)
     exact[i] = static_cast<float>((noise[i] + 0.58 * offset) * std::exp2(-static_cast<double>(i % c % 10)));
-  run.set(s.out.product, {exact.begin(), exact.end()});  // rounds
+  run.set(s.out.product, {exact.begin(), exact.end()});
   run.set(s.channels.gamma, spread(c, 6));
   run.set(s.channels.beta, spread(c, 8));
   run.set(s.channels.running_mean, spread(c, 9));
@@ -168,8 +167,8 @@ TEST(Conv2dBatchNorm, StatisticsOfSumsAndOfTheProductBeforeAndAfterRoundingAreAc
   }
 }
 
-// By batch_norm_forward's own bound, which is that of sums of squared deviations, sums that cancel are wrong: at a mean
-// of 1000 deviations a millionth of the squares is left, and f32 has 1.7e7.
+// batch_norm_forward's bound, for sums of squared deviations, rejects sums that cancel: at a mean of 1000 deviations a
+// millionth of the squares is left, and f32 resolves 1.7e7.
 TEST(Conv2dBatchNorm, TheBoundHasRoomForTheCancellationAndBatchNormsHasNot) {
   Example s(DType::f32, {2, 14, 14, 1}, {1, 1, 1, 1});
   TextbookRun run(s.program);
@@ -197,8 +196,8 @@ TEST(Conv2dBatchNorm, TheBoundHasRoomForTheCancellationAndBatchNormsHasNot) {
 
 constexpr int channels = 24;
 
-// A row is a 392nd of a sum. Before rounding to bf16 a sum may have been another one by 6 / sqrt(3) 2^-8 / sqrt(392),
-// which is a fourth of that of elements of average size: smaller ones may be missing.
+// A row is a 392nd of a sum. Before rounding to bf16 a sum may differ by 6 / sqrt(3) 2^-8 / sqrt(392), a fourth of a
+// row of average size: smaller ones may be missing.
 TEST(Conv2dBatchNorm, FaultsOfTheStatisticsAreRejected) {
   EXPECT_EQ(rejected(DType::f32, {.unbiased = true}, true, 0.0)[1], channels);
   const auto expect_some = [](DType type, int of_mean, int of_rstd) {

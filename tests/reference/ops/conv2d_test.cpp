@@ -35,7 +35,7 @@ struct Example {
   }
 };
 
-// Everything at once: unequal strides, pads and dilations, groups, a filter that isn't square.
+// Unequal strides, pads and dilations, groups, and a filter that is not square.
 Example crooked(DType type = DType::f64) {
   return {{.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2, .dilation_h = 2, .dilation_w = 1, .groups = 2},
           {2, 8, 11, 4},
@@ -143,8 +143,7 @@ TEST(Conv2d, OnlyWantedGradientsAreComputed) {
 }
 
 TEST(Conv2d, TapsInThePaddingAreNoTermsOfTheBound) {
-  // All ones, 3x3, pad 1: a corner sums 4 products, T = 2 u sqrt(4) (4 + 2) = 24 u; the middle 9, T = 2 u 3 (9 + 3) =
-  // 72 u.
+  // All ones, 3x3, pad 1: a corner sums 4 products, T = 2 u sqrt(4) (4 + 2) = 24 u; the middle 9, 2 u 3 (9 + 3) = 72 u.
   Example s({.pad_h = 1, .pad_w = 1}, {1, 3, 3, 1}, {1, 3, 3, 1}, DType::f32);
   TextbookRun run(s.program);
   run.set(s.x, std::vector<double>(9, 1.0));

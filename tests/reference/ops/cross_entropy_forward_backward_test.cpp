@@ -1,4 +1,4 @@
-// Cross-entropy and its gradient in one op: means what the two ops mean, and its bound allows both ways to compute it.
+// Cross-entropy and its gradient in one op. The bound must accept both ways to compute the gradient.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,6 @@ TEST(CrossEntropyForwardBackward, LossAndLseAreJudgedAsThoseOfTheForwardOp) {
   }
 }
 
-// Central differences of the loss.
 TEST(CrossEntropyForwardBackward, ItsGradientAgreesWithDifferencesOfItsLoss) {
   constexpr std::int64_t rows = 3, classes = 5;
   Fused fused(DType::f64, f64_math, rows, classes);
@@ -83,7 +82,7 @@ TEST(CrossEntropyForwardBackward, ItsGradientAgreesWithDifferencesOfItsLoss) {
   }
 }
 
-/// Gradients of one row in f32, from largest and sum of the row without its last `missing` classes.
+/// Gradients of a row in f32, by maximum and sum of the row without its last `missing` classes.
 struct FloatRow {
   std::vector<float> x;
   float largest = -1e30F;
@@ -104,7 +103,7 @@ TEST(CrossEntropyForwardBackward, TheBoundAllowsARoundedLseAndNoneAndRejectsAMis
   TextbookRun run(fused.program);
   std::vector<double> logits = spread(rows * classes, 1);
   for (double& x : logits) x *= 4.0;
-  for (std::size_t row = 0; row < rows; ++row) logits[row * classes + classes - 1] = 3.9;  // among the largest
+  for (std::size_t row = 0; row < rows; ++row) logits[row * classes + classes - 1] = 3.9;
   run.set(fused.logits, logits);
   std::vector<double> labels(rows);
   for (std::size_t row = 0; row < rows; ++row) labels[row] = static_cast<double>(row * 17);
@@ -189,7 +188,7 @@ TEST(CrossEntropyForwardBackward, SubsetsOfUnitsAgreeWithAll) {
   expect_subsets_agree(run, 0, 2);
 }
 
-// Of bf16 logits [4, 100] 800 bytes, labels 16, loss 4, lse 16, dlogits 800; the flop of the two ops, 4 and 3 a logit.
+// bf16 logits [4, 100] 800 bytes, labels 16, loss 4, lse 16, dlogits 800; FLOP of the two ops: 4 and 3 per logit.
 TEST(CrossEntropyForwardBackward, ReadsTheLogitsOnceAndDoesTheWorkOfTwoOps) {
   const Fused fused(DType::bf16, f32_math, 4, 100);
 
@@ -207,7 +206,7 @@ TEST(CrossEntropyForwardBackward, MismatchesAreRefused) {
 }
 
 // Row 0: logits 0 and ln 3, p = 1/4, 3/4, lse = 2 ln 2; row 1 is ignored. s = 1/2 and z = 1/4: the loss is 2 ln 2 -
-// (ln 3) / 4 + (ln 2)^2, the gradient p (1 + ln 2) - 3/4 at the label and p (1 + ln 2) - 1/4 beside it.
+// (ln 3) / 4 + (ln 2)^2, the gradient p (1 + ln 2) - 3/4 at the label and p (1 + ln 2) - 1/4 elsewhere.
 TEST(CrossEntropyTerms, HaveTheirHandWorkedValues) {
   const CrossEntropy attributes{.ignores = true, .ignore_index = 1, .label_smoothing = 0.5, .z_loss = 0.25};
   Program program;
@@ -231,7 +230,6 @@ TEST(CrossEntropyTerms, HaveTheirHandWorkedValues) {
     expect_near(run.get(result), {8 * (k / 4 - 0.75), 8 * (0.75 * k - 0.25), 0, 0}, 1e-14);
 }
 
-// Central differences of the loss, a row of which is ignored.
 TEST(CrossEntropyTerms, TheGradientAgreesWithDifferencesOfTheLoss) {
   constexpr std::int64_t rows = 3, classes = 5;
   const CrossEntropy attributes{.ignores = true, .label_smoothing = 0.3, .z_loss = 0.1};
@@ -255,7 +253,7 @@ TEST(CrossEntropyTerms, TheGradientAgreesWithDifferencesOfTheLoss) {
   }
 }
 
-// In f32 and in order; then without the smoothing of what is not the label, without the z-loss, and over all rows.
+// In f32 and in order; faults: no smoothing of other classes, no z-loss, the mean over all rows.
 TEST(CrossEntropyTerms, BoundsAcceptF32AndRejectALostTerm) {
   constexpr std::size_t rows = 30, classes = 100;
   const CrossEntropy attributes{.ignores = true, .label_smoothing = 0.1, .z_loss = 1e-3};

@@ -47,7 +47,6 @@ TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
   expect_near(run.get(loss.forward.loss), {ln2}, 1e-12);
 }
 
-// Central differences of the forward textbook; the loss seeds itself.
 TEST(CrossEntropy, DerivativeAgreesWithDifferences) {
   constexpr std::int64_t rows = 3, classes = 5;
   Loss loss(DType::f64, f64_math, rows, classes);
@@ -77,7 +76,7 @@ TEST(CrossEntropy, DerivativeAgreesWithDifferences) {
     EXPECT_NEAR(gradient[i], (loss_at(i, 1e-5) - loss_at(i, -1e-5)) / 2e-5, 1e-9) << i;
 }
 
-// What flows into the loss scales its gradient; nothing may flow into lse, which the backward alone reads.
+// The loss's gradient scales dlogits; none may flow into lse, which only the backward reads.
 TEST(CrossEntropy, AGradientOfTheLossIsAnOperandOfItsBackwardAndOneOfItsStatisticIsRefused) {
   Loss loss(DType::f64, f64_math, 2, 2);
   SingleOpTape tape(loss.program);
@@ -88,7 +87,7 @@ TEST(CrossEntropy, AGradientOfTheLossIsAnOperandOfItsBackwardAndOneOfItsStatisti
   const OpDefinition& op = definition(cross_entropy_forward_kind);
   op.derivative(loss.program, forward, tape);
   TextbookRun run(loss.program);
-  run.set(loss.logits, {0, std::log(3.0), 0, 0});  // as above
+  run.set(loss.logits, {0, std::log(3.0), 0, 0});
   run.set(loss.labels, {0, 1});
   run.set(dloss, {1024});
   run.run();
@@ -152,10 +151,10 @@ TEST(CrossEntropy, ALabelOutsideTheClassesHasNoRightAnswer) {
   run.set(loss.labels, {2});
 
   EXPECT_TRUE(std::isnan(run.judge(0, 0)[0].value));
-  EXPECT_FALSE(std::isnan(run.judge(0, 1)[0].value));  // the log-sum-exp does not look at labels
+  EXPECT_FALSE(std::isnan(run.judge(0, 1)[0].value));  // independent of labels
 }
 
-// Of two ranks with half of the classes each, in fp64, with every term: what one with all of them has, to rounding.
+// Two ranks with half of the classes each, in fp64, with every term.
 TEST(CrossEntropy, WhatPartsOfTheClassesTellMakesTheLossOfAllAndTheirGradientsAreItsParts) {
   constexpr std::int64_t rows = 5, each = 3;
   const CrossEntropy terms{.ignores = true, .label_smoothing = 0.2, .z_loss = 0.01};
@@ -222,7 +221,7 @@ TEST(CrossEntropy, ALabelOfNoPartHasNoScoreAndPartsThatAreNoneAreRefused) {
   EXPECT_EQ(run.judge(0, 1)[1].value, 0.0);
   EXPECT_EQ(program_error(
                 [&] { (void)cross_entropy_partial(p, f32_math, "part", logits, labels, {.first = 4, .classes = 6}); }),
-            "cross_entropy_partial: classes 4 to 7 are not among 6");
+            "cross_entropy_partial: classes 4 to 6 are not among 6");
   EXPECT_EQ(program_error([&] { (void)cross_entropy_forward(p, f32_math, "loss", logits, labels, {.classes = 6}); }),
             "cross_entropy_forward: needs all classes; expected no 'first' and no 'classes'");
 }

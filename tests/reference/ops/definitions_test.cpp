@@ -35,7 +35,7 @@
 
 namespace gpubench {
 
-Definitions pointwise_definitions();  // as the table of all declares it
+Definitions pointwise_definitions();  // as the generated table declares it
 
 }  // namespace gpubench
 
@@ -73,7 +73,6 @@ TEST(Definitions, TheCostOfAProgramCountsTimedOpsOnly) {
   EXPECT_EQ(cost_of(program).flop, 10.0);
 }
 
-// Appends a small call of every op of the set.
 void add_matrix_ops(Program& p) {
   const ValueId x = source(p, "x", DType::f32, {3, 4});
   const ValueId y = source(p, "y", DType::f32, {3, 4});
@@ -234,8 +233,7 @@ std::string bound_of(const Program& program, std::string_view label, int output 
   return "no op " + std::string(label);
 }
 
-// Every source gets values: integers 0 and 1 in turn (labels, tokens, a step), others spread, and 1 for what must be
-// positive.
+// Integers 0 and 1 in turn (labels, tokens, a step), spread values, and 1 for what must be positive.
 void fill_sources(const Program& program, TextbookRun& run) {
   for (std::size_t i = 0; i < program.values().size(); ++i) {
     const ValueId id{static_cast<int>(i)};
@@ -277,7 +275,7 @@ TEST(Bounds, AreCalledExactWhereAndOnlyWhereTheyAreZero) {
         largest = std::max(largest, judged.bound);
       }
       const std::string text = bound_of(program, call, static_cast<int>(output));
-      if (text.rfind("exact where ", 0) == 0) continue;  // as the data allow: collective_test.cpp
+      if (text.rfind("exact where ", 0) == 0) continue;  // depends on the data: collective_test.cpp
       EXPECT_EQ(text.rfind("exact, ", 0) == 0, largest == 0.0) << call.label << ": " << text;
     }
     run.run(static_cast<int>(op));
@@ -310,7 +308,7 @@ TEST(Definitions, SayWhatEveryOpComputesAndWhatEachOperandIs) {
   }
 }
 
-// The table of reference/ops/README.md, from the declarations: GPUBENCH_UPDATE_GOLDEN=1 writes it anew.
+// The table of reference/ops/README.md, from the declarations; GPUBENCH_UPDATE_GOLDEN=1 rewrites it.
 TEST(Definitions, AreTheTableOfTheDocs) {
   std::string table = "| op | inputs | outputs | attributes |\n| --- | --- | --- | --- |\n";
   for (const OpDefinition* op : definitions()) {

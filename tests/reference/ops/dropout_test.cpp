@@ -23,7 +23,7 @@ struct Example {
   }
 };
 
-// The known answers that Random123 publishes for philox4x32-10.
+// From Random123's known answers of philox4x32-10.
 TEST(Philox, GivesTheKnownAnswers) {
   using Words = std::array<std::uint32_t, 4>;
   EXPECT_EQ(philox4x32_10({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -92,13 +92,13 @@ TEST(Elementwise, F32ArithmeticIsAcceptedAndOneMoreUlpIsNot) {
     const float product = 3.1F * static_cast<float>(right[i]);
     const float y = static_cast<float>(left[i]) + product;
     EXPECT_TRUE(within(judged[i], DType::f32, y)) << i;
-    // The factor one bf16 step away, as if the constant had been stored in bf16.
+    // The factor one bf16 step away, as if stored in bf16.
     wrong_accepted += within(judged[i], DType::f32, left[i] + 3.09375 * right[i]) ? 1 : 0;
   }
   EXPECT_LT(wrong_accepted, 5);
 }
 
-// Of an op on rank 1, nothing may lie on rank 0: it would be a collective.
+// All tensors on rank 1: one on rank 0 would make a collective.
 TEST(Builders, PutOutputsOnTheRankOfTheirInputs) {
   Program p;
   const auto on_rank_1 = [&p](const std::string& name, DType type, Shape shape) {
@@ -162,7 +162,7 @@ TEST(Elementwise, ReorderKeepsTheLogicalTensor) {
   EXPECT_EQ(run.get(y), run.get(x));
   EXPECT_EQ(program.op(0).phase, Phase::setup);
   EXPECT_FALSE(program.spec(y).layout.is_row_major(program.spec(y).shape));
-  EXPECT_EQ(cost_of(program).bytes, 0.0);  // set-up is not part of a step
+  EXPECT_EQ(cost_of(program).bytes, 0.0);
 }
 
 TEST(Elementwise, DerivativesAgreeWithDifferences) {

@@ -44,7 +44,7 @@ TEST(Embedding, BackwardSumsOccurrencesAndLeavesOthersExactlyZero) {
   EXPECT_NEAR(judged[4].bound, 2 * 0x1p-24 * std::sqrt(2.0) * (101 + std::sqrt(10001.0)), 1e-16);
 }
 
-// Rows 2 and 3 of a table of six: tokens 2, 5, 3, 0 and one that is nowhere.
+// Rows 2 and 3 of a table of six: tokens 2, 5, 3, 0 and an unknown one.
 TEST(Embedding, OfTheRowsOfARankOthersTokensAre0AndTheirGradientsGoElsewhere) {
   const TableRows rows{.first = 2, .vocabulary = 6};
   Program program;
@@ -96,9 +96,9 @@ TEST(Embedding, RowsThatAreNotInTheVocabularyAreRefused) {
   const ValueId table = source(program, "table", DType::f32, {2, 2}, Role::parameter);
   const ValueId tokens = source(program, "tokens", DType::i32, {3});
   EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.first = 5, .vocabulary = 6}); }),
-            "embedding_forward: rows 5 to 7 are not in a vocabulary of 6");
+            "embedding_forward: rows 5 to 6 are not in a vocabulary of 6");
   EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.first = 1}); }),
-            "embedding_forward: rows 1 to 3 are not in a vocabulary of 2");
+            "embedding_forward: rows 1 to 2 are not in a vocabulary of 2");
   EXPECT_EQ(program_error([&] { (void)embedding_forward(program, "y", table, tokens, {.padding_token = 2}); }),
             "embedding_forward: padding_token 2 is not in a vocabulary of 2");
 }
@@ -125,7 +125,7 @@ TEST(Embedding, BackwardAddsToAGradientThatIsThereAndLeavesOtherRowsAsTheyWere) 
 
   EXPECT_EQ(run.get(added.sum), (std::vector<double>{1010, 1020, 0.5, -0.5, 3101, 3202, 7, 8}));
   for (const std::size_t untouched : {2, 3, 6, 7}) EXPECT_EQ(judged[untouched].bound, 0.0);
-  // Row 0 is 1000 + 10, whose largest sums of neighbours are 1000 and 1010: |C| + Q is more than twice their mean size.
+  // Row 0 is 1000 + 10, with largest sums of neighbours 1000 and 1010: |C| + Q is more than twice their mean size.
   EXPECT_NEAR(judged[0].bound,
               2 * 0x1p-24 * std::sqrt(2.0) *
                   std::max(1010 + std::sqrt(1e6 + 100.0), 2 * std::sqrt((1e6 + 1010.0 * 1010.0) / 2)),
@@ -172,7 +172,7 @@ TEST(Embedding, BackwardAndTheAddBehindItMeanTheSameButForOneRounding) {
   }
 }
 
-// In single precision: `dtable` is a row of four, of which the tokens name the first twice, and the second not at all.
+// In single precision: `dtable` is a row of four; the tokens name the first row twice, and the second not at all.
 TEST(Embedding, FaultsInAddingToAGradientAreRejected) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     Added added(type, 2, 2, 4);
@@ -249,7 +249,7 @@ TEST(Embedding, ReadsOnlyTheRowsThatAreLookedUp) {
 }
 
 TEST(Embedding, AddingToAGradientReadsAndWritesNoMoreRowsThanThereAreTokens) {
-  // 5 rows of dy, tokens, as many rows of the table twice; the work is the add's as well.
+  // 5 rows of dy, tokens, as many rows of the table twice; FLOP include the add's.
   const Added few(DType::bf16, 5, 1000, 8);
   EXPECT_EQ(cost_of(few.program).bytes, 5 * 8 * 2 + 20 + 2.0 * 5 * 8 * 2);
   EXPECT_EQ(cost_of(few.program).flop, 40.0 + 8000.0);

@@ -1,4 +1,4 @@
-// Attention as a single-precision kernel computes it, and the ways to get it wrong: what the bounds are tried on.
+// Attention in single precision, with optional faults, for tests of the bounds.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace gpubench::testing {
 
 struct FloatAttentionFaults {
-  float scale = 1.0F;                   ///< the scale is multiplied with this
-  std::int64_t leak = 0;                ///< keys seen beyond the causal mask
-  std::int64_t lost_keys = 0;           ///< of the last keys that a row sees
-  DType scores = DType::f32;            ///< type that scores are rounded to
-  bool coarse_probabilities = false;    ///< cast to e4m3 before they meet v
-  bool five_digit_ln2 = false;          ///< log-sum-exp by log2, with ln 2 of five digits
-  bool without_correction = false;      ///< backward: D left out
+  float scale = 1.0F;
+  std::int64_t leak = 0;              ///< keys seen beyond the causal mask
+  std::int64_t lost_keys = 0;         ///< missing last keys of a row
+  DType scores = DType::f32;          ///< type that scores are rounded to
+  bool coarse_probabilities = false;  ///< cast to e4m3 before they are multiplied with v
+  bool five_digit_ln2 = false;        ///< log-sum-exp by log2, with ln 2 of five digits
+  bool without_correction = false;
   bool correction_of_next_row = false;  ///< backward: D of another row
-  bool without_scale = false;           ///< backward: scale left out of dq, dk
-  std::int64_t lost_queries = 0;        ///< backward: last query rows missing in dk
+  bool without_scale = false;
+  std::int64_t lost_queries = 0;  ///< backward: missing last query rows in dk
 };
 
-/// q, k, v of one head, [rows, d] each.
+/// One head, [rows, d] each.
 struct HeadData {
   std::vector<double> q, k, v;
 };
@@ -41,7 +41,7 @@ inline float float_dot(const double* a, const double* b, std::int64_t d) {
 
 inline float cast(DType type, float value) { return static_cast<float>(round_to(type, value)); }
 
-/// Causal forward with a running maximum over blocks of 16 keys; probabilities cast to `type` before they meet v.
+/// Causal, with a running maximum over blocks of 16 keys. Probabilities are cast to `type` before the product with v.
 inline FloatAttention attention_in_float(const HeadData& data, std::int64_t rows, std::int64_t d, float scale,
                                          DType type, const FloatAttentionFaults& faults = {}) {
   FloatAttention result;
@@ -74,7 +74,7 @@ inline FloatAttention attention_in_float(const HeadData& data, std::int64_t rows
   return result;
 }
 
-/// dq, dk, dv of one head from saved o and lse; p and ds are cast to `type` before they meet do, q and k.
+/// Gradients of one head from saved o and lse. p and ds are cast to `type` before products with do, q and k.
 struct FloatGradients {
   std::vector<float> dq, dk, dv;
 };

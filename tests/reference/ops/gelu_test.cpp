@@ -11,7 +11,7 @@ namespace gelu_test {
 constexpr double u32 = 0x1p-24;
 
 TEST(Gelu, HasItsKnownValues) {
-  // Phi(1), and the value that GPT-2's form has at 1 (Hendrycks and Gimpel's approximation)
+  // Phi(1), and GPT-2's form at 1 (Hendrycks and Gimpel's approximation)
   EXPECT_NEAR(gelu_value(GeluForm::erf, 1.0, u32).value, 0.84134474606854293, 1e-15);
   EXPECT_NEAR(gelu_value(GeluForm::tanh, 1.0, u32).value, 0.5 * (1.0 + std::tanh(0.79788456080286536 * 1.044715)),
               1e-15);
@@ -77,7 +77,7 @@ TEST(Gelu, TheSlopeBoundAcceptsF32Arithmetic) {
     EXPECT_TRUE(within(gelu_slope(GeluForm::tanh, x, u32), DType::f32, tanh_slope(static_cast<float>(x)))) << x;
 }
 
-// A tanh that is wrong by `relative` of itself, everything else in fp64.
+// tanh with a relative error, everything else in fp64.
 double off_value(double x, double relative) {
   const double t = std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1.0 + std::tanh(t) * (1.0 + relative));
@@ -112,7 +112,7 @@ TEST(Gelu, TheProfileIsNamedInTheTextOfItsBoundAndNowhereElse) {
   for (const auto text : {gelu_value_text, gelu_slope_text}) {
     EXPECT_NE(text(GeluForm::tanh, "x", declared).find("approximate tanh"), std::string::npos);
     EXPECT_EQ(text(GeluForm::tanh, "x", Math{}).find("approximate"), std::string::npos);
-    EXPECT_EQ(text(GeluForm::erf, "x", declared), text(GeluForm::erf, "x", Math{}));  // it has no tanh
+    EXPECT_EQ(text(GeluForm::erf, "x", declared), text(GeluForm::erf, "x", Math{}));
   }
 }
 

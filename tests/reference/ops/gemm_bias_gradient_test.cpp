@@ -1,4 +1,3 @@
-// Products with a bias gradient beside them: what they mean, and what the bounds of their sums tell apart.
 #include "reference/ops/bias_gradient.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +39,7 @@ TEST(GemmGeluBiasGradient, HasItsHandWorkedValues) {
   run.set(c.pre, {0, 1, -1, 40});
   run.run();
 
-  const double s = 0.84134474606854293 + 0.24197072451914337;  // P(1) + p(1)
+  const double s = 0.84134474606854293 + 0.24197072451914337;
   expect_near(run.get(c.out.c), {9.5, 22 * s, 43 * (1 - s), 50}, 1e-13);
   expect_near(run.get(c.out.db), {9.5 + 43 * (1 - s), 22 * s + 50}, 1e-13);
 }
@@ -76,8 +75,8 @@ double gelu(double x) {
   return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-// F(bias) = sum over i, k of dy[i, k] sum over j of gelu(z[i, j] + bias[j]) w[k, j]: the forward whose bias gradient,
-// at a bias of 0, this is.
+// The forward with this bias gradient at a bias of 0:
+// F(bias) = sum over i, k of dy[i, k] sum over j of gelu(z[i, j] + bias[j]) w[k, j].
 TEST(GemmGeluBiasGradient, ItsSumAgreesWithDifferencesOverTheBias) {
   constexpr std::size_t m = 5, n = 4, k = 3;
   GeluCase c(DType::f64, f64_math, m, n, k);
@@ -109,7 +108,7 @@ TEST(GemmGeluBiasGradient, TheSumIsJudgedOnWhatWasStored) {
 
   const std::vector<Expected> judged = run.judge_stored(0, 1);
 
-  // 1 + 3 - 5 + 7 = 6 and 2 + 4 + 6 + 8 = 20, whatever the inputs hold
+  // 1 + 3 - 5 + 7 = 6 and 2 + 4 + 6 + 8 = 20, for any inputs
   EXPECT_EQ(values_of(judged), (std::vector<double>{6, 20}));
   // Rule G over 4 rows, and 6 / sqrt(3) times 2^-8 of the root of the summed squares: 84 and 120.
   const double u = 0x1p-24;
@@ -128,7 +127,7 @@ TEST(GemmGeluBiasGradient, WhereStoringRoundsNothingTheSumHasTheBoundOfAColumnSu
   EXPECT_NEAR(judged[0].bound, 4 * 0x1p-24 * (6 + std::sqrt(84.0)), 1e-18);
 }
 
-/// dz of a product of 16-bit factors as f32 arithmetic leaves it, not yet rounded; and without gelu's slope.
+/// dz of 16-bit factors in f32, before rounding; and without gelu's slope.
 struct FloatProducts {
   std::vector<float> dz, without_slope;
 };
@@ -156,9 +155,9 @@ float column_of(const std::vector<float>& values, std::size_t n, std::size_t col
   return sum;
 }
 
-// A batch of 2048 tokens, with dz of root mean square s. In bf16 the bound of a sum is about 6 / sqrt(3) 2^-8
-// sqrt(2048) s = 0.6 s, in f16 an eighth of that: one missing element is rejected where it is larger, so in some
-// columns at least; 128 of them, sqrt(128) s, in all but those where they happen to add up to about nothing.
+// 2048 tokens, with dz of root mean square s. The bound of a sum is about 6 / sqrt(3) 2^-8 sqrt(2048) s = 0.6 s in
+// bf16, an eighth of that in f16. A larger missing element is rejected, so some columns are; 128 missing ones,
+// sqrt(128) s, in almost all.
 TEST(GemmGeluBiasGradient, TheBoundAllowsSumsBeforeAndAfterRoundingAndRejectsFaults) {
   constexpr std::size_t m = 2048, n = 48, k = 16;
   for (const DType type : {DType::bf16, DType::f16}) {
@@ -168,7 +167,7 @@ TEST(GemmGeluBiasGradient, TheBoundAllowsSumsBeforeAndAfterRoundingAndRejectsFau
     run.set(c.b, spread(k * n, 2));
     run.set(c.pre, spread(m * n, 3));
     const FloatProducts made = float_products(c, run, m, n, k);
-    run.set(c.out.c, {made.dz.begin(), made.dz.end()});  // rounds
+    run.set(c.out.c, {made.dz.begin(), made.dz.end()});
     const std::vector<double> stored = run.get(c.out.c);
     const std::vector<float> rounded(stored.begin(), stored.end());
     const std::vector<Expected> judged = run.judge_stored(0, 1);
@@ -230,7 +229,7 @@ TEST(GemmWeightBiasGradient, HasItsHandWorkedValuesForBothLayoutsOfTheWeight) {
 
     EXPECT_EQ(p.spec(out.c).shape, first ? Shape({2, 1}) : Shape({1, 2}));
     EXPECT_EQ(run.get(out.c), (std::vector<double>{265.5, 321}));  // (1 + 30 + 500) / 2, (2 + 40 + 600) / 2
-    EXPECT_EQ(run.get(out.db), (std::vector<double>{9, 12}));      // alpha is the product's only
+    EXPECT_EQ(run.get(out.db), (std::vector<double>{9, 12}));      // alpha scales the product only
   }
 }
 

@@ -202,7 +202,7 @@ TEST(Gemm, LandmarksHoldCornersTileEdgesAndTheLastBatch) {
   const CheckUnits units = TextbookRun(program).units(0, 0);
 
   EXPECT_EQ(units.count, 3 * 200 * 100);
-  EXPECT_EQ(units.flop_per_unit, 80.0);  // 8 products of 4 operations, 8 elements of b read against its rows at 6 each
+  EXPECT_EQ(units.flop_per_unit, 80.0);  // 8 products of 4 operations, 8 elements of b read across its rows at 6 each
   const auto unit = [](std::int64_t batch, std::int64_t row, std::int64_t column) {
     return (batch * 200 + row) * 100 + column;
   };
@@ -211,7 +211,6 @@ TEST(Gemm, LandmarksHoldCornersTileEdgesAndTheLastBatch) {
     EXPECT_TRUE(std::binary_search(units.landmarks.begin(), units.landmarks.end(), expected)) << expected;
 }
 
-// A serial f32 sum is correct arithmetic; without its last product it is not.
 TEST(Gemm, TheBoundAcceptsSerialF32AndRejectsADroppedProduct) {
   constexpr std::int64_t m = 40, n = 30, k = 512;
   Program program;
@@ -332,7 +331,7 @@ TEST(Gemm, CostIsTwoFlopPerMultiplyAddAndEveryTensorOnce) {
   accumulating.beta = 1.0;
   (void)gemm(program, accumulating, f32_math, "accumulating", a, b, {old, {}, {}});
 
-  // 2 * 2 * 3 * 4 FLOP; 2 bytes * (8 + 12 + 6), and 6 more elements to read where the old value counts
+  // 2 * 2 * 3 * 4 FLOP; 2 bytes * (8 + 12 + 6), and 6 more elements to read if beta is not 0
   EXPECT_EQ(cost_of(program, program.op(0)).flop, 48.0);
   EXPECT_EQ(cost_of(program, program.op(0)).bytes, 52.0);
   EXPECT_EQ(cost_of(program, program.op(1)).bytes, 64.0);

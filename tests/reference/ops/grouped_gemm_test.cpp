@@ -21,13 +21,13 @@ struct Example {
   }
 };
 
-// Group 0 has one row, group 1 none, group 2 two; the last row belongs to none.
+// Group 0 has one row, group 1 none, group 2 two; the last row has no group.
 TEST(GroupedGemm, GroupsWorkedOutByHand) {
   for (const bool transpose_b : {false, true}) {
     Example s(DType::f64, 4, 3, 2, 2, transpose_b);
     TextbookRun run(s.program);
     run.set(s.a, {1, 2, 3, 4, 5, 6, 7, 8});
-    // [1 10; 100 1000], nothing of interest, [1 2; 3 4]
+    // [1 10; 100 1000], an unused matrix, [1 2; 3 4]
     run.set(s.b, transpose_b ? std::vector<double>{1, 100, 10, 1000, 9, 9, 9, 9, 1, 3, 2, 4}
                              : std::vector<double>{1, 10, 100, 1000, 9, 9, 9, 9, 1, 2, 3, 4});
     run.set(s.sizes, {1, 0, 2});
@@ -70,7 +70,7 @@ TEST(GroupedGemm, SizesThatMakeNoSenseHaveNoRightAnswer) {
 
 enum class Fault { none, next_group, row_missing, bf16_sum };
 
-/// Rejected elements of c and of the weight gradient, of as many as there are.
+/// Rejected fractions of c and of the weight gradient.
 std::array<double, 2> rejected(DType type, Fault fault) {
   constexpr std::int64_t groups = 3, k = 96, n = 8, m = 60;
   Example s(type, m, groups, k, n, false);

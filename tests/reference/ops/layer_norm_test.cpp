@@ -21,7 +21,7 @@ struct Example {
   }
 };
 
-// Rows like those of the norm fills: deviations 1, 10 sqrt(eps), sqrt(eps), 0 for eps = 1e-5; then again around a mean.
+// Rows like those of norm fills: deviations 1, 10 sqrt(eps), sqrt(eps), 0 for eps = 1e-5; then again around a mean.
 std::vector<double> norm_rows(std::int64_t rows, std::int64_t n) {
   std::vector<double> values = spread(rows * n, 5);
   const double deviations[4] = {1.0, 0.03125, 0.00390625, 0.0};
@@ -34,14 +34,14 @@ std::vector<double> norm_rows(std::int64_t rows, std::int64_t n) {
   return values;
 }
 
-// What single-precision code does: serial sums of floats, two passes. The fields are the ways to get it wrong.
+// Faults of single-precision code with serial sums and two passes.
 struct Faults {
   bool epsilon_outside = false;  // 1 / (sqrt(variance) + epsilon)
-  bool unbiased = false;         // variance over n - 1
+  bool unbiased = false;
   bool without_beta = false;
   float mean_extra = 0.0F;          // mean over n + mean_extra
   float rstd_factor = 1.0F;         // in y only: a fast reciprocal square root
-  bool without_projection = false;  // backward: sum(h xhat) forgotten
+  bool without_projection = false;  // backward: without sum(h xhat)
 };
 
 struct FloatRow {
@@ -74,7 +74,6 @@ struct Rejected {
   int y = 0, mean = 0, rstd = 0, rows = 0;
 };
 
-// How much of a float implementation's output the bounds reject, by output.
 Rejected judge_float(DType type, std::int64_t n, const Faults& faults) {
   constexpr std::int64_t rows = 16;
   Example s(type, DType::f32, rows, n);
@@ -134,7 +133,7 @@ TEST(LayerNorm, GradientsOfARowWorkedOutByHand) {
 }
 
 TEST(LayerNorm, BackwardTakesTheSavedStatisticsAsTheyAre) {
-  // With a saved mean of 0 and rstd of 1 instead of the true ones, xhat = x = (1, 3): dgamma = dy xhat = (2, 3).
+  // With a saved mean of 0 and rstd of 1, xhat = x = (1, 3): dgamma = dy xhat = (2, 3).
   Program p;
   const ValueId dy = source(p, "dy", DType::f64, {1, 2}), x = source(p, "x", DType::f64, {1, 2});
   const ValueId gamma = source(p, "gamma", DType::f64, {2});
@@ -181,7 +180,7 @@ TEST(LayerNorm, EpsilonOutsideTheSquareRootIsRejectedInRowsOfLowVariance) {
 }
 
 TEST(LayerNorm, AVarianceOverNMinusOneIsRejectedByRstd) {
-  // Relative error of rstd 1/(2n) = 6.5e-4: of all rows but the four without variance.
+  // Relative error of rstd 1/(2n) = 6.5e-4: all rows but the four without variance.
   EXPECT_EQ(judge_float(DType::bf16, 768, {.unbiased = true}).rstd, 12);
 }
 
@@ -191,7 +190,7 @@ TEST(LayerNorm, AMeanOverNPlusOneIsRejected) {
 }
 
 TEST(LayerNorm, AReciprocalRootOfTwelveGoodBitsIsRejected) {
-  EXPECT_GE(judge_float(DType::f32, 768, {.rstd_factor = 1.0F + 0x1p-13F}).rows, 12);  // all rows that have a variance
+  EXPECT_GE(judge_float(DType::f32, 768, {.rstd_factor = 1.0F + 0x1p-13F}).rows, 12);
 }
 
 TEST(LayerNorm, AForgottenBetaIsRejected) { EXPECT_EQ(judge_float(DType::bf16, 768, {.without_beta = true}).rows, 16); }
@@ -223,7 +222,6 @@ struct Backward {
   }
 };
 
-// Rejected elements of dx, dgamma and dbeta of a serial single-precision backward.
 std::array<int, 3> judge_float_backward(DType type, const Faults& faults) {
   constexpr std::int64_t rows = 48, n = 768;
   Backward s(type, rows, n);

@@ -51,7 +51,7 @@ TEST(Unscale, OneInfiniteOrNaNGradientOfAnyTensorIsFound) {
   }
 }
 
-// In f32 by the reciprocal of a scale that is no power of two; the scale left on, and the next one, are outside.
+// In f32, by the reciprocal of a scale that is not a power of two. Faults: the scale not removed, and the next scale.
 TEST(Unscale, TheBoundAcceptsAProductWithTheReciprocalAndNoOtherScale) {
   Program program;
   const ValueId scale = source(program, "scale", DType::f32, {1});
@@ -96,7 +96,7 @@ TEST(UpdateScale, GrowsAfterAnIntervalAndBacksOffAtOnce) {
   EXPECT_EQ(after(0x1p126, 2, 0), (std::array{0x1p126, 0.0}));  // 2^128 is infinite in f32
   EXPECT_EQ(program.value(program.op(0).outputs[0]).updates, scale);
   EXPECT_EQ(program_error([&] { update_scale(program, {.interval = 0}, "none", scale, tracker, found); }),
-            "update_scale: growth, backoff and interval are to be positive");
+            "update_scale: growth, backoff and interval must be positive");
 }
 
 TEST(SkippedStep, EverythingStaysBitForBitWhereFoundInfIsSet) {
@@ -135,7 +135,6 @@ TEST(SkippedStep, EverythingStaysBitForBitWhereFoundInfIsSet) {
   }
 }
 
-// The scale is what flows into the loss: unscaled, every gradient is what it is without loss scaling.
 TEST(LossScaling, AScaleThatSeedsTheBackwardComesOffAgain) {
   const auto gradient_with = [](std::optional<double> factor) {
     Program program;

@@ -1,4 +1,4 @@
-// Products seen through ops: data put where they say must come out as the product that they promise.
+// OpProduct: data at the given places yield the promised product.
 #include "reference/ops/op_product.h"
 
 #include <gtest/gtest.h>

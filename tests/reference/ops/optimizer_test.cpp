@@ -161,7 +161,7 @@ struct StepF32 {
   }
 };
 
-// Correct f32 arithmetic passes; a wrong epsilon, bias-correction step, beta or coupled decay does not.
+// Faults: epsilon, bias-correction step, beta, coupled decay.
 TEST(AdamW, BoundsTellCorrectF32FromWrongHyperparameters) {
   OneParameter one({}, DType::f32, DType::f32, AdamWSamples::count);
   TextbookRun run(one.program);
@@ -191,14 +191,13 @@ TEST(AdamW, BoundsTellCorrectF32FromWrongHyperparameters) {
   }
 
   EXPECT_EQ(accepted[0], AdamWSamples::count);
-  EXPECT_LT(accepted[1], AdamWSamples::count * 19 / 20);  // seen by the one element in eight that is about 1e-8
+  EXPECT_LT(accepted[1], AdamWSamples::count * 19 / 20);  // only one element in eight is about 1e-8
   for (std::size_t s = 2; s < accepted.size(); ++s) EXPECT_LT(accepted[s], AdamWSamples::count / 5) << s;
 }
 
-// The copy is a cast of what was stored, not of what should have been. t = 253.5 / 128 lies half way between two bf16
-// numbers, and rounds to the even one, 254 / 128. A weight of t - 2^-22 may become t, which is within its bound: 2 u
-// |w| = 1.98 2^-23 reaches above t - 2^-24, which rounds to t. But nothing that rounds to 254 / 128 lies within 2 u
-// |w|.
+// The copy is a cast of the stored weight. t = 253.5 / 128 is halfway between two bf16 numbers, and rounds to the even
+// one, 254 / 128. A weight of t - 2^-22 may be stored as t: its bound 2 u |w| = 1.98 2^-23 reaches above t - 2^-24,
+// which rounds to t. But no number within 2 u |w| rounds to 254 / 128.
 TEST(AdamW, TheCopyIsTheStoredWeightRoundedOnceBitForBit) {
   constexpr double t = 253.5 / 128.0;
   AdamW attributes;
@@ -275,11 +274,10 @@ TEST(ClipAdamW, IsTheStepOfAClippedGradient) {
   const double g = 5.0 / 10.000001;
 
   expect_near(after(10.0), {1.0 - 0.1 * (g / (g + 1e-8) + 0.1), 0.1 * g, 0.05 * g * g}, 1e-15);
-  expect_near(after(0.5), {1.0 - 0.1 * (5.0 / (5.0 + 1e-8) + 0.1), 0.5, 1.25}, 1e-14);  // below the limit: as it is
+  expect_near(after(0.5), {1.0 - 0.1 * (5.0 / (5.0 + 1e-8) + 0.1), 0.5, 1.25}, 1e-14);
 }
 
-// What clip may be off by, 4 u of a gradient, comes on top of AdamW's own bounds: m' has 0.1 of it, v' twice that of
-// its part 0.05 g^2.
+// The clip's error, 4 u of a gradient, adds to AdamW's bounds: 0.1 of it for m', twice its part 0.05 g^2 for v'.
 TEST(ClipAdamW, AClippedGradientsErrorCountsInEveryOutput) {
   const auto bounds = [](bool clips) {
     Program program;
@@ -331,7 +329,7 @@ TEST(Adam, TheDecayIsPartOfTheGradient) {
   expect_near(run.get(one.output(2)), {0.05 * 0.5625}, 1e-16);
 }
 
-// In f32, where gradient and decay all but cancel in every eighth element; a lost or decoupled decay is outside.
+// In f32; gradient and decay nearly cancel in every eighth element. Faults: lost or decoupled decay.
 TEST(Adam, BoundsTellCorrectF32FromAnotherDecay) {
   OneParameter one({.l2 = true}, DType::f32, DType::f32, AdamWSamples::count);
   TextbookRun run(one.program);
@@ -370,7 +368,7 @@ struct OneLionParameter {
   }
 };
 
-// beta1 = 3/4, beta2 = 1/2: 0.75 m + 0.25 g = 1, -1 and 0, so that w = 2 moves by -0.5 (1 + 0.25 2) and so on.
+// beta1 = 3/4, beta2 = 1/2: 0.75 m + 0.25 g = 1, -1 and 0, so w = 2 moves by -0.5 (1 + 0.25 2) and so on.
 TEST(Lion, MovesByTheSignOfTheBlendAndThenBlendsTheMoment) {
   OneLionParameter one({.beta1 = 0.75, .beta2 = 0.5, .weight_decay = 0.25});
   TextbookRun run(one.program);
@@ -384,7 +382,7 @@ TEST(Lion, MovesByTheSignOfTheBlendAndThenBlendsTheMoment) {
   EXPECT_EQ(run.get(one.program.op(0).outputs[1]), (std::vector<double>{1, -3, 0}));
 }
 
-// 0.9 m + 0.1 g is one unit of f32 beside 0, which rounding may turn either way; beside 1e-3 it may not.
+// 0.9 m + 0.1 g is one f32 unit from 0, so rounding may change its sign; at 1e-3 it may not.
 TEST(Lion, ASignThatRoundingDecidesMayBeEitherAndNoOther) {
   OneLionParameter one({});
   TextbookRun run(one.program);
@@ -443,8 +441,7 @@ TEST(Sgd, TwoStepsAreThoseOfPyTorch) {
   }
 }
 
-// Correct f32 arithmetic passes, by two roundings of each term and no fused ones; a wrong momentum, a lost decay, or
-// Nesterov's step in place of the plain one does not.
+// Two roundings per term, none fused. Faults: momentum, lost decay, Nesterov's step instead of the plain one.
 TEST(Sgd, BoundsTellCorrectF32FromWrongHyperparameters) {
   constexpr std::int64_t count = 4000;
   const auto f = [](double x) { return static_cast<float>(x); };
@@ -478,8 +475,8 @@ TEST(Sgd, BoundsTellCorrectF32FromWrongHyperparameters) {
 
     EXPECT_EQ(accepted[0], count);
     EXPECT_LT(accepted[1], count / 20);
-    EXPECT_LT(accepted[2], count * 6 / 20);  // of a weight of 0 there is nothing to lose
-    EXPECT_LT(accepted[3], count * 6 / 20);  // nor of a moment of 0
+    EXPECT_LT(accepted[2], count * 6 / 20);  // a weight of 0 has no decay
+    EXPECT_LT(accepted[3], count * 6 / 20);
   }
 }
 
@@ -515,8 +512,8 @@ TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
     run.set(tensors[t].v, {0});
   }
 
-  EXPECT_EQ(run.judge(0, 3)[0].value, 2.0);                 // b's weight, with a learning rate of 0
-  EXPECT_NEAR(run.judge(0, 4)[0].value, 1.6, 1e-15);        // 0.1 * 16
+  EXPECT_EQ(run.judge(0, 3)[0].value, 2.0);  // b's weight, with a learning rate of 0
+  EXPECT_NEAR(run.judge(0, 4)[0].value, 1.6, 1e-15);
   EXPECT_NEAR(run.judge(0, 2)[0].value, 0.05 * 64, 1e-14);  // a's second moment
 }
 

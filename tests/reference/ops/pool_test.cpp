@@ -24,7 +24,7 @@ TEST(MaxPool, ARowWorkedOutByHand) {
   EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{2, 1, 0}));   // the first of two sevens
 }
 
-/// What y and the index of one window of a row must be, where `index` was written; without it, where nothing was.
+/// Expected y and index of one window of a row, given the written `index`, if any.
 std::vector<Expected> of_window(const std::vector<double>& row, std::optional<double> index = {}) {
   Program p;
   const auto width = static_cast<std::int64_t>(row.size());
@@ -57,8 +57,8 @@ TEST(MaxPool, OfEqualElementsAnyMayBeTakenAndNoOther) {
   EXPECT_EQ(of_window(row, 7.0)[1].value, 0);
 }
 
-// A row of 5 in windows of 2 at every second column, padding 1: at -1, 1, 3; a fourth would begin in the padding
-// behind. A row of 6 in windows of 3 at every third: at -1, 2 and 5, the last of which reaches past the padding.
+// A row of 5, windows of 2 at every second column, padding 1: at -1, 1, 3; a fourth would begin in the padding behind.
+// A row of 6, windows of 3 at every third: at -1, 2 and 5; the last reaches past the padding.
 TEST(Pool, InCeilModeALastWindowMayReachPastThePadding) {
   const auto means = [](std::vector<double> row, Pool pool) {
     pool.ceil_mode = true;
@@ -72,12 +72,12 @@ TEST(Pool, InCeilModeALastWindowMayReachPastThePadding) {
   };
   EXPECT_EQ(means({1, 2, 3, 4, 5}, {.window_w = 2, .stride_w = 2}), (std::vector<double>{1, 2.5, 4.5}));
   EXPECT_EQ(means({2, 4, 6, 8, 10, 12}, {.window_w = 3, .stride_w = 3}), (std::vector<double>{3, 8, 12}));
-  // Of the last window the column and the padding count, and not what lies past it.
+  // In the last window the column and the padding count, but not positions past it.
   EXPECT_EQ(means({2, 4, 6, 8, 10, 12}, {.window_w = 3, .stride_w = 3, .counts_padding = true}),
             (std::vector<double>{2, 8, 6}));
 }
 
-// Column 1 lies in the first window as tap 2 and in the second as tap 0; both chose it.
+// Column 1 is tap 2 of the first window and tap 0 of the second; both chose it.
 TEST(MaxPool, AGradientIsTheSumOverTheWindowsThatChoseTheElement) {
   Program p;
   const ValueId dy = source(p, "dy", DType::f32, {1, 1, 3, 1});
@@ -89,7 +89,7 @@ TEST(MaxPool, AGradientIsTheSumOverTheWindowsThatChoseTheElement) {
   const std::vector<Expected> dx = run.judge(0, 0);
   EXPECT_EQ(values_of(dx), (std::vector<double>{0, 11, 0, 0, 100}));
   EXPECT_GT(dx[1].bound, 0.0);
-  EXPECT_EQ(dx[4].bound, 0.0);  // of one term
+  EXPECT_EQ(dx[4].bound, 0.0);
 }
 
 // (1 + 2) / 2, (2 + 3 + 4) / 3, (4 + 5) / 2; with the padding all over 3.
@@ -102,7 +102,6 @@ TEST(AveragePool, CountsThePaddingOnlyWhereItIsAskedTo) {
     (void)average_pool_forward(p, pool, f64_math, "pool", x);
     TextbookRun run(p);
     run.set(x, {1, 2, 3, 4, 5});
-    // Windows at columns -1 to 1, 1 to 3, 3 to 5.
     expect_near(values_of(run.judge(0, 0)), counts ? std::vector<double>{1, 3, 3} : std::vector<double>{1.5, 3, 4.5},
                 1e-15);
   }
@@ -154,13 +153,12 @@ TEST(Pool, SubsetsAgreeWithTheWhole) {
   expect_subsets_agree(run, 0, 1);
 }
 
-/// How many of 16 x 16 means an f32 implementation gets wrong that leaves out the last element of each window.
 TEST(AveragePool, SinglePrecisionIsAcceptedAndAWindowThatIsOneShortIsNot) {
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const bool short_by_one : {false, true}) {
       Program p;
       const ValueId x = source(p, "x", type, {1, 16, 16, 49});
-      // Channels last: the 49 elements of a window are along the row, so take a window of 1 x 7.
+      // Channels are last, so a window of 1 x 7 covers 49 elements along the row.
       (void)average_pool_forward(p, {.window_w = 7, .stride_w = 3}, f32_math, "pool", x);
       TextbookRun run(p);
       run.set(x, spread(16 * 16 * 49, 8));

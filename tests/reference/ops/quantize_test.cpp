@@ -31,7 +31,7 @@ TEST(Quantize, ScalesRoundsToEvenAndClampsInsteadOfOverflowing) {
   run.set(e4m3.scale, {2.0});
   run.run();
 
-  // 2; 2.125 and 2.375 lie halfway between 2, 2.25 and 2.5 (three fraction bits); -600 is beyond 448; 2^-9 is the
+  // 2; 2.125 and 2.375 are halfway between 2, 2.25 and 2.5 (three fraction bits); -600 exceeds 448; 2^-9 is the
   // smallest
   EXPECT_EQ(run.get(e4m3.out.values), (std::vector<double>{2.0, 2.0, 2.5, -448.0, 0x1p-9, -0.5}));
   EXPECT_EQ(run.get(e4m3.out.inverse), (std::vector<double>{0.5}));
@@ -47,7 +47,7 @@ TEST(Quantize, ScalesRoundsToEvenAndClampsInsteadOfOverflowing) {
   EXPECT_EQ(wide.get(e5m2.out.values), (std::vector<double>{4.0, 4.0, 6.0, -57344.0, 57344.0, 0.0}));
 }
 
-// As ONNX's Cast to an 8-bit type with saturate = 1 has it.
+// As ONNX's Cast to an 8-bit type with saturate = 1.
 TEST(Quantize, InfinitiesBecomeTheLargestNumberWhateverTheScale) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double scale : {1.0, 0.3}) {
@@ -65,8 +65,8 @@ TEST(Quantize, InfinitiesBecomeTheLargestNumberWhateverTheScale) {
   }
 }
 
-// The nearest of all numbers of the type, the even one of two: found by looking at each. Halfway beyond the largest
-// number is too large for e5m2, whose largest is odd, and not for e4m3.
+// The nearest number of the type, ties to even, by exhaustive search. Halfway beyond the largest number overflows in
+// e5m2, whose largest is odd, but not in e4m3.
 double nearest(double x, DType to, bool saturate) {
   if (std::isnan(x)) return x;
   const double largest = to == DType::f8_e4m3 ? 448.0 : 57344.0;
@@ -121,7 +121,7 @@ TEST(Quantize, ScalesAreTheLargestPowerOfTwoThatLeavesRoom) {
   EXPECT_EQ(scale_of({3.75}, DType::f8_e4m3, 0), 64.0);            // 3.75 * 128 = 480 is too large
   EXPECT_EQ(scale_of({3.5}, DType::f8_e4m3, 3), 16.0);             // 448 / 8 = 56
   EXPECT_EQ(scale_of({1.0}, DType::f8_e5m2, 0), 32768.0);          // 65536 > 57344
-  EXPECT_EQ(scale_of({1000.0}, DType::f8_e4m3, 0), 0.25);          // 250
+  EXPECT_EQ(scale_of({1000.0}, DType::f8_e4m3, 0), 0.25);
   EXPECT_EQ(scale_of({0x1p-149}, DType::f8_e5m2, 0), 0x1p127);
   EXPECT_EQ(scale_of({0.0}, DType::f8_e4m3, 0), 1.0);
   EXPECT_EQ(scale_of({2.0, HUGE_VAL}, DType::f8_e4m3, 0), 1.0);
@@ -141,7 +141,7 @@ TEST(Quantize, AmaxIsTheLargestMagnitudeAndNaNWhereAnyIs) {
   EXPECT_TRUE(std::isnan(run.get(largest)[0]));
 }
 
-/// Values and scale of a block whose first elements are these, and the rest 0; right ones where the op wrote `written`.
+/// Expected values and scale of a block with these first elements, else 0, given the `written` ones, if any.
 struct Block {
   std::vector<double> values;
   double scale;
@@ -232,7 +232,7 @@ TEST(Quantize, AnInfinityMaySaturateUnderTheLargestMxScale) {
   }
 }
 
-// Scales below 2^-6 are denormal in e4m3: 0.0625 / 6 is nearest to 5 2^-9, and may be 2^-6 too.
+// Scales below 2^-6 are subnormal in e4m3: 0.0625 / 6 is nearest to 5 2^-9, and may be 2^-6 too.
 TEST(Quantize, AnNvfp4ScaleBelowTheNormalOnesMayBeTheSmallestOfThese) {
   const QuantizeBlocks nvfp4{BlockFormat::nvfp4};
   EXPECT_EQ(block_of(nvfp4, {0.0625}, 1.0, Block{{0.0}, 5 * 0x1p-9}).scale, 5 * 0x1p-9);
@@ -242,7 +242,7 @@ TEST(Quantize, AnNvfp4ScaleBelowTheNormalOnesMayBeTheSmallestOfThese) {
   EXPECT_EQ(block_of(nvfp4, {6.0}, 1.0, Block{{0.0}, 0x1p-6}).scale, 1.0);
 }
 
-// The nearest of e2m1's fifteen numbers, the even code of two: found by looking at each.
+// The nearest of e2m1's fifteen numbers, ties to even codes, by exhaustive search.
 TEST(Quantize, EveryBf16BecomesTheNearestNumberOfFourBits) {
   const std::vector<double> values = every_element(DType::bf16);
   Program program;
@@ -252,7 +252,7 @@ TEST(Quantize, EveryBf16BecomesTheNearestNumberOfFourBits) {
   run.set(x, values);
   run.run();
   const std::vector<double> got = run.get(out.values);
-  constexpr double numbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // by their codes
+  constexpr double numbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   for (std::size_t i = 0; i < values.size(); ++i) {
     int best = 0;
     for (int code = 1; code < 8; ++code) {
@@ -265,8 +265,8 @@ TEST(Quantize, EveryBf16BecomesTheNearestNumberOfFourBits) {
   }
 }
 
-// By what they are defined by: 2^e times the type's largest power of two is the largest that does not exceed the
-// block's largest number, or 2^e times its largest number the smallest that covers that.
+// By definition: 2^e times the type's largest power of two is the largest that does not exceed the block's largest
+// number, or 2^e times its largest number is the smallest that covers it.
 TEST(Quantize, EveryBf16ChoosesThePowerOfTwoThatTheRuleAsksFor) {
   const std::vector<double> values = every_largest(DType::bf16), numbers = every_number(DType::bf16);
   const std::size_t blocks = values.size() / 32;
@@ -329,7 +329,7 @@ TEST(Quantize, IsBitwiseWhereTheScaleIsAPowerOfTwo) {
   }
 
   run.set(scaled.scale, {3.0});
-  // u |scale x|; beyond the largest number nothing is left to be uncertain about
+  // u |scale x|; beyond the largest number the result is certain
   EXPECT_EQ(run.judge(0, 0)[1].bound, 0x1p-24 * 6.0);
   EXPECT_EQ(run.judge(0, 0)[5].value, 448.0);
   EXPECT_EQ(run.judge(0, 0)[5].bound, 0.0);
@@ -462,8 +462,7 @@ TEST(Gemm, TakesTheScalesOfEightBitOperandsBack) {
   EXPECT_NEAR(run.judge(0, 0)[0].bound, sum + 3.0 * 0x1p-24 * (19.0 + 1.0), 1e-12 * sum);
 }
 
-// dc = [1 2; 3 4] becomes 8-bit with a scale of 2^13, as 4 * 2^13 <= 57344. da = dc b^T, db = a^T dc, of the numbers
-// that these stand for.
+// dc = [1 2; 3 4] becomes 8-bit with a scale of 2^13, as 4 * 2^13 <= 57344. da = dc b^T, db = a^T dc, unscaled.
 TEST(Gemm, TheBackwardOfEightBitOperandsReadsAnEightBitGradient) {
   EightBitGemm f8;
   const GemmResult result = gemm(f8.program, {.scaled = true}, f32_math, "product", f8.a, f8.b,

@@ -1,4 +1,3 @@
-// Sources of programs of several ranks.
 #pragma once
 
 #include <string>
@@ -8,14 +7,13 @@
 
 namespace gpubench::testing {
 
-/// A gradient on one rank, its shard of one tensor over all of them.
+/// A gradient on one rank, its shard of one tensor over all ranks.
 inline ValueId on_rank(Program& program, const std::string& name, int rank, int ranks, DType type, const Shape& shape) {
   TensorSpec spec = tensor(name_on_rank(name, rank, ranks), type, shape, Role::gradient);
   spec.placement = Placement::shard(0, rank, ranks);
   return program.add(std::move(spec));
 }
 
-/// One on each rank, all alike.
 inline std::vector<ValueId> on_ranks(Program& program, int ranks, DType type, const Shape& shape,
                                      const std::string& name = "x") {
   std::vector<ValueId> ids;

@@ -1,4 +1,3 @@
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -33,7 +32,6 @@ struct Example {
   }
 };
 
-// The same as two ops.
 struct Pair {
   Program program;
   Operands4 in;
@@ -148,7 +146,7 @@ TEST(ResidualNorm, GradientsThroughTheSumAgreeWithCentralDifferences) {
       {s.in.x, s.in.r});
 }
 
-// Gradients of x, r, gamma and beta where both the sum and y are read on: loss = dy y + ds sum.
+// Gradients of x, r, gamma and beta for loss = dy y + ds sum.
 template <class Form>
 std::vector<std::vector<double>> gradients_of(Form form, ValueId sum, ValueId y) {
   Program& p = form.program;
@@ -182,7 +180,6 @@ TEST(ResidualNorm, AGradientIntoAStatisticIsAnError) {
       << message;
 }
 
-// layer_norm_backward, with the residual's gradient or without.
 struct Backward {
   Program program;
   ValueId dy, x, gamma, mean, rstd, dr;
@@ -254,7 +251,7 @@ TEST(ResidualNormBackward, IsTheNormsWithOneMoreRoundingOfItsDx) {
   }
 }
 
-// How many elements of dx would be rejected, of 16 x 64, where it is made from the norm's own dx and the residual's.
+// Rejected elements of dx, of 16 x 64, if make() combines the norm's dx and the residual's.
 template <class Make>
 int rejected(DType type, Make make) {
   Backward one(type, DType::f32, 16, 64);
@@ -286,7 +283,7 @@ TEST(ResidualNormBackward, FaultsOfTheResidualAreRejected) {
     EXPECT_GT(rejected(type, instead), 1000) << name(type);
     EXPECT_GT(rejected(type, other_sign), 1000) << name(type);
   }
-  // The norm's dx rounded to bf16 first: most sums of two roundings are those of one.
+  // The norm's dx rounded to bf16 first: most double roundings equal a single one.
   const auto rounded = [](float dx, double dr, std::size_t) { return round_to(DType::bf16, dx) + dr; };
   EXPECT_GT(rejected(DType::bf16, rounded), 100);
 }

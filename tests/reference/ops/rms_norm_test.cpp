@@ -36,7 +36,7 @@ TEST(RmsNorm, ARowWorkedOutByHand) {
   EXPECT_DOUBLE_EQ(run.judge(0, 1)[0].value, 1.0 / 6.0);
 }
 
-// (1, 7) / 5 are 0.2 and 1.4 to fp64, in bf16 205 2^-10 and 179 2^-7.
+// (1, 7) / 5 are 0.2 and 1.4 in fp64, 205 2^-10 and 179 2^-7 in bf16.
 TEST(RmsNorm, BeforeGammaTheRowIsRoundedWhereItIsAskedTo) {
   Program program;
   const ValueId x = source(program, "x", DType::bf16, {1, 2});
@@ -65,8 +65,7 @@ TEST(RmsNorm, InTheGradientTheProductWithGammaAndXhatAreRounded) {
   EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{(1 + 0x1p-7) * 171 * 0x1p-9, 0}));
 }
 
-// An infinity has an infinite mean of squares in any arithmetic: rstd is 0, and so is all that it can be multiplied
-// with.
+// An infinity has an infinite mean of squares in any arithmetic: rstd and its finite products are 0.
 TEST(RmsNorm, ARowWithAnInfinityIsZeroAroundIt) {
   Example s(DType::f64, DType::f64, 1, 2);
   TextbookRun run(s.program);
@@ -98,14 +97,12 @@ TEST(RmsNorm, GradientsAgreeWithCentralDifferences) {
   expect_derivative_agrees(p, out.y, {{x, spread(21, 1)}, {gamma, spread(7, 2)}}, {x, gamma});
 }
 
-/// What is wrong with an f32 implementation.
 struct Fault {
-  bool centered = false;  // as layer normalization
+  bool centered = false;
   bool epsilon_outside = false;
-  bool no_projection = false;  // dx without the sum over the row
+  bool no_projection = false;
 };
 
-/// Rejected elements of y, rstd, dx and dgamma.
 std::array<int, 4> rejected(DType type, const Fault& fault) {
   constexpr std::int64_t rows = 24, n = 768;
   Example s(type, DType::f32, rows, n);

@@ -126,7 +126,6 @@ TEST(Rotary, TrueAnglesKeepTheLengthOfEveryPair) {
   }
 }
 
-// What the embedding is for: scores of turned queries and keys depend on the distance of their positions only.
 TEST(Rotary, ScoresDependOnTheDistanceOfTheirPositions) {
   const std::int64_t s = 12, d = 8;
   const std::vector<double> q = spread(d, 1);
@@ -188,10 +187,9 @@ TEST(Rotary, TheGradientOfATableIsRefused) {
   const OpCall forward = r.program.op(0);
 
   EXPECT_EQ(program_error([&] { definition(rotary_kind).derivative(r.program, forward, tape); }),
-            "rotary: the gradient of table 'sin' of op 'rotary' is asked for; expected tables to be constants");
+            "rotary: the gradient of table 'sin' of op 'rotary' is wanted; expected constant tables");
 }
 
-/// q, k and v of packed [tokens, 3 heads d].
 struct Packed {
   ValueId qkv, q, k, v;
 };
@@ -237,14 +235,14 @@ TEST(Rotary, PartsOfPackedStorageAreTurnedInPlaceAndTheOthersKept) {
   const ValueId apart = rotary(program, interleaved, f64_math, "apart", packed.q, tables);
   TextbookRun run(program);
   run.set(packed.q, spread(48, 1));
-  run.set(packed.k, spread(48, 1));  // q and k are equal
+  run.set(packed.k, spread(48, 1));
   run.set(packed.v, spread(48, 2));
   set_angles(run, tables, 3, 4);
 
   run.run();
 
   EXPECT_EQ(run.get(turned), run.get(apart));
-  EXPECT_EQ(run.get(packed.k), run.get(turned));  // the same memory
+  EXPECT_EQ(run.get(packed.k), run.get(turned));
   EXPECT_EQ(run.get(packed.q), spread(48, 1));
   EXPECT_EQ(run.get(packed.v), spread(48, 2));
   EXPECT_TRUE(program.is_state(program.value(turned).storage));
@@ -265,7 +263,7 @@ TEST(Rotary, TheBoundHasTwoRoundingsOfEachProduct) {
   EXPECT_EQ(y[1].bound, 2 * 0x1p-24 * 8);
 }
 
-/// How many elements of y = R x, in arithmetic of one's own, are accepted: `turn` gets the pair and its table entries.
+/// Accepted elements of y = R x; `turn` computes a pair from its table entries.
 template <class Turn>
 int accepted(const Turn& turn) {
   RotaryProgram r = rotary_program(interleaved, {1, 50, 4, 20});
@@ -302,7 +300,7 @@ TEST(Rotary, F32ArithmeticIsAcceptedWithAndWithoutFusedProducts) {
 TEST(Rotary, TypicalFaultsAreRejected) {
   // Position 0, 80 elements of 4000, is the same for every angle.
   EXPECT_LE(accepted([](float a, float b, float c, float s) {
-              return std::pair{a * c + b * s, b * c - a * s};  // the other way
+              return std::pair{a * c + b * s, b * c - a * s};
             }),
             80 + 40);
   EXPECT_LE(accepted([](float a, float b, float c, float s) {

@@ -26,7 +26,6 @@ struct Example {
     out = routing_forward(program, routing, type == DType::f64 ? f64_math : f32_math, "routing", logits, given);
   }
 
-  /// What the textbook says where the op wrote these indices.
   std::vector<Expected> judge(TextbookRun& run, Output output, const std::vector<double>& written) const {
     run.set(out.indices, written);
     return run.judge_stored(0, output);
@@ -76,7 +75,7 @@ TEST(Routing, EqualScoresMayComeInAnyOrderAndNoOthers) {
   EXPECT_EQ(s.right_indices(run, {1, 3, 2}), (std::vector<double>{1, 3, 0}));
 }
 
-// The two largest scores differ by 2^-23 of themselves, which rounding may turn round, the third by 2^-6.
+// The two largest scores differ by 2^-23 relative, which rounding may reverse, the third by 2^-6.
 TEST(Routing, ScoresWithinTheirBoundsMayChangePlacesAndOthersMayNot) {
   Example s(DType::f32, 1, 4, {.k = 2});
   TextbookRun run(s.program);
@@ -124,11 +123,10 @@ TEST(Routing, GradientsAgreeWithCentralDifferences) {
   }
 }
 
-/// What is wrong with an f32 implementation.
 struct Fault {
   bool not_normalized = false;
   bool bias_in_weights = false;
-  bool no_projection = false;  // D = 0
+  bool no_projection = false;
 };
 
 struct Rejected {

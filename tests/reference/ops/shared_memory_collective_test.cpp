@@ -10,7 +10,7 @@ namespace shared_memory_collective_test {
 
 using testing::on_ranks;
 
-/// Tensors of `call`, at addresses that are never touched, each in a MiB of its own.
+/// Tensors of `call` at invalid addresses, one MiB apart.
 std::vector<Tensor> placed(const Program& program, const OpCall& call) {
   std::vector<ValueId> ids = call.inputs;
   ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
@@ -49,8 +49,8 @@ TEST(SharedMemoryCollective, WhatIsInPlaceAlreadyIsNotCopied) {
   Program p;
   (void)all_gather_in_place(p, {2}, "y", on_ranks(p, 2, DType::f32, {8}));
   std::vector<Tensor> tensors = placed(p, p.op(0));
-  tensors[0].data = tensors[2].data;       // rank 0's part of its whole
-  tensors[1].data = tensors[3].data + 16;  // rank 1's
+  tensors[0].data = tensors[2].data;  // rank 0's part of its whole
+  tensors[1].data = tensors[3].data + 16;
   const std::vector<RankTasks> tasks = tasks_of(p.op(0), tensors);
   ASSERT_EQ(tasks[0].copies.size(), 1U);
   EXPECT_EQ(tasks[0].copies[0].from, tensors[1].data);

@@ -46,14 +46,12 @@ TEST(Softmax, GradientsAgreeWithCentralDifferences) {
   expect_derivative_agrees(p, y, {{x, spread(15, 3)}}, {x});
 }
 
-/// What is wrong with f32 arithmetic.
 struct Fault {
-  bool last_missing = false;  // from the sum
-  bool rounded_sum = false;   // to bf16
+  bool last_missing = false;
+  bool rounded_sum = false;
   bool no_projection = false;
 };
 
-/// Rejected elements of y and dx.
 std::array<int, 2> rejected(DType type, const Fault& fault) {
   constexpr std::int64_t rows = 12, n = 700;
   Program p;

@@ -1,5 +1,5 @@
-// Right arithmetic lies within the bound of a sum, whatever the order, also where terms drift along k and then cancel;
-// and the bound is no wider than before where they do not. Simulated, with fixed seeds; the worst ratios are printed.
+// Simulations with fixed seeds; prints the worst ratios. The bound accepts correct sums in any order, also with drift
+// along k that cancels, and is no wider than |C| + Q without drift.
 #include "reference/ops/sum_error_bound.h"
 
 #include <gtest/gtest.h>
@@ -37,13 +37,13 @@ class Normal {
   std::mt19937 random_;
 };
 
-// What the terms of a sum look like along k: a[k] is about 1 and positive, b[k] has the path.
+// Terms along k: a[k] is positive, about 1; b[k] follows the distribution.
 struct Distribution {
   const char* name;
   std::function<void(Normal&, std::vector<double>&)> fill;
 };
 
-// `strength`: of the drift, against steps of one.
+// `strength`: of the drift, relative to steps of one.
 Distribution drifting(const char* name, double strength, double (*drift)(double)) {
   return {name, [=](Normal& normal, std::vector<double>& b) {
             const double phase = normal.uniform();
@@ -61,7 +61,7 @@ double shifted_wave(double at) { return std::cos(2.0 * M_PI * at); }
 double back_at_once(double at) { return at < 0.5 ? -1.0 : at < 0.55 ? 10.0 : 0.0; }
 double waves(double at) { return std::sin(14.0 * M_PI * at); }
 
-void in_sequences(Normal& normal, std::vector<double>& b) {  // of 32 tokens, each with a mean of its own
+void in_sequences(Normal& normal, std::vector<double>& b) {  // of 32 tokens, each with a different mean
   double mean = 0.0;
   for (std::size_t k = 0; k < b.size(); ++k) {
     if (k % 32 == 0) mean = 2.0 * normal();
@@ -69,7 +69,7 @@ void in_sequences(Normal& normal, std::vector<double>& b) {  // of 32 tokens, ea
   }
 }
 
-void wandering(Normal& normal, std::vector<double>& b) {  // the drift itself is a random walk
+void wandering(Normal& normal, std::vector<double>& b) {  // the drift is a random walk
   double mean = 0.0;
   for (double& value : b) value = normal() + (mean += 0.2 * normal());
 }
@@ -162,7 +162,7 @@ TEST(SumErrorBound, HoldsForF32SumsInEveryOrderHoweverTheirTermsDrift) {
   }
 }
 
-// What |C| + Q alone made of them.
+// |C| + Q alone would reject correct sums.
 TEST(SumErrorBound, TermsThatDriftNeedTheirSumsOfNeighbours) {
   long outside = 0;
   for_each_trial(DType::f32, 10000, [&](auto a, auto b, const Distribution&) {
@@ -194,7 +194,7 @@ const Core cores[] = {
     {"sm_100, e4m3", DType::f8_e4m3, {}, blackwell_8_bit, 0},
 };
 
-// Ten thousand sums in each tensor core: they try a bound, and cannot prove it.
+// Ten thousand sums per tensor core test the bound, but do not prove it.
 TEST(SumErrorBound, HoldsForTensorCoresThatCutWhateverDrifts) {
   for (const Core& core : cores) {
     const ContractionRule rule = contraction_rule(core.math, core.type, core.type, DType::f32);
@@ -210,7 +210,7 @@ TEST(SumErrorBound, HoldsForTensorCoresThatCutWhateverDrifts) {
       const Factors terms{left, right};
       const auto sum = [&core](const Factors& t) { return tensor_core_sum(core.core, t.a, t.b, core.promote_every); };
       whole.add(std::fabs(sum(terms) - exact.value), bound, distribution.name, a.size());
-      float parts = 0.0F;  // split-K in four
+      float parts = 0.0F;
       const std::size_t part = (a.size() + 3) / 4;
       for (std::size_t k = 0; k < a.size(); k += part)
         parts += static_cast<float>(sum(terms.part(k, std::min(part, a.size() - k))));
@@ -223,8 +223,7 @@ TEST(SumErrorBound, HoldsForTensorCoresThatCutWhateverDrifts) {
   }
 }
 
-// How much wider the bound is than |C| + Q alone: the median sum of terms without drift not at all, one-signed ones by
-// 2 / sqrt(3) at most.
+// Ratio to |C| + Q: 1 for the median sum without drift, at most 2 / sqrt(3) for terms of one sign.
 TEST(SumErrorBound, IsAsTightAsBeforeForTermsThatDoNotDrift) {
   const auto widened = [](const ProductSum& sum) {
     return partial_sum_size(sum) / (std::fabs(sum.value) + std::sqrt(sum.squares));
@@ -269,7 +268,7 @@ TEST(SumErrorBound, ALongDotProductLooksAtSumsOfNeighboursBehindEveryEighthTerm)
   std::vector<double> b(a.size(), -1.0);
   b.back() = 1.0;
   const ProductSum sum = dot(a, b);
-  EXPECT_EQ(sum.value, -82.0);    // -36 behind 8 terms, 8 less behind each further 8, 10 more at the end
+  EXPECT_EQ(sum.value, -82.0);    // -36 after 8 terms, 8 less after each further 8, 10 more at the end
   EXPECT_EQ(sum.squares, 360.0);  // 204 + 56 + 100
   double neighbours = 82.0 * 82.0;
   for (const double reached : {36.0, 44.0, 52.0, 60.0, 68.0, 76.0, 84.0, 92.0}) neighbours += 8.0 * reached * reached;
@@ -280,7 +279,7 @@ TEST(SumErrorBound, ALongDotProductLooksAtSumsOfNeighboursBehindEveryEighthTerm)
 TEST(SumErrorBound, AShortDotProductLooksAtThemBehindEveryTerm) {
   const std::vector<double> a{3.0, 4.0, 7.0};
   const std::vector<double> b{1.0, 1.0, -1.0};
-  EXPECT_EQ(dot(a, b).neighbours, 107.0);  // as above
+  EXPECT_EQ(dot(a, b).neighbours, 107.0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The orders in which right implementations add f32 terms, each rounded to nearest: what the bound of a sum has to
-// accept. A fused multiply-add rounds once, which fp64 shows: the product of two f32 numbers is exact there.
+// Orders in which correct implementations add f32 terms, each sum rounded to nearest. A fused multiply-add rounds once:
+// fp64 holds the product of two f32 numbers exactly.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,6 @@ struct Factors {
 
 inline float fused(float sum, double a, double b) { return static_cast<float>(static_cast<double>(sum) + a * b); }
 
-/// One accumulator, from the first term to the last.
 inline float in_order(const Factors& terms) {
   float sum = 0.0F;
   for (std::size_t k = 0; k < terms.size(); ++k) sum = fused(sum, terms.a[k], terms.b[k]);
@@ -34,7 +33,7 @@ inline float in_order_unfused(const Factors& terms) {
   return sum;
 }
 
-/// Vector lanes, or threads that take every n-th term; their sums are added as a tree.
+/// Vector lanes, or threads that take every n-th term, with sums added as a tree.
 inline float interleaved(const Factors& terms, std::size_t lanes) {
   std::vector<float> sums(lanes, 0.0F);
   for (std::size_t k = 0; k < terms.size(); ++k) sums[k % lanes] = fused(sums[k % lanes], terms.a[k], terms.b[k]);
@@ -44,7 +43,7 @@ inline float interleaved(const Factors& terms, std::size_t lanes) {
   return sums[0];
 }
 
-/// Blocks of neighbours in `lanes` lanes each, whose sums are added in order: cache blocks, split-K, threads' shares.
+/// Blocks of neighbours in `lanes` lanes each, added in order: cache blocks, split-K, threads' shares.
 inline float blocked(const Factors& terms, std::size_t block, std::size_t lanes = 1) {
   float sum = 0.0F;
   for (std::size_t k = 0; k < terms.size(); k += block)
@@ -56,7 +55,6 @@ inline float in_parts(const Factors& terms, std::size_t parts) {
   return blocked(terms, (terms.size() + parts - 1) / parts);
 }
 
-/// Halves of halves.
 inline float pairwise(const Factors& terms) {
   if (terms.size() == 1) return static_cast<float>(terms.a[0] * terms.b[0]);
   const std::size_t half = terms.size() / 2;

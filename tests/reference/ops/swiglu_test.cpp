@@ -59,7 +59,7 @@ std::vector<Element> elements() {
   return all;
 }
 
-/// How many elements of forward, dgate and dup lie outside their bounds, of what `arithmetic` makes of them.
+/// Rejected elements of forward, dgate and dup, if computed by `arithmetic`.
 template <class Arithmetic>
 std::array<int, 3> rejected(Arithmetic arithmetic) {
   const std::vector<Element> all = elements();
@@ -96,7 +96,7 @@ std::array<float, 3> with_logistic(const Element& e, float s) {
 TEST(Swiglu, TheBoundsAcceptF32Arithmetic) {
   const auto by_exp = [](const Element& e) { return with_logistic(e, 1.0F / (1.0F + std::exp(-e.gate))); };
   EXPECT_EQ(rejected(by_exp), (std::array{0, 0, 0}));
-  // As devices do it: 2^x, the argument brought to base 2 in f32.
+  // As on devices: 2^x, with the argument brought to base 2 in f32.
   const auto by_exp2 = [](const Element& e) {
     return with_logistic(e, 1.0F / (1.0F + std::exp2(-1.44269504F * e.gate)));
   };

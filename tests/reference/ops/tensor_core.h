@@ -1,6 +1,5 @@
-// Sums of products as tensor cores do them, emulated in fp64: a block of products and the old sum are aligned to the
-// largest of them, cut to a number of bits behind its leading one, added, and the result cut to the register's
-// significand.
+// Sums of products on tensor cores, emulated in fp64: aligns a block of products and the old sum to the largest of
+// them, truncates below the leading bit, adds, and truncates the result to the accumulator's significand.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 namespace gpubench::testing {
 
-/// How one generation adds. Xie et al., "MMA-Sim", arXiv 2511.10909.
+/// One generation's adder. Xie et al., "MMA-Sim", arXiv 2511.10909.
 struct TensorCore {
   int block, significand, fraction;
 };
@@ -21,18 +20,15 @@ inline constexpr TensorCore hopper_16_bit{16, 24, 25};
 inline constexpr TensorCore hopper_tf32{8, 24, 25};
 inline constexpr TensorCore ada_8_bit{16, 14, 13};
 inline constexpr TensorCore hopper_8_bit{32, 14, 13};
-inline constexpr TensorCore blackwell_8_bit{32, 24, 25};  // also where blocks are scaled
+inline constexpr TensorCore blackwell_8_bit{32, 24, 25};  // also for scaled blocks
 inline constexpr TensorCore blackwell_4_bit{64, 24, 35};
 
-/// `value` cut towards zero to a multiple of `unit`.
 inline double cut_to(double value, double unit) { return std::trunc(value / unit) * unit; }
 
-/// `value` cut towards zero to so many significant bits.
 inline double cut_bits(double value, int bits) {
   return value == 0.0 ? 0.0 : cut_to(value, std::exp2(std::ilogb(value) - bits + 1));
 }
 
-/// old + the sum of a[k] b[k] over one block.
 inline double block_step(const TensorCore& core, double old, std::span<const double> a, std::span<const double> b) {
   double largest = std::fabs(old);
   for (std::size_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::fabs(a[k] * b[k]));
@@ -43,7 +39,7 @@ inline double block_step(const TensorCore& core, double old, std::span<const dou
   return cut_bits(sum, core.significand);
 }
 
-/// The sum of a[k] b[k]. `promote_every`: products after which the register is added to an f32 sum; 0: never.
+/// The sum of a[k] b[k]. `promote_every`: products after which the accumulator is added to an f32 sum; 0: never.
 inline double tensor_core_sum(const TensorCore& core, std::span<const double> a, std::span<const double> b,
                               std::size_t promote_every = 0) {
   const auto block = static_cast<std::size_t>(core.block);
@@ -60,7 +56,7 @@ inline double tensor_core_sum(const TensorCore& core, std::span<const double> a,
   return promote_every > 0 ? round_to(DType::f32, outer + sum) : sum;
 }
 
-/// Each product added to a sum that is rounded to `type` every time.
+/// The sum, rounded to `type` after each addition.
 inline double rounded_sum(DType type, std::span<const double> a, std::span<const double> b) {
   double sum = 0.0;
   for (std::size_t k = 0; k < a.size(); ++k) sum = round_to(type, sum + a[k] * b[k]);

@@ -1,4 +1,4 @@
-// Programs run by the textbook on small host tensors: what the tests of the op set have in common.
+// Programs run by the textbook on small host tensors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,12 +20,11 @@ namespace gpubench::testing {
 inline constexpr Math f32_math{};
 inline constexpr Math f64_math{DType::f64, Math::Inputs::exact, false, false};
 
-/// A source tensor, row-major.
 inline ValueId source(Program& program, std::string name, DType dtype, Shape shape, Role role = Role::input) {
   return program.add(tensor(std::move(name), dtype, std::move(shape), role));
 }
 
-/// Repeatable values in (-1, 1) with mean about zero, without a library's random numbers.
+/// Reproducible values in (-1, 1) with mean about zero.
 inline std::vector<double> spread(std::int64_t count, std::uint64_t seed) {
   std::vector<double> values;
   std::uint64_t state = seed * 0x9E3779B97F4A7C15ULL + 1;
@@ -59,13 +58,12 @@ class TextbookRun {
 
   TensorView view(ValueId id) { return {program_.spec(id), data(id)}; }
 
-  /// Expected values of the wanted units of one output, on what is in memory now.
+  /// Expected values of the wanted units of one output, for the current memory.
   std::vector<Expected> judge(int op, int output, const std::vector<std::int64_t>& wanted) {
     return judge(op, output, wanted, {});
   }
   std::vector<Expected> judge(int op, int output) { return judge(op, output, all_units(op, output)); }
 
-  /// The same where the op has written what its outputs hold.
   std::vector<Expected> judge_stored(int op, int output) {
     std::vector<TensorView> written;
     for (const ValueId id : program_.op(op).outputs) written.push_back(view(id));
@@ -78,7 +76,6 @@ class TextbookRun {
                                        output);
   }
 
-  /// Stores what the textbook says for every output; updates overwrite what was read.
   void run(int op) {
     const OpCall& call = program_.op(op);
     std::vector<std::vector<double>> results;
@@ -135,12 +132,12 @@ inline void expect_near(const std::vector<double>& got, const std::vector<double
         << "element " << i << ": " << got[i] << " for " << expected[i];
 }
 
-/// The checker's rule, so that bounds can be tried on results of other arithmetic.
+/// The checker's rule.
 inline bool within(const Expected& judged, DType type, double got) {
   return round_to(type, judged.value - judged.bound) <= got && got <= round_to(type, judged.value + judged.bound);
 }
 
-/// Sparse subsets and single units give what a full evaluation gives, bit for bit.
+/// Sparse subsets and single units equal a full evaluation, bit for bit.
 inline void expect_subsets_agree(TextbookRun& run, int op, int output) {
   const std::vector<Expected> all = run.judge(op, output);
   const CheckUnits units = run.units(op, output);
@@ -161,7 +158,7 @@ inline void expect_subsets_agree(TextbookRun& run, int op, int output) {
   }
 }
 
-/// A tape for one op: gradients given for its outputs, contributions kept per input.
+/// A tape for one op, with given gradients of outputs, that records contributions.
 class SingleOpTape : public GradientTape {
  public:
   explicit SingleOpTape(Program& program) : program_(program) {}
@@ -199,9 +196,8 @@ class SingleOpTape : public GradientTape {
   std::set<ValueId> destinations_;
 };
 
-/// Applies the derivative rule of op 0 of an fp64 program, runs what it appended by the textbook, and compares the
-/// gradient of each wanted source with central differences of sum(dy * output) over op 0 alone. `fixed` are the values
-/// of all sources. Error of the differences: h^2 third derivatives and eps / h, both about 1e-10.
+/// Compares the derivative rule of op 0, in fp64, with central differences of sum(dy * output) for each wanted source.
+/// `fixed`: values of all sources. Error of the differences: h^2 third derivatives and eps / h, both about 1e-10.
 inline void expect_derivative_agrees(Program& program, ValueId output,
                                      const std::map<ValueId, std::vector<double>>& fixed,
                                      const std::vector<ValueId>& wanted) {
@@ -245,7 +241,6 @@ inline void expect_derivative_agrees(Program& program, ValueId output,
   }
 }
 
-/// Of the ops.
 using Labels = std::vector<std::string>;
 inline Labels labels_of(const Program& program) {
   Labels labels;
@@ -253,7 +248,7 @@ inline Labels labels_of(const Program& program) {
   return labels;
 }
 
-/// The first value of this name; a value that is none where there is none.
+/// The first value of this name; an invalid id if there is none.
 inline ValueId named(const Program& program, const std::string& name) {
   for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
     if (program.spec({i}).name == name) return {i};
@@ -261,13 +256,12 @@ inline ValueId named(const Program& program, const std::string& name) {
   return {};
 }
 
-/// The text of the ProgramError that `build` throws; empty when it throws none.
 template <class Build>
 std::string program_error(Build build) {
   return thrown_text<ProgramError>([&] { build(); });
 }
 
-/// What differentiating op 0 says where a gradient flows into this output; empty where it may.
+/// The error of differentiating op 0 if a gradient flows into this output; empty if it may.
 inline std::string refused_gradient(Program& program, ValueId output) {
   const TensorSpec spec = program.spec(output);
   SingleOpTape tape(program);

@@ -17,7 +17,7 @@ struct TwoRanks {
   explicit TwoRanks(std::int64_t rows = 4)
       : x(on_ranks(program, 2, DType::f32, {rows, 1})), sizes(on_ranks(program, 2, DType::i32, {4}, "sizes")) {}
 
-  /// Rank 0 has a row for expert 0, two for 2, one for 3; rank 1 two for 0, one for 1, and one that is for none.
+  /// Rank 0 has a row for expert 0, two for 2, one for 3; rank 1 two for 0, one for 1, and one for none.
   void set_sizes(TextbookRun& run) const {
     run.set(sizes[0], {1, 0, 2, 1});
     run.set(sizes[1], {2, 1, 0, 0});
@@ -68,7 +68,7 @@ TEST(TokenExchange, EachOfTheTwoOpsIsTheOthersGradient) {
   run.set(dy[1], {5, 6, 7, 8});
   run.run();
   EXPECT_EQ(run.get(gradients.at(two.x[0])), (std::vector<double>{1, 2, 3, 4}));
-  EXPECT_EQ(run.get(gradients.at(two.x[1])), (std::vector<double>{5, 6, 7, 0}));  // the last row went nowhere
+  EXPECT_EQ(run.get(gradients.at(two.x[1])), (std::vector<double>{5, 6, 7, 0}));
 }
 
 TEST(TokenExchange, SizesThatMakeNoSenseHaveNoRightAnswer) {
@@ -101,7 +101,7 @@ TEST(TokenExchange, TellsWhoseRowsAreInAnothersPlace) {
             "what rank 0 sent is in the place of rank 1's block, in chunk 0 of 2 (elements 1 to 3)");
 }
 
-// Of 4 rows of 4 bytes on each of two ranks, half crosses where routing is even.
+// Of 4 rows of 4 bytes on each of two ranks, half crosses if routing is even.
 TEST(TokenExchange, CountsWhatCrossesWhereRoutingIsEven) {
   TwoRanks two;
   const DispatchedTokens made = dispatch_tokens(two.program, {2}, "y", two.x, two.sizes);
@@ -121,15 +121,15 @@ TEST(TokenExchange, RefusesTensorsThatDoNotFitByName) {
     const std::string thrown = program_error([&] { (void)dispatch_tokens(p, {2}, "y", rows, of); });
     EXPECT_NE(thrown.find(words), std::string::npos) << thrown;
   };
-  refused(x, x, "'x@0'");  // no list of sizes
+  refused(x, x, "'x@0'");
   refused(x, on_ranks(p, 2, DType::i32, {3}, "odd"), "a multiple of 2 experts");
   refused(x, on_ranks(p, 2, DType::i32, {2, 2}, "square"), "[experts]");
   refused(x, {sizes[0]}, "1 tensors");
   refused({sizes[0], sizes[1]}, sizes, "[rows, h]");
-  EXPECT_THROW((void)return_tokens(p, {2}, "x", x, sizes), ProgramError);  // three rows are not two ranks'
+  EXPECT_THROW((void)return_tokens(p, {2}, "x", x, sizes), ProgramError);  // three rows are not divisible by two ranks
 }
 
-// Whatever sizes say, runs lie within the rows there are, and what one sends is what the other gets.
+// For any sizes, runs lie within the existing rows, and sent equal received runs.
 TEST(TokenRoutes, SentAndReceivedAreTheSameRunsWithinTheRows) {
   constexpr int members = 3, experts = 6;
   constexpr std::int64_t rows = 10;
@@ -139,7 +139,7 @@ TEST(TokenRoutes, SentAndReceivedAreTheSameRunsWithinTheRows) {
   for (int from = 0; from < members; ++from) {
     std::int64_t own = 0;
     for (const RowRun& run : routes.sent(from)) {
-      EXPECT_EQ(run.own, own) << from;  // one behind the other
+      EXPECT_EQ(run.own, own) << from;
       own += run.rows;
       bool found = false;
       for (const RowRun& other : routes.received(run.member))

@@ -81,7 +81,7 @@ TEST(TokenGroups, RowsOfATokenAreSummedByHand) {
   EXPECT_EQ(values_of(run.judge(2, 0)), (std::vector<double>{7, 0, 2, 10, 0, 8}));
 }
 
-// The gradient of a move needs what group_tokens made beside its operand, so the op is not alone.
+// The gradient needs group_tokens's other output, so the program has that op too.
 void expect_gradients(bool back, bool weighted) {
   Program p;
   const ValueId indices = source(p, "indices", DType::i32, {3, 2});
@@ -121,7 +121,7 @@ void expect_gradients(bool back, bool weighted) {
     const std::vector<double> derived = run.get(gradient);
     for (std::size_t i = 0; i < derived.size(); ++i) {
       const double kept = fixed[input][i];
-      fixed[input][i] = kept + 0.5;  // linear in each: the step may be large
+      fixed[input][i] = kept + 0.5;  // linear in each input, so the step may be large
       const double above = objective();
       fixed[input][i] = kept - 0.5;
       EXPECT_NEAR(derived[i], above - objective(), 1e-13) << p.spec(input).name << "[" << i << "]";
@@ -157,7 +157,7 @@ TEST(TokenGroups, SubsetsAgreeWithTheWhole) {
   for (const int op : {0, 1, 2}) expect_subsets_agree(run, op, 0);
 }
 
-// A sum kept in bf16 loses the last bits of two rows; a missing row is far off.
+// A sum in bf16 loses the last bits of two rows; a missing row is far off.
 TEST(TokenGroups, ARoundedOrIncompleteSumIsRejected) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 64}), places = source(p, "places", DType::i32, {1, 2});

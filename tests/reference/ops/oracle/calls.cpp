@@ -1,4 +1,4 @@
-// Programs of one op each, as a file describes them: vectors of others (onnx_test.py).
+// Programs of one op each, described by a file (onnx_test.py).
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -20,7 +20,7 @@ E value_named(const std::string& word) {
   throw std::runtime_error("unknown word '" + word + "'");
 }
 
-// A word is a piece of `given`.
+// Strings are views into `given`.
 AttributeValue attribute_value(const json& given) {
   if (given.is_boolean()) return given.get<bool>();
   if (given.is_number_integer()) return given.get<std::int64_t>();

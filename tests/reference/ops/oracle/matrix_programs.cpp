@@ -1,4 +1,3 @@
-// Products, attention, convolutions and pooling for the oracle.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -55,8 +54,7 @@ void add_matrix_programs(OraclePrograms& all) {
     };
     add_program(all, "quantize to " + type, stored, true);
     const auto unsaturated = [&](Program& p) {
-      const ValueId scale =
-          p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(64)));  // nothing overflows
+      const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(64)));
       (void)quantize(p, {to, false}, f32_math, "q", f32(p, "x", {64, 65}), scale);
     };
     add_program(all, "quantize to " + type + ", unsaturated", unsaturated, true);
@@ -101,7 +99,7 @@ void add_matrix_programs(OraclePrograms& all) {
 
 namespace {
 
-/// Parts of one packed tensor, as transformers have them.
+/// Parts of one packed tensor, as in transformers.
 void add_attention(OraclePrograms& all, const std::string& name, const Attention& attributes, std::int64_t b,
                    std::int64_t s, std::int64_t hq, std::int64_t hkv, std::int64_t d) {
   add_differentiated(all, name, [&](Program& p) -> OracleForward {
@@ -157,7 +155,7 @@ void add_image_programs(OraclePrograms& all) {
 
 namespace {
 
-/// Numbers between two, the same on every machine.
+/// Pseudo-random numbers in a range, the same on every machine.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
@@ -171,7 +169,6 @@ class Dice {
 
 }  // namespace
 
-// Combinations that nobody thought of.
 void add_random_programs(OraclePrograms& all) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Dice dice(seed);

@@ -1,5 +1,4 @@
-// Whole training steps of the suites, small, for the oracle: in one type, in mixed precision and fused, and on two
-// ranks and fused.
+// The suites' training steps, small: in one type, in mixed precision and fused, and on two ranks and fused.
 #include "reference/ops/transform/fuse.h"
 #include "tests/reference/ops/oracle/programs.h"
 #include "tests/suites/workloads.h"
@@ -27,7 +26,7 @@ void add_models(OraclePrograms& all) {
   add("transformer", "gpt2_train_step", gpt2);
   add("scaling", "gpt2_weak", gpt2);
   add("scaling", "gpt2_strong", gpt2);
-  add("scaling", "gpt2_stages", gpt2, 1);  // what several ranks make of it is parallel_steps_test's, as of those below
+  add("scaling", "gpt2_stages", gpt2, 1);  // parallel_steps_test covers several ranks, also for the models below
   add("transformer", "gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
   const Dims llama{{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}};
   add("transformer", "llama_train_step", llama);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The textbook against ONNX's node vectors: onnx_test.py WRITE_PROGRAMS FOLDER [VECTORS ...]
+"""Compares the textbook with ONNX's node vectors: onnx_test.py WRITE_PROGRAMS FOLDER [VECTORS ...]
 
-VECTORS are folders that may have the wheel onnx (scripts/onnx-vectors.txt). Every vector of an op that we have is a call of ours, evaluated in
-fp64 on its inputs; its outputs are f32 arithmetic, so 2-norms may differ by 2^-20. Casts and 8-bit values have to be equal. What our op does
-not have is counted with its reason.
+VECTORS are folders that may contain the wheel onnx (scripts/onnx-vectors.txt). Every vector of a supported op becomes a
+call, evaluated in fp64 on its inputs. Its outputs are f32 arithmetic, so 2-norms may differ by 2^-20; casts and 8-bit
+values must be equal. Unsupported vectors are counted by reason.
 """
 import collections
 import json
@@ -32,7 +32,7 @@ of_four_digits = {"averagepool_2d_ceil_last_window_starts_on_pad"}  # what it ex
 
 
 class NotOurs(Exception):
-    """Our op lacks what the vector is about."""
+    """The op lacks the feature that the vector tests."""
 
 
 def ours(holds, reason):
@@ -41,7 +41,7 @@ def ours(holds, reason):
 
 
 class Call:
-    """A call of ours. expected: {output: tensor}; as_stored: in its own types, and compared exactly."""
+    """A call. expected: {output: tensor}; as_stored: computed in its own types, and compared exactly."""
 
     def __init__(self, kind, inputs, expected, outputs, attributes=None, as_stored=False, types=None):
         self.kind, self.inputs, self.expected, self.outputs = kind, inputs, expected, outputs
@@ -250,7 +250,7 @@ def batch_norm(vector):
 
 
 def rows_from(vector, x):
-    """As rows: all axes from the given one on are normalized together."""
+    """As rows: all axes from the given one are normalized together."""
     axis = vector.attributes.get("axis", -1) % x.ndim
     return int(numpy.prod(x.shape[:axis])), int(numpy.prod(x.shape[axis:]))
 
@@ -295,7 +295,7 @@ def cross_entropy(vector):
 
 @translates("RotaryEmbedding")
 def rotary(vector):
-    """A call for each sequence of the batch, which may have tables of its own."""
+    """A call for each sequence of the batch, as tables may differ."""
     x, cos, sin, *positions = (tensor.values for tensor in vector.inputs)
     y, given = vector.outputs[0].values, vector.attributes
     if positions:
@@ -375,7 +375,7 @@ class OnnxVectors(unittest.TestCase):
                 if got.shape != want.shape or not error <= limit:
                     wrong.append(f"{name}: {output}, error {error:.2e}")
         print(f"{sum(self.seen.values())} vectors: " + ", ".join(f"{op} {count}" for op, count in sorted(self.seen.items())) + f"; largest error {worst:.1e}")
-        print("not ours: " + "; ".join(f"{reason} ({count})" for reason, count in sorted(self.reasons.items())))
+        print("unsupported: " + "; ".join(f"{reason} ({count})" for reason, count in sorted(self.reasons.items())))
         self.assertEqual("\n".join(wrong), "")
 
     def test_every_op_has_vectors(self):

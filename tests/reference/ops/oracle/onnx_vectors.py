@@ -1,4 +1,4 @@
-"""ONNX's node vectors: of each a node with attributes, its inputs and its outputs. Reads just as much of protobuf as they have.
+"""ONNX's node vectors: a node with attributes, its inputs and outputs. Reads only the parts of protobuf that they use.
 
 https://github.com/onnx/onnx/blob/v1.20.0/onnx/onnx.proto; https://protobuf.dev/programming-guides/encoding/
 """
@@ -41,7 +41,7 @@ def collect(data):
 
 
 def integers(values):
-    """Of a repeated field, packed or not."""
+    """Values of a repeated field, packed or not."""
     numbers = []
     for value in values:
         if isinstance(value, int):
@@ -73,7 +73,7 @@ def f8(bits, exponent_bits, mantissa_bits):
 
 
 class Tensor:
-    """`dtype` in our words; `values` as fp64."""
+    """`dtype` by gpubench's name; `values` as fp64."""
     types = {1: ("f32", "<f4"), 2: ("u8", "u1"), 6: ("i32", "<i4"), 7: ("i64", "<i8"), 9: ("bool", "u1"), 10: ("f16", "<f2"), 11: ("f64", "<f8"),
              16: ("bf16", "<u2"), 17: ("f8_e4m3", "u1"), 19: ("f8_e5m2", "u1"), 23: ("f4_e2m1", "u1")}
     e2m1 = numpy.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -102,7 +102,7 @@ class Tensor:
 
 
 class Vector:
-    """A node (`op`, `attributes`) and its data: inputs and outputs as the node has them, None for those left out."""
+    """A node (`op`, `attributes`) with its inputs and outputs in order; None for omitted ones."""
 
     def __init__(self, folder):
         graph = collect(collect((folder / "model.onnx").read_bytes())[7][0])
@@ -130,6 +130,6 @@ class Vector:
         return name, message[3][0] if 3 in message else integers(message.get(8, []))
 
     def tensors(self, what, names):
-        """In the order of the node; files count only those that have a name."""
+        """In the order of the node; files number only those with a name."""
         given = iter(range(len(names)))
         return [Tensor((self.data / f"{what}_{next(given)}.pb").read_bytes()) if name else None for name in names]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every op, gradient and whole training step against PyTorch in fp64: oracle_test.py WRITE_PROGRAMS FOLDER
+"""Compares every op, gradient and training step with PyTorch in fp64: oracle_test.py WRITE_PROGRAMS FOLDER
 
-WRITE_PROGRAMS evaluates its programs with the textbook and writes them to FOLDER. A tensor's error is the 2-norm of the difference
-over that of PyTorch's result, at most 1e-10; what only moves numbers or rounds them once has none.
+WRITE_PROGRAMS evaluates its programs with the textbook and writes them to FOLDER. A tensor's error is the 2-norm of
+the difference relative to PyTorch's result: at most 1e-10, and 0 for ops that only move numbers or round them once.
 """
 import collections
 import subprocess
@@ -26,7 +26,7 @@ limit = 1e-10
 fixed = {(kind, name) for kind in ("gemm_gelu_bias_gradient", "gemm_weight_bias_gradient") for name in ("beta", "bias", "blocks", "epilogue", "scaled")}
 fixed.add(("gemm_weight_bias_gradient", "gelu_form"))
 fixed.add(("routing_backward", "bias"))  # has no gradient
-# Of the attributes that cross-entropies share, those of others.
+# Attributes shared by all cross-entropies that do not apply to these ops.
 fixed |= {("cross_entropy_forward", name) for name in ("scaled", "first", "classes")}
 fixed |= {("cross_entropy_forward_backward", name) for name in ("first", "classes")}
 fixed |= {("cross_entropy_partial", name) for name in ("scaled", "z_loss", "given_count")}
@@ -35,7 +35,7 @@ here = "tests/reference/ops/oracle"
 
 
 def error(got, want):
-    """Relative, in the 2-norm; infinite for another shape, another NaN or infinity, and for what is not exactly zero as it should be."""
+    """Relative, in the 2-norm; infinite if shapes, NaNs or infinities differ, or if a zero result is not exactly zero."""
     if list(got.shape) != list(want.shape):
         return float("inf")
     got, want = got.double(), want.detach().double()
@@ -50,14 +50,14 @@ def error(got, want):
 
 
 def largest_error(got, want):
-    """The same of each element; NaN and infinities where the other has them are alike."""
+    """The same per element; equal NaNs and infinities have no error."""
     rest = ~((got == want) | (got.isnan() & want.isnan()))
     each = ((got - want) / want).abs()[rest]
     return 0.0 if not rest.any() else each.max().item() if each.isfinite().all() else float("inf")
 
 
 class Compared:
-    """The worst error of each group, and what is beyond the limit."""
+    """The worst error of each group, and the tensors beyond the limit."""
 
     def __init__(self):
         self.tensors, self.worst, self.wrong = collections.Counter(), collections.defaultdict(float), []
@@ -80,7 +80,7 @@ class Compared:
 
 
 class Interpreter:
-    """Runs the forward of a program with PyTorch's ops, so that autograd knows how its values depend on its sources."""
+    """Runs the forward of a program with PyTorch's ops, so that autograd can differentiate it."""
 
     def __init__(self, program):
         self.program = program

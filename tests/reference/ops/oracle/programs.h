@@ -1,5 +1,5 @@
-// Programs that an outside oracle computes as well: every op, with attributes and extents where implementations go
-// wrong, and whole training steps; or calls that a file describes. torch_ops.py and torch_models.py are the other side.
+// Programs that an external oracle (torch_ops.py, torch_models.py) computes as well: every op with critical attributes
+// and extents, whole training steps, and calls that a file describes.
 #pragma once
 
 #include <functional>
@@ -16,28 +16,24 @@ namespace gpubench::testing {
 struct OracleProgram {
   std::string name;
   Program program;
-  std::vector<Seed> seeds{};                       ///< where differentiation started, if it did
+  std::vector<Seed> seeds{};                       ///< seeds of differentiate(), if any
   std::map<ValueId, ValueId> gradients{};          ///< of the wanted values
-  int forward_ops = 0;                             ///< ops before those that differentiate() appended
-  bool as_stored = false;                          ///< computed in its own types, as ops that round are about
+  int forward_ops = 0;                             ///< ops before those of differentiate()
+  bool as_stored = false;                          ///< computed in its own types, not in fp64, for ops that round
   std::map<ValueId, std::vector<double>> given{};  ///< elements of sources; others are filled by their specs
 };
 
 using OraclePrograms = std::vector<OracleProgram>;
 
-/// What a forward returns: the values that gradients flow into, and those whose gradients are wanted.
 struct OracleForward {
   std::vector<ValueId> y, wanted;
   bool loss = false;  ///< y is the loss: its gradient is one
 };
 
-/// A program without gradients.
 void add_program(OraclePrograms& all, std::string name, const std::function<void(Program&)>& build,
                  bool as_stored = false);
-/// A forward and what differentiate() makes of it.
 void add_differentiated(OraclePrograms& all, std::string name, const std::function<OracleForward(Program&)>& build);
 
-// By subject, one function each.
 void add_matrix_programs(OraclePrograms& all);
 void add_image_programs(OraclePrograms& all);
 void add_row_programs(OraclePrograms& all);
@@ -47,10 +43,9 @@ void add_random_programs(OraclePrograms& all);
 /// Suite variants: every op with its attributes combined pairwise.
 void add_variants(OraclePrograms& all);
 void add_models(OraclePrograms& all);
-/// Names of the workloads that are training steps.
 [[nodiscard]] std::vector<std::string> training_steps();
 /// From FOLDER/calls.json: [{name, kind, attributes, as_stored, inputs: [{name, dtype, shape}], outputs: [the same]}],
-/// and FOLDER/calls.f64: the inputs' elements as fp64, one behind the other.
+/// and FOLDER/calls.f64: the inputs' elements as fp64, concatenated.
 void add_calls(OraclePrograms& all, const std::string& folder);
 
 }  // namespace gpubench::testing

@@ -1,4 +1,4 @@
-"""What write_programs recorded: programs with their tensors, ops and gradients, as PyTorch tensors in fp64."""
+"""Programs recorded by write_programs: tensors, ops and gradients, as PyTorch tensors in fp64."""
 import json
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 
 
 class Op:
-    """A call: `inputs` and `outputs` by name, lists where the op has lists, as it read and wrote them; `dtypes` of the outputs."""
+    """A call: `inputs` and `outputs` by name (some are lists), as read and written; `dtypes` of the outputs."""
 
     def __init__(self, record, program):
         self.kind, self.label, self.attributes = record["kind"], record["label"], record["attributes"]
@@ -56,7 +56,7 @@ class Program:
         return tensor if self.values[value]["dtype"] not in ("i32", "u8") else tensor.long()
 
     def made(self):
-        """(id, tensor) of all values: sources, then what ops made."""
+        """(id, tensor) of all values: sources, then results of ops."""
         yield from self.sources.items()
         for op in self.ops:
             for operand, ids in op.output_ids.items():
@@ -64,7 +64,7 @@ class Program:
 
 
 class Rank:
-    """What one rank of a program has, by the names that all ranks have in common."""
+    """One rank's tensors of a program, by global name."""
 
     def __init__(self, program, rank):
         self.program, self.dims = program, program.dims
@@ -74,16 +74,16 @@ class Rank:
         self.suffix = suffix
 
     def find(self, name):
-        """As it was when it was made; None where there is none."""
+        """The value as first made; None if there is none."""
         return self.tensors.get(name)
 
     def named(self, name):
         if name not in self.tensors:
-            raise KeyError(f"{self.program.name}: no tensor '{name}'; there are " + ", ".join(self.tensors))
+            raise KeyError(f"{self.program.name}: no tensor '{name}'; expected one of: " + ", ".join(self.tensors))
         return self.tensors[name]
 
     def gradient(self, parameter):
-        """What the optimizer takes for the gradient of the parameter of that name, before it is clipped."""
+        """The gradient of the parameter that the optimizer reads, before clipping."""
         for op in self.program.ops:
             for i, w in enumerate(op.input_ids.get("w", [])):
                 if self.program.values[w]["name"] in (parameter + self.suffix, parameter + ".master" + self.suffix):

@@ -1,7 +1,8 @@
-"""Training steps written from the papers, which know nothing of our programs but the names of their tensors.
+"""Training steps written from the papers; they use only the tensor names of gpubench's programs.
 
-table[workload] = forward, optimizer: forward(rank, w) -> (loss, {what it is: (ours, what it should be)}), `w` being the parameters; where it
-should be a leaf, the leaf's gradient should. optimizer(rank, w) -> {what it is: (where a rank has it, what it should be)}: gradients and updates.
+table[workload] = forward, optimizer, for parameters `w`:
+forward(rank, w) -> (loss, {name: (got, expected)}); for an expected leaf, its gradient is compared.
+optimizer(rank, w) -> {name: (place on a rank, expected)}: gradients and updates.
 """
 import math
 
@@ -22,7 +23,7 @@ def step_of(workloads, optimizer):
 
 
 class Parameters:
-    """Leaves of a training, by name; `rank`: whose values they start from."""
+    """Leaves of a training step, by name, with the initial values of `rank`."""
 
     def __init__(self, rank):
         self.rank, self.leaves = rank, {}
@@ -34,7 +35,7 @@ class Parameters:
 
 
 def steps_of(workload, program):
-    """{what it is: (ours, what it should be)}. Every rank has a batch of its own: models average the loss over them, blocks, which have a dy, add."""
+    """{name: (got, expected)}. Every rank has a batch: models average the loss over ranks; blocks, which have a dy, sum."""
     ranks = [Rank(program, i) for i in range(program.ranks)]
     w = Parameters(ranks[0])
     forward, optimizer = table[workload]
@@ -52,7 +53,7 @@ def steps_of(workload, program):
 
 
 class Expected(dict):
-    """{what it is: (where a rank has it, what it should be)}"""
+    """{name: (place on a rank, expected)}"""
 
     def expect(self, name, want):
         self[name] = (lambda rank: rank.named(name)), want
@@ -62,7 +63,7 @@ class Expected(dict):
             self[f"gradient of {name}"] = (lambda rank, name=name: rank.gradient(name)), leaf.grad.clone()
 
     def expect_update(self, rank, name, leaf, optimizer, state):
-        """`state`: the optimizer's, which it updates; its members by the suffixes of our tensors."""
+        """`state`: the optimizer's, updated in place; members by suffix of gpubench's tensors."""
         optimizer.step()
         self.expect(name + "'", leaf.detach())
         for suffix, member in state.items():
@@ -72,7 +73,7 @@ class Expected(dict):
 
 
 def adamw(rank, w):
-    """Clipped at 1, as the recipe of GPT-3 has it (Brown et al., 2020, appendix B)."""
+    """Clipped at 1, as for GPT-3 (Brown et al., 2020, appendix B)."""
     found = Expected()
     found.expect_gradients(w)
     found.expect("gradient_norm", torch.nn.utils.clip_grad_norm_(list(w.leaves.values()), 1.0).reshape(1))
@@ -96,14 +97,14 @@ def sgd(rank, w):
 
 
 def block_step(rank, y_name, block):
-    """`block`: of x as it is stored."""
+    """`block`: applied to x as stored."""
     x = rank.named("x").clone().requires_grad_()
     y = block(x)
     return (y * rank.named("dy")).sum(), {"y": (rank.named(y_name), y), "gradient of x": (rank.named("d(x)"), x)}
 
 
 def loss_of(rank, logits, name, smoothing=0.0):
-    """What a classifier returns; `name`: of our logits."""
+    """The return value of a classifier; `name`: of gpubench's logits."""
     loss = F.cross_entropy(logits, rank.named("labels"), label_smoothing=smoothing)
     return loss, {"logits": (rank.named(name), logits), "loss": (rank.named("loss.loss"), loss.reshape(1))}
 
@@ -198,8 +199,8 @@ def llama_block_step(rank, w, feed_forward=swiglu_mlp):
     return block_step(rank, "residual2", lambda x: llama_block(rank, w, "", x.reshape(heads), feed_forward).flatten(0, 1))
 
 
-# Devlin et al., BERT, arXiv 1810.04805: post-norm blocks that see all tokens, GELU, and masked tokens predicted by a transform whose result
-# meets the embedding once more. As the suite has it, every seventh token is masked.
+# Devlin et al., BERT, arXiv 1810.04805: post-norm blocks of bidirectional attention, GELU; a transform and the
+# embedding predict masked tokens, here every seventh one.
 
 @step_of("bert_train_step", adamw)
 def bert_train_step(rank, w):
@@ -332,11 +333,11 @@ def vgg_train_step(rank, w):
     return loss, {**found, **net.running}
 
 
-# Mixtures of experts, every expert over all tokens and what it is not chosen for multiplied by zero: Mixtral (Jiang et al., 2024), whose
-# weights are the softmax over the chosen logits, and the layer of DeepSeek-V3 (2024, equations 12 to 16).
+# Mixtures of experts, computed densely with weights of 0 for unchosen experts: Mixtral (Jiang et al., 2024; softmax
+# over the chosen logits), and the layer of DeepSeek-V3 (2024, equations 12 to 16).
 
 def of_experts(w, prefix, x, weights):
-    """weights [..., experts]: 0 where an expert is not chosen."""
+    """weights [..., experts]: 0 for unchosen experts."""
     outputs = []
     for gate_up, down in zip(w[prefix + "experts.gate_up.w"], w[prefix + "experts.down.w"]):
         gate, up = F.linear(x, gate_up).chunk(2, -1)
@@ -372,7 +373,8 @@ def deepseek_layer(rank, w):
     return block_step(rank, "residual", lambda x: x + deepseek_experts(rank, w, llama_norm(w["norm.gamma"], x)))
 
 
-# Multi-head latent attention, equations 1 to 11 of DeepSeek-V3; positions are complex numbers of neighbours, as in DeepSeek's inference code.
+# Multi-head latent attention, equations 1 to 11 of DeepSeek-V3; rotation by complex numbers of neighbours, as in
+# DeepSeek's code.
 
 def latent_attention(rank, w, x):
     """x: [b, s, h]"""

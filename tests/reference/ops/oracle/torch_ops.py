@@ -1,6 +1,6 @@
-"""What every op computes, in PyTorch's words: torch.nn.functional where it has the op, else the formula; gradients by autograd.
+"""Every op in PyTorch: torch.nn.functional if it has the op, else the formula; gradients by autograd.
 
-table[kind](op, inputs...) -> its outputs in order, from op.inputs in order. It works on tensors of fp64 and never sees the textbook.
+table[kind](op, inputs...) -> the outputs in order, from op.inputs in order. fp64 throughout, independent of the textbook.
 """
 import functools
 import math
@@ -20,13 +20,11 @@ def computes(*kinds):
 
 
 def gradients(forward, inputs, *dy):
-    """Those of sum(dy * forward(*inputs)) by autograd."""
+    """Gradients of sum(dy * forward(*inputs)) by autograd."""
     leaves = [x.detach().requires_grad_() for x in inputs]
     y = forward(*leaves)
     return torch.autograd.grad(y if isinstance(y, (tuple, list)) else [y], leaves, list(dy))
 
-
-# Elements.
 
 @computes("triad")
 def triad(op, b, c):
@@ -44,7 +42,7 @@ def add(op, a, b):
 
 
 def rounded(x, dtype):
-    """fp64 numbers that f32 has, rounded to nearest, ties to even."""
+    """Rounds fp64 to f32, to nearest, ties to even."""
     if dtype == "f64":
         return x
     types = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -58,7 +56,7 @@ def cast(op, x):
 
 
 def gelu(form, x):
-    """F.gelu's formulas with 1 + erf and 1 + tanh written so that nothing cancels below zero."""
+    """F.gelu's formulas with 1 + erf and 1 + tanh in a form without cancellation below zero."""
     if form == "erf":
         return 0.5 * x * torch.erfc(-x / math.sqrt(2))
     return x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))
@@ -85,7 +83,7 @@ def relu_backward(op, y, dy):
 
 
 def philox(counters, key):
-    """Four words of Philox4x32-10 (Salmon et al., SC 2011) for each counter [..., 4], as whole numbers below 2^32."""
+    """Four words of Philox4x32-10 (Salmon et al., SC 2011) for each counter [..., 4], as integers below 2^32."""
     words, ones = list(counters.unbind(-1)), 2 ** 32 - 1
     for step in range(10):
         a, b = words[0].numpy().astype("uint64") * 0xD2511F53, words[2].numpy().astype("uint64") * 0xCD9E8D57
@@ -149,7 +147,7 @@ def copy(op, x, kind):
 
 
 def repeated(x, y):
-    """Every row of x as often as fills the rows of y."""
+    """Repeats every row of x to fill the rows of y."""
     rows = x.reshape(-1, x.shape[-1])
     return rows.repeat_interleave(y.numel() // x.numel(), 0).reshape(y.shape)
 
@@ -180,7 +178,7 @@ def transpose(op, x):
 
 
 def f8(x, exponent_bits, mantissa_bits, largest):
-    """The nearest number of an 8-bit type, ties to even; beyond the largest one, that. Open Compute Project, OFP8 (2023)."""
+    """The nearest number of an 8-bit type, ties to even, saturating. Open Compute Project, OFP8 (2023)."""
     smallest_exponent = 2 - 2 ** (exponent_bits - 1)
     exponent = torch.frexp(x)[1] - 1
     step = torch.ldexp(torch.ones_like(x), torch.clamp(exponent, min=smallest_exponent) - mantissa_bits)
@@ -213,7 +211,7 @@ def scale_from_amax(op, history):
 
 @computes("quantize_blocks")
 def quantize_blocks(op, x, *scale):
-    """OCP Microscaling Formats 1.0; NVFP4: scales of 16 elements in e4m3, of each of which the largest becomes 6."""
+    """OCP Microscaling Formats 1.0; NVFP4: e4m3 scales of 16 elements, whose largest becomes 6."""
     to = {"mxfp8_e4m3": "f8_e4m3", "mxfp8_e5m2": "f8_e5m2"}.get(op.format, "f4_e2m1")
     largest = NARROW[to][2]
     blocks = x.reshape(*x.shape[:-1], -1, 16 if op.format == "nvfp4" else 32)
@@ -230,14 +228,12 @@ def quantize_blocks(op, x, *scale):
     return f8(values, *NARROW[to]).reshape(x.shape), power + 127
 
 
-# Products.
-
 def product(op, a, b):
     return op.alpha * torch.matmul(a.mT if op.transpose_a else a, b.mT if op.transpose_b else b)
 
 
 def scales_of_elements(x, scales):
-    """[rows, k] of a scale for each block of k: powers of two, kept as E8M0, or magnitudes."""
+    """Expands one scale per block of k to [rows, k]: powers of two in E8M0, or magnitudes."""
     numbers = scales.abs() if scales.is_floating_point() else torch.exp2(scales.double() - 127)
     return numbers.repeat_interleave(x.shape[-1] // scales.shape[-1], -1)
 
@@ -306,7 +302,7 @@ def conv2d_backward_filter(op, x, dy):
 
 
 def padded(op, x, value, beyond=0.0):
-    """As NCHW; here any padding is allowed, where PyTorch's pooling takes at most half of a window. Cut or extended with `beyond` to what the windows cover."""
+    """As NCHW, cut or extended with `beyond` to the extent of the windows; PyTorch's pooling allows padding of half a window only."""
     p, q = next(iter(op.outputs.values() if "y" in op.outputs else op.inputs.values())).shape[1:3]
     plane = x.permute(0, 3, 1, 2)
     if op.pad_h <= op.window_h // 2 and op.pad_w <= op.window_w // 2:
@@ -333,7 +329,7 @@ def max_pool_forward(op, x):
 
 @computes("max_pool_backward")
 def max_pool_backward(op, dy, index):
-    """Through an x whose largest elements are the chosen ones: every window of it is looked up, not searched."""
+    """Differentiates a look-up of the chosen elements, which needs no x."""
     def chosen(x):
         windows = F.unfold(padded(op, x, 0.0), (op.window_h, op.window_w), stride=(op.stride_h, op.stride_w))
         n, p, q, c = index.shape
@@ -358,8 +354,6 @@ def average_pool_forward(op, x):
 def average_pool_backward(op, dy):
     return gradients(lambda x: average_pool(op, x), [torch.zeros_like(op.outputs["dx"])], dy)
 
-
-# Rows.
 
 def layer_norm(op, x, gamma, beta):
     return F.layer_norm(x, x.shape[-1:], gamma, beta, op.epsilon)
@@ -425,7 +419,7 @@ def conv2d_batch_norm_forward(op, x, filter, gamma, beta, running_mean, running_
 
 @computes("batch_norm_backward")
 def batch_norm_backward(op, dy, x, gamma, mean, rstd):
-    """The op has no epsilon: what the deviation that it is given says."""
+    """The op has no epsilon; derives it from the given rstd."""
     axes = tuple(range(x.dim() - 1))
     epsilon = 1 / rstd ** 2 - torch.var(x, axes, unbiased=False)
 
@@ -449,7 +443,7 @@ def attention_merge(op, o1, lse1, o2, lse2):
 
 
 def loss_of(op, logits, labels):
-    """PyTorch has no z-loss: the mean over the rows that count of what PaLM adds."""
+    """Cross-entropy, and PaLM's z-loss, which PyTorch lacks: a mean over the rows that are not ignored."""
     counted = labels != op.ignore_index if op.ignores else torch.ones_like(labels, dtype=torch.bool)
     if op.given_count and not counted.any():
         return 0.0 * logits.sum()
@@ -458,7 +452,7 @@ def loss_of(op, logits, labels):
 
 
 def of_given(op, labels, count):
-    """What makes the mean over the rows that count one over as many as are given."""
+    """The factor from a mean over the rows that are not ignored to one over the given count."""
     return (labels != op.ignore_index).sum() / count if op.given_count else 1.0
 
 
@@ -513,7 +507,7 @@ def cross_entropy_combine(op, lses, scores, labels, count=None):
 
 
 def looked_up(op, table, tokens):
-    """In a table of all tokens, whose other rows are 0."""
+    """Looks up in a table of all tokens with zeros in other ranks' rows."""
     after = max(op.vocabulary - op.first - table.shape[0], 0)
     return F.embedding(tokens, F.pad(table, (0, 0, op.first, after)), padding_idx=op.padding_token if op.padding_token >= 0 else None)
 
@@ -532,8 +526,6 @@ def embedding_backward(op, dy, tokens):
 def embedding_backward_add(op, dy, tokens, dtable):
     return dtable + gradients(lambda table: looked_up(op, table, tokens), [torch.zeros_like(dtable)], dy)[0]
 
-
-# Mixtures of experts.
 
 @computes("softmax_forward")
 def softmax_forward(op, x):
@@ -560,7 +552,7 @@ def routing_forward(op, logits, bias=None):
 
 
 def without_noise(gradient):
-    """Zeroes what is below 1e-15: autograd's rounding where the gradient is 0, as of a weight that is always 1."""
+    """Zeroes numbers below 1e-15, autograd's rounding of zero gradients (of a weight that is always 1)."""
     return gradient.where(gradient.abs() > 1e-15, torch.zeros_like(gradient))
 
 
@@ -591,7 +583,7 @@ def permute_tokens(op, x, order, weights=None):
 
 
 def rows_of_tokens(x, places):
-    """[t, k, h]: 0 where a token's row is elsewhere."""
+    """[t, k, h]: 0 for rows on other ranks."""
     rows = x[places.clamp(min=0)]
     return torch.where(places[..., None] >= 0, rows, torch.zeros_like(rows))
 
@@ -620,11 +612,9 @@ def grouped_gemm_backward_weight(op, a, b, sizes):
     return torch.stack([left.mT @ right for left, right in list(zip(a.split(split), b.split(split)))[:-1]])
 
 
-# Attention.
-
 @computes("rotary")
 def rotary(op, x, cos, sin):
-    """As a product of complex numbers, a pair each."""
+    """A product of complex numbers, one per pair."""
     half = x.shape[-1] // 2
     pairs = torch.stack([x[..., :half], x[..., half:]], -1) if op.pairing == "half" else x.reshape(*x.shape[:-1], half, 2)
     turn = torch.complex(cos, -sin if op.inverse else sin)[None, :, None, :]
@@ -635,7 +625,7 @@ def rotary(op, x, cos, sin):
 
 
 def seen_pairs(op, s, t, documents):
-    """[b or 1, 1, s, t]: whether a query sees a key, from the distance between them and from the documents they are in."""
+    """[b or 1, 1, s, t]: whether a query sees a key, by distance and documents."""
     query, key = torch.arange(s)[:, None] + t - s, torch.arange(t)[None, :]
     seen = torch.ones(1, 1, s, t, dtype=torch.bool)
     if op.causal == "causal":
@@ -649,7 +639,7 @@ def seen_pairs(op, s, t, documents):
 
 
 def attention(op, q, k, v, sinks=None, documents=None):
-    """(o, log-sum-exp), from scores of all pairs; a sink is one more key, without a value."""
+    """(o, log-sum-exp), from scores of all pairs; a sink is an extra key without a value."""
     shared = q.shape[2] // k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # [b, heads, s, d]
     k, v = (x.repeat_interleave(shared, 1) for x in (k, v))
@@ -665,7 +655,7 @@ def attention(op, q, k, v, sinks=None, documents=None):
 
 
 def optional_operands(op, rest):
-    """sinks and documents, of which a call has those that its attributes ask for."""
+    """sinks and documents, those that the attributes declare."""
     rest = list(rest)
     return rest.pop(0) if op.sinks else None, rest.pop(0) if op.documents else None
 
@@ -683,8 +673,6 @@ def attention_backward(op, do, q, k, v, o, lse, *rest):
     return gradients(lambda *inputs: attention(op, *inputs, documents)[0], [q, k, v, sinks], do)
 
 
-# After the backward.
-
 @computes("gradient_norm")
 def gradient_norm(op, g):
     return torch.nn.utils.parameters_to_vector(g).norm().reshape(1)
@@ -701,7 +689,7 @@ def clip(op, norm, g):
 
 
 def updated(op, step, operands):
-    """`step` of each parameter's w, g and moments; copies are what the weights are. Everything as it was where found_inf says so."""
+    """Applies `step` to each parameter's w, g and moments; copies equal the weights. No change if found_inf is set."""
     if op.skips:
         found, *operands = operands
         if found != 0:
@@ -716,7 +704,7 @@ def adamw(op, lr, step, *operands):
 
 
 def adamw_step(op, lr, step, w, g, m, v):
-    """torch.optim.AdamW from the middle of a training: its state is set, and its count of the steps before this one."""
+    """torch.optim.AdamW in the middle of training: sets its state and step count."""
     parameter = torch.nn.Parameter(w.clone())
     parameter.grad = g.clone()
     optimizer = (torch.optim.Adam if op.l2 else torch.optim.AdamW)([parameter], lr=lr, betas=(op.beta1, op.beta2), eps=op.epsilon, weight_decay=op.weight_decay)
@@ -738,7 +726,7 @@ def sgd(op, lr, *operands):
 
 
 def sgd_step(op, lr, w, g, m):
-    """torch.optim.SGD, which keeps no moment where momentum is zero: it would be the gradient with its decay."""
+    """torch.optim.SGD, which keeps no moment if momentum is zero; it equals the gradient with decay."""
     parameter = torch.nn.Parameter(w.clone())
     parameter.grad = g.clone()
     optimizer = torch.optim.SGD([parameter], lr=lr, momentum=op.momentum, weight_decay=op.weight_decay,
@@ -751,7 +739,7 @@ def sgd_step(op, lr, w, g, m):
 
 @computes("lion")
 def lion(op, lr, *operands):
-    """Algorithm 2 of arXiv 2302.06675: PyTorch has none."""
+    """Algorithm 2 of arXiv 2302.06675, which PyTorch lacks."""
     def step(w, g, m):
         sign = torch.sign(op.beta1 * m + (1 - op.beta1) * g)
         return w - lr * (sign + op.weight_decay * w), op.beta2 * m + (1 - op.beta2) * g
@@ -773,8 +761,8 @@ def update_scale(op, scale, tracker, found_inf):
     return (scale * op.growth, torch.zeros_like(tracker)) if grows else (scale, tracker + 1)
 
 
-# Collectives: identities of what all ranks hold. torch.distributed has no fp64 average and needs processes; these are the definitions of
-# MPI 4.1, chapter 6, in tensor operations. One tensor of each rank, in the order of the ranks, or several (all_reduce).
+# Collectives, by the definitions of MPI 4.1, chapter 6, in tensor operations, as torch.distributed has no fp64 average
+# and needs processes. One tensor per rank, in order, or several (all_reduce).
 
 def reduced(op, tensors):
     stacked = torch.stack(tensors)
@@ -813,7 +801,7 @@ def all_to_all(op, x):
 
 
 def expert_blocks(op, rows, sizes):
-    """Of each rank its rows by expert, and the rest."""
+    """Each rank's rows by expert, and the rest."""
     counts = [one.long().tolist() for one in sizes]
     return [one.split([*of_rank, one.shape[0] - sum(of_rank)]) for one, of_rank in zip(rows, counts)]
 
@@ -832,7 +820,7 @@ def dispatch_tokens(op, x, sizes):
 
 @computes("return_tokens")
 def return_tokens(op, y, sizes):
-    """Every row says where it comes from: a dispatch of numbers, undone."""
+    """Dispatches row numbers and inverts the result."""
     n, h = y[0].shape[0] // op.ranks, y[0].shape[1]
     numbers = [torch.arange(1, n + 1).double()[:, None] + rank * n for rank in range(op.ranks)]
     x = y[0].new_zeros(op.ranks * n, h)
@@ -855,7 +843,7 @@ def send_recv(op, x):
 
 
 def compute(op, inputs):
-    """{name of an output: tensor, or list of them}, given the inputs in the op's order."""
+    """{output name: tensor, or list of tensors}, from inputs in the op's order."""
     results = table[op.kind](op, *inputs)
     if isinstance(results, torch.Tensor):
         results = (results,)

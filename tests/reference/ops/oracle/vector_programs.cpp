@@ -1,4 +1,4 @@
-// Losses and embeddings at the ends of ranges, special values, casts and collectives for the oracle.
+// Losses and embeddings at the ends of ranges, special values, casts and collectives.
 #include <limits>
 #include <string>
 
@@ -42,7 +42,7 @@ void add_row_programs(OraclePrograms& all) {
 
 namespace {
 
-// Tails, zeros, infinities and NaN: compared element by element.
+// Tails, zeros, infinities and NaN, compared element by element.
 OracleProgram special_values() {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> values{
@@ -93,11 +93,11 @@ void add_collective_programs(OraclePrograms& all) {
       add_program(all, "reduce_scatter" + text, [&](Program& p) {
         (void)reduce_scatter(p, {ranks, reduction}, f32_math, "y", on_ranks(p, ranks, DType::f32, {6}));
       });
-      if (reduction == Reduction::maximum) continue;  // has no derivative
+      if (reduction == Reduction::maximum) continue;
       differentiated("all_reduce, differentiated" + text, ranks, {5}, [&](Program& p, const auto& x) {
         return all_reduce(p, {ranks, reduction}, f32_math, "y", x);
       });
-      if (reduction == Reduction::average) continue;  // of reduce_scatter only the sum has one
+      if (reduction == Reduction::average) continue;  // only reduce_scatter's sum has a derivative
       differentiated("reduce_scatter, differentiated" + text, ranks, {6}, [&](Program& p, const auto& x) {
         return reduce_scatter(p, {ranks, reduction}, f32_math, "y", x);
       });

@@ -1,9 +1,8 @@
-// Writes what the textbook makes of the oracle's programs: write_programs FOLDER [CALLS]
-//   CALLS              a folder that describes programs of one op each, instead of ours (programs.h)
+// Writes the textbook's results for the oracle's programs: write_programs FOLDER [CALLS]
+//   CALLS              a folder that describes programs of one op each, instead of the built-in ones (programs.h)
 //   FOLDER/index.json  every program: its tensors, ops with their attributes and operands, gradients
-//   FOLDER/data.f64    elements in row-major order, fp64 of this machine, at the places (counted in elements) that the
-//   index names
-// In fp64, from the sources as their own types have them; programs as_stored in their own types.
+//   FOLDER/data.f64    elements in row-major order, native fp64, at the places (counted in elements) in the index
+// Computes in fp64 from sources rounded to their types; programs as_stored in their types.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -63,7 +62,6 @@ namespace {
 
 using nlohmann::json;
 
-/// The file of elements, which are counted.
 class Elements {
  public:
   explicit Elements(const std::filesystem::path& path) : out_(path, std::ios::binary) {}
@@ -84,7 +82,6 @@ class Elements {
   std::int64_t count_ = 0;
 };
 
-/// Runs a program op by op and keeps what each op read and wrote.
 class Recorder {
  public:
   Recorder(const Program& program, TextbookMachine& machine, Elements& elements)
@@ -102,7 +99,6 @@ class Recorder {
     return op;
   }
 
-  /// Where a value's elements are, as its storage holds them now.
   std::int64_t place(ValueId id) {
     const auto key = std::pair(id, writes_[storage(id)]);
     if (!places_.contains(key)) places_[key] = elements_.append(machine_.view(id));
@@ -128,7 +124,7 @@ class Recorder {
   const Program& program_;
   TextbookMachine& machine_;
   Elements& elements_;
-  std::vector<int> writes_;  // by storage: how often an op wrote to it
+  std::vector<int> writes_;  // by storage: number of writes by ops
   std::map<std::pair<ValueId, int>, std::int64_t> places_;
 };
 

@@ -1,4 +1,4 @@
-// Micro-batches: their gradients added up are those of the whole batch, and the optimizer runs once.
+// Micro-batches: summed gradients equal those of the whole batch, and the optimizer runs once.
 #include "reference/ops/transform/batches.h"
 
 #include <gmock/gmock.h>
@@ -106,7 +106,7 @@ TEST(Accumulate, GradientsOfSixteenBitsAreAddedUpInF32) {
   EXPECT_EQ(p.spec(two.gradients[0]).dtype, DType::f32);
   TextbookRun run(p);
   fill(run, p);
-  for (int i = 0; i + 2 < static_cast<int>(p.ops().size()); ++i) run.run(i);  // but for norm and clip
+  for (int i = 0; i + 2 < static_cast<int>(p.ops().size()); ++i) run.run(i);  // all but norm and clip
   const std::vector<double> sum = run.get(two.gradients[1]);
   const std::vector<double> first = run.get(named(p, "d(w2).micro0"));
   const std::vector<double> second = run.get(named(p, "d(w2).micro1"));
@@ -116,7 +116,7 @@ TEST(Accumulate, GradientsOfSixteenBitsAreAddedUpInF32) {
   EXPECT_EQ(p.spec(clipped.outputs[0]).dtype, DType::f32);
 }
 
-// Column sums 5, 7, 9 of the first two rows and 50, 70, 90 of the others, by hand.
+// Column sums 5, 7, 9 of the first two rows and 50, 70, 90 of the others.
 TEST(Accumulate, SumsAndAveragesAreWorkedOutByHand) {
   for (const auto& [reduction, want] : {std::pair{Reduction::sum, std::vector<double>{55, 77, 99}},
                                         std::pair{Reduction::average, std::vector<double>{27.5, 38.5, 49.5}}}) {
@@ -164,7 +164,7 @@ TEST(Accumulate, RanksReduceTheSumsAndShardTheWholeBatch) {
 
 TEST(Accumulate, OneMicroBatchIsTheStepAsItIs) {
   const Step step = classifier(4, DType::f32);
-  // Beside std::accumulate, which the standard library's vectors bring in, {} could be a program.
+  // Not {}: std::accumulate would be a candidate too.
   const Accumulated one = accumulate(step.program, Accumulation{}, step.gradients);
   EXPECT_EQ(one.program.to_string(), step.program.to_string());
 }

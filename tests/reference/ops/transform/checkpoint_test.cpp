@@ -1,4 +1,4 @@
-// Recomputation: what runs again, from what, and that nothing else changes.
+// Recomputation: the repeated ops and their inputs; everything else stays equal.
 #include "reference/ops/transform/checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ std::vector<std::string> labels_again(const Program& program) {
   return found;
 }
 
-// Every source has values of its own, the same in every program that has it.
+// Every source has different values, the same in every program.
 std::map<std::string, std::vector<double>> all_values(const Program& program) {
   TextbookRun run(program);
   for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
@@ -47,15 +47,13 @@ std::map<std::string, std::vector<double>> all_values(const Program& program) {
   return values;
 }
 
-// What the plain step leaves in each tensor, the other leaves there too, to the last bit.
 void expect_same_values(const Program& step, const Program& other) {
   const auto want = all_values(step);
   const auto got = all_values(other);
   for (const auto& [name, values] : want) EXPECT_EQ(got.at(name), values) << name;
 }
 
-// Blocks of two heads of attention with packed q, k, v, a norm before and a gelu layer behind, as a GPT-2's: x, dy
-// [6, 8].
+// Blocks as in GPT-2: two heads of attention with packed q, k, v, a norm before and a gelu layer after: x, dy [6, 8].
 Program blocks(int count) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {6, 8});
@@ -87,7 +85,7 @@ Program blocks(int count) {
   }
   const ValueId out = gemm(p, {}, f32_math, "head", y, weight("head.w", {8, 8})).c;
   const auto gradients = differentiate(p, std::array{Seed{out, dy}}, wanted);
-  // A step in place of weights that the segments read, when all have run again.
+  // An update in place of weights that segments read, after all repetitions.
   const ValueId lr = source(p, "lr", DType::f32, {1}, Role::scalar);
   const ValueId step = source(p, "step", DType::i32, {1}, Role::scalar);
   const ValueId w = named(p, "block0.qkv.w");
@@ -146,7 +144,7 @@ TEST(Checkpoint, SelectivelyOnlyAttentionRunsAgain) {
   EXPECT_EQ(attention->inputs.front(), named(again, "block0.q"));
 }
 
-// conv or gemm, batch norm, relu: the norm updates running averages, which must not happen twice.
+// The norm updates running averages, which must not happen twice.
 TEST(Checkpoint, WhatUpdatesSomethingRunsOnceAndItsResultIsKept) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {6, 4});
@@ -186,7 +184,7 @@ TEST(Checkpoint, ReadingAgainWhatHasBeenOverwrittenIsRefused) {
   (void)gelu_backward(p, {}, f32_math, "back", h, dy);
   (void)y;
   EXPECT_EQ(program_error([&] { (void)checkpoint(p, every_nth_block(1, every_op)); }),
-            "checkpoint: op 'block0.h' cannot run again: 'over' has overwritten 'c' by then");
+            "checkpoint: op 'block0.h' cannot be repeated: 'over' has overwritten 'c'");
 }
 
 }  // namespace checkpoint_test

@@ -12,8 +12,7 @@
 namespace gpubench::testing {
 namespace context_test {
 
-/// Two sequences of two tokens on each rank, one head of width 1; every score is 0, so that a token gets the mean of
-/// the values that it sees.
+/// Two sequences of two tokens per rank, one head of width 1; all scores are 0, so a token gets the mean of its values.
 Program attention(bool causal) {
   Program p;
   const auto batch = [&](const char* name) {
@@ -34,7 +33,7 @@ std::vector<double> output(const Program& program, TextbookRun& run, const std::
   throw std::runtime_error("no tensor " + name);
 }
 
-/// What two ranks make of the values 1, 2, 3, 4 and 10, 20, 30, 40 of two sequences.
+/// Results of two ranks for the values 1, 2, 3, 4 and 10, 20, 30, 40 of two sequences.
 std::vector<std::vector<double>> outputs(bool causal, bool ring = false) {
   const Program shared = context_parallel(attention(causal), {.ranks = 2, .tokens = 2, .ring = ring}, {}).program;
   EXPECT_EQ(shared.mesh(), Mesh({{"cp", 2}}));
@@ -72,7 +71,7 @@ TEST(ContextParallel, ARingPassesKeysAndValuesOnAndGathersNothing) {
   std::map<std::string_view, int> count;
   const Program shared = context_parallel(attention(true), {.ranks = 3, .tokens = 2, .ring = true}, {}).program;
   for (const OpCall& op : shared.ops()) ++count[op.kind.name];
-  // Rank r attends to r + 1 blocks and joins them; keys and values are sent twice each.
+  // Rank r attends to r + 1 blocks and merges them; keys and values are sent twice each.
   EXPECT_EQ(count,
             (std::map<std::string_view, int>{{"attention_forward", 6}, {"attention_merge", 3}, {"send_recv", 4}}));
 }
@@ -84,7 +83,7 @@ std::string refusal_of(const Program& program, std::int64_t tokens) {
 
 TEST(ContextParallel, RefusesABatchThatIsNoWholeNumberOfSequences) {
   EXPECT_EQ(refusal_of(attention(true), 3),
-            "context_parallel: q@0: f32[4, 1] is no whole number of sequences of 3 tokens on each rank");
+            "context_parallel: q@0: f32[4, 1] is not a whole number of sequences of 3 tokens on each rank");
 }
 
 }  // namespace context_test

@@ -15,7 +15,7 @@
 namespace gpubench::testing {
 namespace data_parallel_test {
 
-/// Two layers' gradients, the second layer's first, and an op that needs both: as the end of a backward.
+/// The end of a backward: two layers' gradients, the second layer's first, and an op that needs both.
 struct Step {
   Program program;
   std::vector<ValueId> gradients;
@@ -57,7 +57,7 @@ TEST(DataParallel, OpsBetweenABucketAndItsReadersNeedNotWaitForIt) {
         std::count(waits[static_cast<std::size_t>(op)].begin(), waits[static_cast<std::size_t>(op)].end(), bucket), 0)
         << labels_of(program)[static_cast<std::size_t>(op)];
   }
-  EXPECT_EQ(std::count(waits[8].begin(), waits[8].end(), bucket), 1);  // both@0
+  EXPECT_EQ(std::count(waits[8].begin(), waits[8].end(), bucket), 1);
 }
 
 TEST(DataParallel, EveryOpRunsOnItsOwnRankAndCollectivesOnAll) {
@@ -72,7 +72,7 @@ TEST(DataParallel, EveryOpRunsOnItsOwnRankAndCollectivesOnAll) {
   }
 }
 
-// Worked out by hand: column sums of the ranks' rows, averaged over two ranks.
+// Column sums of the ranks' rows, averaged over two ranks.
 TEST(DataParallel, TheGradientsAreTheAverageOverTheRanks) {
   const Step step = two_gradients();
   const Program program = data_parallel(step.program, {.ranks = 2}, step.gradients);
@@ -86,7 +86,7 @@ TEST(DataParallel, TheGradientsAreTheAverageOverTheRanks) {
     if (spec.name == "update@1") update = {i};
   }
   run.run();
-  // Sums 5, 7, 9 and 50, 70, 90; their average, and twice that for the first layer: thrice in all.
+  // Sums 5, 7, 9 and 50, 70, 90; their average, and twice that for the first layer: three times in all.
   EXPECT_EQ(run.get(update), (std::vector<double>{82.5, 115.5, 148.5}));
 }
 
@@ -105,13 +105,13 @@ TEST(DataParallel, ReadingAnOlderVersionOfAReducedGradientIsRefused) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 2});
   const ValueId c = source(p, "c", DType::f32, {2, 2});
-  const ValueId g = gemm(p, {.beta = 1.0}, f32_math, "g", x, x, {.c_in = c}).c;  // an update of c
+  const ValueId g = gemm(p, {.beta = 1.0}, f32_math, "g", x, x, {.c_in = c}).c;
   (void)scale(p, {2.0}, f32_math, "late", c);
   EXPECT_NE(program_error([&] { (void)data_parallel(p, {.ranks = 2}, std::array{g}); }).find("'late' reads 'c'"),
             std::string::npos);
 }
 
-// A rank of ZeRO reads its part of what a clip has made of the gradient.
+// A ZeRO rank reads its part of a clipped gradient.
 TEST(DataParallel, ReadingAPartOfWhatWasMadeOfAReducedGradientIsNot) {
   Step step = two_gradients();
   Program& p = step.program;
@@ -135,7 +135,6 @@ TEST(DataParallel, EachRankHasItsOwnPartOfTheBatch) {
   EXPECT_EQ(seen, 3);
 }
 
-/// dy, dropped, and its sum: what a step with dropout is to the ranks.
 Step with_dropout() {
   Step step;
   Program& p = step.program;
@@ -150,7 +149,7 @@ Step with_dropout() {
   return step;
 }
 
-// The seed is one for the run; words 2 r and 2 r + 1 of a longer offset are rank r's.
+// One seed per run; words 2 r and 2 r + 1 of a longer offset are rank r's.
 TEST(DataParallel, EachRanksDropoutDrawsMasksOfItsOwn) {
   const Step step = with_dropout();
   const Program program = data_parallel(step.program, {.ranks = 2}, step.gradients);
@@ -193,7 +192,7 @@ TEST(DataParallel, AStepOnAMeshIsReplicatedWithItsGroups) {
   EXPECT_EQ(x.placement.spread, (std::vector{AxisSpread{AxisSpread::Kind::sharded, 0, 0, 1, 2}}));
 }
 
-/// What a program says of one rank: of each op that the rank has a part in, what it reads and leaves there.
+/// One rank's view of a program: what each op in which it takes part reads and writes there.
 std::vector<std::string> seen_from(const Program& program, int rank) {
   std::vector<std::string> words;
   for (const OpCall& op : program.ops()) {
@@ -237,7 +236,7 @@ TEST(DataParallel, OfAStepThatHoldsSomeRanksTheirLikesAreHeldInAllReplicas) {
 TEST(DataParallel, ARankThatTheStepLacksIsRefused) {
   const MeshStep step = mesh_step(Mesh({{"tp", 2}, {"pp", 2}}), {1}, 1);
   EXPECT_EQ(program_error([&] { (void)data_parallel(step.program, {.ranks = 2, .held = {6}}, step.gradients); }),
-            "data_parallel: rank 6 is to be held, and the step lacks its rank 2");
+            "data_parallel: the result cannot hold rank 6: the step lacks its rank 2");
 }
 
 }  // namespace data_parallel_test

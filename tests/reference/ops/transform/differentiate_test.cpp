@@ -26,7 +26,7 @@ std::vector<ValueId> sources_of(const Program& program) {
   return sources;
 }
 
-/// sum(weight * value) after running the first `ops` ops on sources filled by their ids, one element of one moved by
+/// sum(weight * value) after the first `ops` ops on sources filled by their ids, with one element of `moved` changed by
 /// `step`.
 double objective(const Program& program, int ops, ValueId value, const std::vector<double>& weight, ValueId moved,
                  std::size_t element, double step) {
@@ -43,8 +43,7 @@ double objective(const Program& program, int ops, ValueId value, const std::vect
   return sum;
 }
 
-/// Differentiates an fp64 program at `value` and compares every wanted gradient with central differences of all its
-/// ops.
+/// Compares every wanted gradient at `value`, in fp64, with central differences of all ops.
 std::map<ValueId, ValueId> expect_gradients_agree(Program& program, ValueId value, const std::vector<ValueId>& wanted) {
   const int ops = static_cast<int>(program.ops().size());
   const ValueId seed = source(program, "seed", DType::f64, program.spec(value).shape, Role::gradient);
@@ -137,7 +136,7 @@ TEST(Differentiate, AttentionFromAPackedProjectionAgreesWithCentralDifferences) 
   EXPECT_EQ(count(p, add_kind) + count(p, reorder_kind) + count(p, copy_kind), 0);
 }
 
-// What was joined from two tensors goes back to each, without a copy between a packed gradient and its parts.
+// Gradients of joined tensors need no copy between a packed gradient and its parts.
 TEST(Differentiate, JoinedPartsHaveTheirGradientsInPlace) {
   Program p;
   const ValueId x = source(p, "x", DType::f64, {3, 4}), w = parameter(p, "w", {4, 5});

@@ -1,4 +1,4 @@
-// Dropout counts the elements of its own rank and micro-batch: each has to draw by words of its own.
+// Dropout counts elements per rank and micro-batch, so each must draw by different words.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -38,7 +38,7 @@ Step step_with(bool offset_is_batch) {
 
 const Cuts cuts{{"w", {0}}};
 
-/// Words of the offset that the program's dropouts read, by their places among those of all ranks.
+/// Words of the offset that the program's dropouts read, by index among those of all ranks.
 std::multiset<std::int64_t> words_of(const Program& program) {
   std::multiset<std::int64_t> words;
   for (const OpCall& call : program.ops()) {
@@ -79,7 +79,7 @@ TEST(DropoutStreams, AreSoInProducts) {
   EXPECT_EQ(words_of(on_parts_and_replicas(sharded.program, sharded.gradients)), first_words(2 * 4 * 2));
 }
 
-// Ranks that share tensors have the same activations, and have to drop the same of them.
+// Tensor-parallel ranks have the same activations, and must drop the same elements.
 TEST(DropoutStreams, AreOneForRanksThatShareTensors) {
   const Step one = step_with(true);
   const PartitionedStep shared = tensor_parallel(one.program, {.ranks = 2}, cuts, one.gradients);
@@ -90,8 +90,8 @@ TEST(DropoutStreams, AnOffsetThatAllWouldShareIsRefusedByEveryTransform) {
   const Step one = step_with(false);
   const auto refused = [&](const char* transform, const auto& build) {
     EXPECT_EQ(program_error(build), std::string(transform) +
-                                        ": 'offset', the offset of dropout 'drop', would be the same everywhere; "
-                                        "expected a source that is part of the batch, and no constant");
+                                        ": 'offset', the offset of dropout 'drop', would be the same for all ranks or "
+                                        "micro-batches; expected a source that is part of the batch, not a constant");
   };
   refused("accumulate", [&] { (void)accumulate(one.program, {.micro_batches = 2}, one.gradients); });
   refused("partition", [&] { (void)fully_sharded(one.program, {.ranks = 2}, cuts, one.gradients); });

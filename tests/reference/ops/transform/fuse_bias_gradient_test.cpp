@@ -1,4 +1,3 @@
-// Bias gradients summed up beside the products of a backward: where fuse() may put them, and where not.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,7 +19,7 @@ constexpr std::array both{weight_claim, gelu_claim};
 constexpr std::array only_gelu{gelu_claim};
 constexpr std::array only_weight{weight_claim};
 
-// y = gelu(x w1^T + b1) w2^T + b2 with 4 tokens, and its backward as differentiate() writes it.
+// y = gelu(x w1^T + b1) w2^T + b2 with 4 tokens, and its backward by differentiate().
 struct Mlp {
   Program p;
   ValueId x, w1, b1, w2, b2, dy;
@@ -91,7 +90,7 @@ TEST(FuseBiasGradient, TheProductThatNobodyReadsAnyMoreIsNotStored) {
   EXPECT_EQ(named(fused, "d(up)").index, -1);
   EXPECT_EQ(fused.values().size(), mlp.p.values().size() - 1);
   EXPECT_EQ(fused.bytes(), mlp.p.bytes() - 4 * 8 * 4);
-  // Kept from being written and read: d(up), both ways; and read: dz once, dy once, by the sums.
+  // Saved: writing and reading d(up); reading dz and dy once each, by the sums.
   EXPECT_EQ(cost_of(fused).bytes, cost_of(mlp.p).bytes - 4.0 * (2 * 32 + 32 + 20));
   EXPECT_EQ(cost_of(fused).flop, cost_of(mlp.p).flop);
 }
@@ -101,7 +100,7 @@ TEST(FuseBiasGradient, TheFusedProgramMeansTheSame) {
   const Program fused = fuse(mlp.p, both).program;
   TextbookRun one(fused);
   TextbookRun two(mlp.p);
-  mlp.fill(one);  // sources come before what is left out: their ids are the same
+  mlp.fill(one);  // sources precede the omitted values, so their ids are equal
   mlp.fill(two);
   one.run();
   two.run();
@@ -110,7 +109,6 @@ TEST(FuseBiasGradient, TheFusedProgramMeansTheSame) {
     SCOPED_TRACE(name);
     expect_near(one.get(named(fused, name)), two.get(named(mlp.p, name)), 1e-14);
   }
-  // And the gradient of a bias is the sum of the columns of its layer's.
   const std::vector<double> dz = one.get(named(fused, "up.dz"));
   const std::vector<double> db = one.get(named(fused, "d(b1)"));
   for (std::size_t j = 0; j < 8; ++j) EXPECT_NEAR(db[j], dz[j] + dz[8 + j] + dz[16 + j] + dz[24 + j], 1e-14) << j;
@@ -133,7 +131,6 @@ TEST(FuseBiasGradient, AGemmThatHasTheSlopeAsItsEpilogueIsTakenToo) {
   EXPECT_EQ(fused.program.op(0).outputs, (std::vector<ValueId>{dz, db}));
 }
 
-// A dy [4, 5] and an x [4, 6]; ops are appended by the tests.
 struct Layer {
   Program p;
   ValueId dy = source(p, "dy", DType::f32, {4, 5}, Role::gradient);
@@ -254,7 +251,7 @@ TEST(FuseBiasGradient, ASumThatWaitsForAnOpInBetweenStays) {
                              source(layer.p, "b", DType::f32, {2, 5}), {.c_in = layer.dy})
                             .c;
   (void)column_sum(layer.p, f32_math, "of newer", newer);
-  (void)layer.bias("of older");  // in the same storage
+  (void)layer.bias("of older");
 
   EXPECT_EQ(layer.fused(), (Labels{"dw", "update", "of newer", "of older"}));
 }

@@ -1,4 +1,3 @@
-// The loss and its gradient as one op: where fuse() may put it in, and where not.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,4 @@
-// Sums of gradients taken where their second summand is made: behind a layer norm beside a residual, and in a tied
-// embedding's table.
+// Gradient sums fused with the op of their second summand: a layer norm next to a residual, and a tied embedding.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +18,7 @@ namespace fuse_gradient_sum_test {
 constexpr std::array claims{FusionClaim{residual_norm_backward_kind, true},
                             FusionClaim{embedding_backward_add_kind, true}};
 
-// y = (x + norm(x) w) table^T with x = table[tokens], and its backward as differentiate() writes it.
+// y = (x + norm(x) w) table^T with x = table[tokens], and its backward by differentiate().
 struct TiedModel {
   Program p;
   ValueId table, tokens, gamma, beta, w, dy;

@@ -73,7 +73,6 @@ TEST(Fuse, AnAddAndTheNormOfItsSumBecomeOneOp) {
 
 constexpr std::array batch_norm_claim{FusionClaim{batch_norm_relu_forward_kind, true}};
 
-/// A batch norm of x, or of another tensor like it.
 BatchNormForward normalized(Program& p, const std::string& label, ValueId x) {
   const auto of_channels = [&](const char* name) { return source(p, label + name, DType::f32, {6}); };
   return batch_norm_forward(p, {.epsilon = 0.5}, f32_math, label, x,
@@ -92,10 +91,10 @@ TEST(Fuse, ABatchNormAndItsReluBecomeOneOp) {
   EXPECT_EQ(op.attributes.as<BatchNormRelu>().norm.epsilon, 0.5);
   EXPECT_EQ(op.inputs, p.op(0).inputs);
   EXPECT_EQ(fused.program.spec(op.outputs[0]).name, p.spec(y).name);
-  EXPECT_EQ(fused.program.values().size(), p.values().size() - 1);  // what is normalized is not stored
+  EXPECT_EQ(fused.program.values().size(), p.values().size() - 1);  // the normalized x is not stored
 }
 
-// The first norm would have to wait for the second, behind which the sum is: that one takes it.
+// The sum needs both norms, so it can join only the later one.
 TEST(Fuse, ASumOfTwoBatchNormsGoesWithTheLater) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {4, 6});
@@ -128,7 +127,7 @@ TEST(Fuse, ASumOfABatchNormWithItselfStays) {
 constexpr std::array convolution_claims{FusionClaim{conv2d_batch_norm_forward_kind, true},
                                         FusionClaim{batch_norm_relu_forward_kind, true}};
 
-/// A batch norm of the product of x [2, 3, 3, 6] and a filter of its own.
+/// A batch norm of the product of x [2, 3, 3, 6] and a new filter.
 BatchNormForward convolved(Program& p, const std::string& label, ValueId x, const Conv2d& conv = {}) {
   const ValueId filter = source(p, label + ".filter", DType::f32, {6, 1, 1, 6});
   return normalized(p, label + ".norm", conv2d_forward(p, conv, f32_math, label, x, filter));
@@ -166,10 +165,10 @@ TEST(Fuse, ABatchNormWithItsReluGoesWithTheConvolutionBeforeIt) {
   EXPECT_TRUE(op.attributes.as<Conv2dBatchNorm>().relu && op.attributes.as<Conv2dBatchNorm>().r);
   EXPECT_EQ(op.inputs.back(), x);
   EXPECT_EQ(fused.program.spec(op.outputs[1]).name, p.spec(y).name);
-  EXPECT_EQ(fused.program.values().size(), p.values().size() - 2);  // what is normalized, and its sum
+  EXPECT_EQ(fused.program.values().size(), p.values().size() - 2);  // the normalized x, and its sum
 }
 
-// A bottleneck whose shortcut has a norm of its own: the sum goes with the later of the two.
+// A bottleneck with a norm in the shortcut: the sum joins the later norm.
 TEST(Fuse, OfTwoConvolutionsWhoseNormsAreAddedTheLaterTakesTheSum) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6});
@@ -180,7 +179,7 @@ TEST(Fuse, OfTwoConvolutionsWhoseNormsAreAddedTheLaterTakesTheSum) {
             (Labels{"main+main.norm", "shortcut+shortcut.norm+sum+relu"}));
 }
 
-// The residual is made behind the convolution, and in front of its norm.
+// The residual is made after the convolution, and before its norm.
 TEST(Fuse, ANormThatCannotGoWithTheConvolutionStillGoesWithItsRelu) {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6}), filter = source(p, "filter", DType::f32, {6, 1, 1, 6});
@@ -251,7 +250,7 @@ TEST(Fuse, ASumOfGradientsThatAnotherOpReadsStaysAnAdd) {
   EXPECT_EQ(labels_of(fuse(of.p, batch_norm_backward_claim).program), (Labels{"sum", "relu+norm", "read"}));
 }
 
-// The shortcut's norm reads it first, and the other one what that stored.
+// The shortcut's norm is the first reader, and the other one reads the stored gradient.
 TEST(Fuse, OfTwoBatchNormsThatReadARelusGradientTheFirstTakesIt) {
   ReluBackward of;
   const ValueId x = source(of.p, "x2", DType::f32, {4, 6}), row = source(of.p, "row2", DType::f32, {6});
@@ -366,7 +365,6 @@ TEST(Fuse, OpsOfDifferentArithmeticStay) {
   EXPECT_EQ(labels_of(fuse(p, residual_norm_claim).program), (Labels{"sum", "ln"}));
 }
 
-// Gradients of two parameters, clipped and used.
 struct ClippedStep {
   Program p;
   std::array<ValueId, 2> gradients;

@@ -1,5 +1,5 @@
-// A step of several ranks, as a model that is cut up has it: layers whose products are cut over the ranks of axis "tp",
-// stages of layers along "pp". After Shoeybi et al., "Megatron-LM", 2019 (arXiv:1909.08053), figure 3a.
+// A step of several ranks: layers cut over axis "tp", stages of layers along "pp". After Shoeybi et al., "Megatron-LM",
+// 2019 (arXiv:1909.08053), figure 3a.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct MeshStep {
   std::vector<ValueId> gradients;
 };
 
-/// One stage on each rank along pp, of `layers` layers: h = x w1 with w1's columns over tp, y = h w2 with w2's rows
-/// over tp, whose addends are summed up; then the last y goes to the next stage. A layer's gradient stands for its
-/// backward: dw1 = x^T h. The batch is a shard that no axis has yet. `held`: ranks of the mesh; none: all.
+/// One stage per rank along pp, of `layers` layers: h = x w1 with w1's columns over tp, y = h w2 with w2's rows over
+/// tp, whose addends are summed; the last y goes to the next stage. dw1 = x^T h stands for a layer's backward. The
+/// batch is a shard without an axis. `held`: ranks of the mesh; empty: all.
 inline MeshStep mesh_step(const Mesh& mesh, const std::vector<int>& held, int layers) {
   constexpr std::int64_t rows = 4;
   constexpr std::int64_t width = 8;
@@ -38,7 +38,7 @@ inline MeshStep mesh_step(const Mesh& mesh, const std::vector<int>& held, int la
   const auto over_tp = [&](int rank, int tensor_axis) {
     return AxisSpread{AxisSpread::Kind::sharded, tp, tensor_axis, mesh.place(rank, tp), static_cast<int>(parts)};
   };
-  // Calls all members of each group along an axis that are held, once.
+  // Calls each group along an axis once, with its held members.
   const auto along = [&](const char* axis, std::vector<ValueId>& now, const auto& call) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const RankGroup group = mesh.group(ranks[i], axis);

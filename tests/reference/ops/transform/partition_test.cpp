@@ -20,7 +20,7 @@ namespace partition_test {
 constexpr Gemm linear{.transpose_b = true};
 constexpr Gemm with_bias{.transpose_b = true, .bias = true};
 
-/// x [2, 2] -> columns [2, 4] -> rows [2, 2]: a feed-forward layer without its middle.
+/// x [2, 2] -> columns [2, 4] -> rows [2, 2]: a feed-forward layer without activation.
 struct Layer {
   Program program;
   ValueId y;
@@ -40,7 +40,7 @@ Layer layer(bool bias) {
   return made;
 }
 
-/// Runs a program on sources given by their global names, of which each rank has its part.
+/// Runs a program on sources given by their global names; each rank gets its part.
 TextbookRun run_of(const Program& program, const std::map<std::string, std::vector<double>, std::less<>>& sources) {
   TextbookRun run(program);
   for (int index = 0; index < static_cast<int>(program.values().size()); ++index) {
@@ -56,7 +56,6 @@ TextbookRun run_of(const Program& program, const std::map<std::string, std::vect
   return run;
 }
 
-/// The last version of a rank's tensor, by its name there.
 std::vector<double> left_in(const Program& program, TextbookRun& run, const std::string& name) {
   for (const Value& value : program.values()) {
     if (value.spec.name == name) return run.get(program.values_in(value.storage).front());
@@ -78,8 +77,8 @@ TEST(TensorParallel, TwoLayersTakeOneReductionBehindTheSecond) {
   EXPECT_EQ(shared.mesh(), Mesh({{"tp", 2}}));
 }
 
-// A table of four tokens that is looked up and is the head as well. No rank has the logits of all tokens: two numbers a
-// row tell the others what the loss needs.
+// A table of four tokens, also the head. No rank has the logits of all tokens; two numbers per row suffice for the
+// loss.
 TEST(TensorParallel, AVocabularyIsSharedFromTheTableToTheLoss) {
   Program p;
   const ValueId tokens = source(p, "tokens", DType::i32, {2}), labels = source(p, "labels", DType::i32, {2});
@@ -102,7 +101,7 @@ TEST(TensorParallel, AVocabularyIsSharedFromTheTableToTheLoss) {
   EXPECT_EQ(kinds_and_labels(scattered)[2], "reduce_scatter x.reduce_scatter");
 }
 
-// By hand: middle = (x0, x1, x0 + x1, x0 - x1), y = (sum of the four, twice the last) + (10, 20).
+// middle = (x0, x1, x0 + x1, x0 - x1), y = (sum of the four, twice the last) + (10, 20).
 TEST(TensorParallel, TheBiasIsAddedOnce) {
   const Layer made = layer(true);
   const Program shared = tensor_parallel(made.program, {.ranks = 2}, made.cuts, {}).program;
@@ -123,7 +122,7 @@ TEST(TensorParallel, ScatteredTokensAreReducedToTheRanksThatHaveThem) {
   EXPECT_EQ(left_in(shared, run, "y.reduce_scatter@1"), (std::vector<double>{18, 4}));
 }
 
-/// y = x w^T, of copies in 8 bits whose scales are by the largest of x and of w.
+/// y = x w^T of 8-bit copies, with scales by the largest of x and of w.
 Program quantized_product() {
   Program p;
   const ValueId x = source(p, "x", DType::f32, {2, 4});
@@ -135,7 +134,7 @@ Program quantized_product() {
   return p;
 }
 
-// The largest of x is 384 and rank 0's; of w 7, and rank 1's. 448 has room for 1 and 64 times as much.
+// The largest of x is 384, on rank 0; of w 7, on rank 1. 448 has room for 1 and 64 times as much.
 TEST(TensorParallel, PartsAreQuantizedByTheLargestOfTheWhole) {
   const Program p = quantized_product();
   const Program shared = tensor_parallel(p, {.ranks = 2}, {{"x", {1}}, {"w", {1}}}, {}).program;
@@ -166,7 +165,7 @@ TEST(TensorParallel, TokensOfEachRankAreGatheredInEightBits) {
   EXPECT_EQ(left_in(shared, run, "y@1"), (std::vector<double>{384, 4}));
 }
 
-// sqrt(3^2 + 4^2 + 12^2) = 13: the parts of the one gradient together, the other once.
+// sqrt(3^2 + 4^2 + 12^2) = 13: both parts of one gradient, and the other one once.
 TEST(TensorParallel, TheNormCountsPartsTogetherAndWhatIsOnAllRanksOnce) {
   Program p;
   const ValueId cut = source(p, "cut", DType::f32, {2}, Role::gradient);
@@ -196,11 +195,11 @@ TEST(TensorParallel, WhatCannotBeCutIsRefusedWithItsReason) {
   EXPECT_EQ(refusal({{"up", {0}}, {"down", {1}}}, 3),
             "partition: up: f32[4, 2] is cut along axis 0, which 3 ranks cannot share equally");
   EXPECT_EQ(refusal({{"gate", {0}}}, 2), "partition: the step has no source 'gate'");
-  EXPECT_EQ(refusal({}, 2), "partition: nothing in this step is to be cut");
+  EXPECT_EQ(refusal({}, 2), "partition: no cuts given; expected at least one");
   const Layer made = layer(false);
   const Program shared = tensor_parallel(made.program, {.ranks = 2}, made.cuts, {}).program;
   EXPECT_EQ(program_error([&] { (void)tensor_parallel(shared, {.ranks = 2}, made.cuts, {}); }),
-            "partition: the step is of 2 ranks; expected one of a single rank");
+            "partition: the step has 2 ranks; expected one");
 }
 
 // q, k and v of heads of 2 in rows of 6: rank 1 of 2 has the second half of each.
@@ -220,7 +219,7 @@ TEST(CutLayout, APackedTensorIsCutSectionBySection) {
   }
   const std::optional<Cut> cut = join(whole, ranges);
   EXPECT_EQ(cut, (Cut{1, {4, 4, 4}}));
-  EXPECT_EQ(join(whole, {ranges[0], ranges[1]}), std::nullopt);  // k is missing
+  EXPECT_EQ(join(whole, {ranges[0], ranges[1]}), std::nullopt);
 
   TensorSpec k = tensor("k", DType::f32, {1, 3, 2, 2}, Role::activation);
   k.layout.strides = {36, 12, 2, 1};

@@ -13,7 +13,7 @@
 namespace gpubench::testing {
 namespace pipeline_test {
 
-/// What a stage does, "F0 F1 B0 ...": forwards and backwards by micro-batch, "F0.2" of part 2.
+/// A stage's units, "F0 F1 B0 ...": forwards and backwards by micro-batch, "F0.2" of part 2.
 std::string of_stage(const PipelineParallel& options, int micro_batches, int stage) {
   std::string text;
   for (const PipelineUnit& unit : pipeline_order(options, micro_batches)) {
@@ -24,7 +24,7 @@ std::string of_stage(const PipelineParallel& options, int micro_batches, int sta
   return text;
 }
 
-/// Until all is done, where a forward takes 1 and a backward 2.
+/// The makespan if a forward takes 1 and a backward 2.
 int length(const PipelineParallel& options, int micro_batches) {
   std::map<PipelineUnit, int> ends;
   std::map<int, int> free;
@@ -53,7 +53,7 @@ TEST(PipelineOrder, PassesRoundsOfMicroBatchesPartByPart) {
   EXPECT_EQ(of_stage({.stages = 2, .parts = 2}, 4, 0).substr(0, 19), "F0.0 F1.0 F0.2 F1.2");
 }
 
-// Narayanan et al., 2.2: a bubble of (stages - 1) micro-batches, or of that share of them that a part is.
+// Narayanan et al., 2.2: a bubble of (stages - 1) micro-batches, divided by the parts per stage.
 TEST(PipelineOrder, LeavesTheBubbleThatTheScheduleIsKnownFor) {
   for (const int stages : {2, 3, 4}) {
     for (const int micro : {stages, 2 * stages, 4 * stages}) {

@@ -15,7 +15,7 @@ namespace weigh_losses_test {
 constexpr std::int64_t classes = 3;
 constexpr double ignored = -100.0;
 
-/// The loss of so many rows and its gradient, on one of `ranks` ranks of the axis "dp".
+/// The loss of some rows and its gradient, on one of `ranks` ranks of axis "dp".
 struct Part {
   ValueId logits, labels, loss, dlogits;
 };
@@ -98,11 +98,11 @@ TEST(WeighLosses, SoDoMicroBatchesOfOneRankAndOfTwo) {
     if (ranks == 2) labels.insert(labels.end(), {ignored, ignored, ignored, ignored, ignored, 2});
     const Program weighed = weigh_losses(p, f32_math, DType::f32);
     expect_those_of_the_batch(weighed, parts, labels);
-    EXPECT_EQ(weighed.op(0).kind, count_labels_kind);  // before anything else
+    EXPECT_EQ(weighed.op(0).kind, count_labels_kind);
   }
 }
 
-// Two ranks with the same labels, as tensor parallelism leaves them, have one part.
+// Two ranks with the same labels, as in tensor parallelism, have one part.
 TEST(WeighLosses, LeavesABatchInOnePartAlone) {
   Program p(Mesh({{"tp", 2}}));
   for (int rank = 0; rank < 2; ++rank) {
@@ -157,7 +157,7 @@ TEST(WeighLosses, RefusesLabelsThatAreNotPartsOfOneSource) {
   EXPECT_THROW((void)weigh_losses(p, f32_math, DType::f32), ProgramError);
 }
 
-// By hand: two classes alike, so that each row loses ln 2; of two rows that count, given as four.
+// Two equal classes, so each row loses ln 2; two rows count, and the count given is four.
 TEST(CrossEntropyOfAGivenCount, DividesByItInsteadOfItsOwnRows) {
   Program p;
   const ValueId logits = source(p, "logits", DType::f32, {3, 2}), labels = source(p, "labels", DType::i32, {3}),
