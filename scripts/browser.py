@@ -193,12 +193,12 @@ class Browser:
             raise BrowserError(f"{expression}: {answer['exceptionDetails']['text']}")
         return answer["result"].get("value")
 
-    def screenshot(self, clip=None, most_height=16000):
+    def screenshot(self, clip=None, max_height=16000):
         """PNG of the whole page, or of clip = (x, y, width, height) in CSS pixels. Chromium can't paint more than 16,384
-        pixels of height at once: what is below most_height is left out."""
+        pixels of height at once: what is below max_height is left out."""
         if clip is None:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            clip = (0, 0, size["width"], min(size["height"], most_height))
+            clip = (0, 0, size["width"], min(size["height"], max_height))
         x, y, width, height = clip
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                            clip={"x": x, "y": y, "width": width, "height": height, "scale": 1})

@@ -14,11 +14,11 @@
 namespace gpubench::suites {
 namespace {
 
-constexpr int most_ranks = 64;
+constexpr int max_ranks = 64;
 
-/// Whole numbers, `most_ranks` of which add up without rounding.
+/// Whole numbers, `max_ranks` of which add up without rounding.
 Fill whole_numbers(DType type) {
-  const auto exact = static_cast<std::int64_t>(1.0 / unit_roundoff(type)) / most_ranks;
+  const auto exact = static_cast<std::int64_t>(1.0 / unit_roundoff(type)) / max_ranks;
   const std::int64_t limit = std::clamp<std::int64_t>(exact, 1, std::int64_t{1} << 20);
   return Fill::integers(-limit, limit);
 }
@@ -234,14 +234,14 @@ Grid in_place_too(Grid grid) {
                                });
 }
 
-/// Bandwidth and latency of links, for every round of the pairing of most_ranks ranks.
+/// Bandwidth and latency of links, for every round of the pairing of max_ranks ranks.
 Grid rounds_of_all_pairs() {
   Grid grid;
   grid.recipes = {"f32"};
   for (Point point : {message(64 * kib, "", Tier::smoke), message(64 * mib, "", Tier::quick),
                       message(8, "latency", Tier::standard, {}, {}, Cadence::isolated)}) {
     point.dims.emplace_back("round", 0);
-    for (int round = 1; round <= rounds_of_pairs(most_ranks); ++round) {
+    for (int round = 1; round <= rounds_of_pairs(max_ranks); ++round) {
       point.dims.back().second = round;
       grid.points.push_back(point);
     }
@@ -270,8 +270,8 @@ Grid tokens_of_experts() {
 WorkloadInfo of_ranks(std::string name, std::string description) {
   WorkloadInfo info{std::move(name), std::move(description), "", PrimaryMetric::bytes_per_s,
                     "messages",      CacheMode::cold};
-  info.fewest_ranks = 2;
-  info.most_ranks = most_ranks;
+  info.min_ranks = 2;
+  info.max_ranks = max_ranks;
   return info;
 }
 

@@ -50,7 +50,7 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
                                       std::vector<std::string> dims, std::vector<Point> points, Scaling scaling) {
   WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
                     std::move(item), CacheMode::step};
-  info.most_ranks = 64;
+  info.max_ranks = 64;
   info.on_all_ranks = true;
   const std::optional<Shared> shared = shared_in(scaling);
   if (shared || scaling == Scaling::strong) {

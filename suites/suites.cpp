@@ -78,7 +78,7 @@ std::shared_ptr<const Workload> declare_step(std::string name, std::string descr
                                              Program (*build)(const Case&, const Recipe&), const StepSharing& sharing) {
   WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
                     std::move(item), CacheMode::step};
-  info.most_ranks = 64;
+  info.max_ranks = 64;
   info.shards_weights = true;
   info.shares_tensors = sharing.tensors;
   info.spreads_experts = sharing.experts;

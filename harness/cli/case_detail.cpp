@@ -259,7 +259,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   facts.add({"items", std::move(count)});
   facts.add({"memory", fmt::format("{} per copy with every value kept, at least {} if that doesn't fit",
                                    format_quantity(static_cast<double>(program.bytes()), "B"),
-                                   format_quantity(static_cast<double>(least_memory(program).bytes()), "B"))});
+                                   format_quantity(static_cast<double>(minimal_memory(program).bytes()), "B"))});
   facts.add({"precision", fmt::format("{}: {}", planned.c.recipe, types_of(recipe(planned.c.recipe)))});
   facts.add({"arithmetic", arithmetic_text(program)});
   facts.add(
@@ -326,7 +326,7 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
                  {"flop", planned.cost.flop},
                  {"bytes", planned.cost.bytes},
                  {"memory_bytes", program.bytes()},
-                 {"least_memory_bytes", least_memory(program).bytes()},
+                 {"least_memory_bytes", minimal_memory(program).bytes()},
                  {"tensors", std::move(tensors)},
                  {"ops", std::move(ops)},
                  {"rerun", rerun}};

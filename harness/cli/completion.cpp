@@ -19,7 +19,7 @@ std::vector<Completed> completed_verbs(std::span<const std::string> suites) {
     if (verb.hidden) continue;
     Completed& one = all.emplace_back(Completed{&verb, {}, {}});
     for (Flag& flag : verb.flags(suites)) {
-      if (flag.stands_alone())
+      if (flag.is_argument())
         one.argument = std::move(flag);
       else if (flag.is_visible())
         one.flags.push_back(std::move(flag));

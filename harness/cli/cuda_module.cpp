@@ -82,8 +82,8 @@ std::string passed_over_text(const std::string& library) {
 }
 
 void* load(const fs::path& file) {
-  constexpr int most_libraries = 16;
-  for (int tries = 0; tries < most_libraries; ++tries) {
+  constexpr int max_libraries = 16;
+  for (int tries = 0; tries < max_libraries; ++tries) {
     if (void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) return handle;
     const char* words = ::dlerror();
     const std::string complaint = words == nullptr ? "no reason given" : words;

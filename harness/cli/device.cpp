@@ -81,7 +81,7 @@ DeviceChoice choose_cuda(const std::string& wanted, const Environment& environme
 
 // The child's answer as parsed by `read`; nothing without an answer.
 template <class Read>
-auto understood(const Heard& heard, const Read& read, const char* verb = "probe")
+auto understood(const ChildReply& heard, const Read& read, const char* verb = "probe")
     -> std::optional<decltype(read(std::declval<Node>()))> {
   if (heard.answer.empty()) return std::nullopt;
   try {
@@ -130,7 +130,7 @@ void prepare_for_children(const DeviceChoice& choice) {
 
 DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment, double deadline_s) {
   prepare_for_children(choice);
-  const Heard heard =
+  const ChildReply heard =
       ask({environment.program, "describe-device", "--device", choice.word()}, deadline_s, environment.stop);
   // After an answer, only NVML or the end of the child can have hung or crashed.
   if (heard.answer.empty()) {
@@ -141,8 +141,8 @@ DeviceInfo describe_device(const DeviceChoice& choice, const Environment& enviro
       heard, [](const Node& node) { return device_from_json(node); }, "describe-device");
 }
 
-void tell_device(const DeviceChoice& choice, int output_fd) {
-  const Teller teller(output_fd);
+void report_device(const DeviceChoice& choice, int output_fd) {
+  const ChildReporter teller(output_fd);
   teller.call("opening the device");
   const std::unique_ptr<Backend> backend = open_backend(choice);
   DeviceInfo info = backend->device();
@@ -155,14 +155,15 @@ void tell_device(const DeviceChoice& choice, int output_fd) {
 
 namespace {
 
-Heard ask_about(const std::string& subject, const std::string& program, double deadline_s, const StopFlag& stop) {
+ChildReply query_child(const std::string& subject, const std::string& program, double deadline_s,
+                       const StopFlag& stop) {
   return ask({program, "probe", subject}, deadline_s, stop);
 }
 
 }  // namespace
 
-NvidiaDriver ask_nvidia_driver(const std::string& program, double deadline_s, const StopFlag& stop) {
-  const Heard heard = ask_about("driver", program, deadline_s, stop);
+NvidiaDriver query_nvidia_driver(const std::string& program, double deadline_s, const StopFlag& stop) {
+  const ChildReply heard = query_child("driver", program, deadline_s, stop);
   NvidiaDriver driver = understood(heard, driver_from_json).value_or(NvidiaDriver{});
   if (heard.answer.empty()) {
     driver.hardware_seen = nvidia_hardware_seen();
@@ -171,24 +172,24 @@ NvidiaDriver ask_nvidia_driver(const std::string& program, double deadline_s, co
   return driver;
 }
 
-GpuSurvey ask_gpus(const std::string& program, double deadline_s, const StopFlag& stop) {
-  const Heard heard = ask_about("gpus", program, deadline_s, stop);
+GpuSurvey query_gpus(const std::string& program, double deadline_s, const StopFlag& stop) {
+  const ChildReply heard = query_child("gpus", program, deadline_s, stop);
   GpuSurvey survey = understood(heard, survey_from_json).value_or(GpuSurvey{});
-  if (!heard.trouble.empty()) survey.why_not = "NVML " + heard.trouble;
+  if (!heard.trouble.empty()) survey.failure = "NVML " + heard.trouble;
   return survey;
 }
 
-std::vector<ModuleReport> ask_libraries(const std::string& program, double deadline_s, const StopFlag& stop) {
-  const Heard heard = ask_about("libraries", program, deadline_s, stop);
+std::vector<ModuleReport> query_libraries(const std::string& program, double deadline_s, const StopFlag& stop) {
+  const ChildReply heard = query_child("libraries", program, deadline_s, stop);
   const ModuleSurvey survey = understood(heard, module_from_json).value_or(ModuleSurvey{});
-  if (!survey.why_not.empty()) throw BackendError(survey.why_not);
+  if (!survey.failure.empty()) throw BackendError(survey.failure);
   if (heard.answer.empty())
     throw CannotMeasure("the CUDA module " + (heard.trouble.empty() ? "said nothing" : heard.trouble));
   return survey.libraries;
 }
 
 void probe(const std::string& subject, int output_fd, std::span<const BackendEntry> backends) {
-  const Teller teller(output_fd);
+  const ChildReporter teller(output_fd);
   const auto before = [&teller](std::string_view call) { teller.call(call); };
   if (subject == "driver") {
     teller.answer(dump(to_json(probe_nvidia_driver("", "libcuda.so.1", before))));
@@ -202,7 +203,7 @@ void probe(const std::string& subject, int output_fd, std::span<const BackendEnt
         if (entry.libraries) survey.libraries = entry.libraries();
       }
     } catch (const BackendError& e) {
-      survey.why_not = e.what();
+      survey.failure = e.what();
     }
     teller.answer(dump(to_json(survey)));
   } else {
@@ -279,12 +280,12 @@ void visit(Archive& a, GpuFacts& f) {
 
 template <class Archive>
 void visit(Archive& a, GpuSurvey& s) {
-  a("why_not", s.why_not);
+  a("why_not", s.failure);
   a("nvml_path", s.nvml_path);
   a("driver_version", s.driver_version);
   a("cuda_version", s.cuda_version);
   a("gpus", s.gpus);
-  a("that_do_not_open", s.that_do_not_open);
+  a("that_do_not_open", s.unresponsive);
 }
 
 template <class Archive>
@@ -296,7 +297,7 @@ void visit(Archive& a, ModuleReport& r) {
 
 template <class Archive>
 void visit(Archive& a, ModuleSurvey& s) {
-  a("why_not", s.why_not);
+  a("why_not", s.failure);
   a("libraries", s.libraries);
 }
 

@@ -42,21 +42,21 @@ void prepare_for_children(const DeviceChoice& choice);
                                          double deadline_s = opening_deadline_s);
 
 /// In the child: sends the DeviceInfo of the backend to `output_fd`, then again with the data of NVML.
-void tell_device(const DeviceChoice& choice, int output_fd);
+void report_device(const DeviceChoice& choice, int output_fd);
 
 // The NVIDIA driver, NVML and the module's libraries run in a child process (verb probe): each may hang.
 
 /// As probe_nvidia_driver(). A driver that hangs or crashes is not usable; the reason names the call. Throws
-/// CannotMeasure if no child can be started or `stop` is raised; so does ask_gpus().
-[[nodiscard]] NvidiaDriver ask_nvidia_driver(const std::string& program, double deadline_s, const StopFlag& stop);
+/// CannotMeasure if no child can be started or `stop` is raised; so does query_gpus().
+[[nodiscard]] NvidiaDriver query_nvidia_driver(const std::string& program, double deadline_s, const StopFlag& stop);
 
 /// As survey_gpus(), with the results from before a call that hangs.
-[[nodiscard]] GpuSurvey ask_gpus(const std::string& program, double deadline_s, const StopFlag& stop);
+[[nodiscard]] GpuSurvey query_gpus(const std::string& program, double deadline_s, const StopFlag& stop);
 
 /// The libraries of the CUDA module. Throws BackendError with the loader's reason, and CannotMeasure if it hangs or
 /// crashes.
-[[nodiscard]] std::vector<ModuleReport> ask_libraries(const std::string& program, double deadline_s,
-                                                      const StopFlag& stop);
+[[nodiscard]] std::vector<ModuleReport> query_libraries(const std::string& program, double deadline_s,
+                                                        const StopFlag& stop);
 
 /// In the child: sends the answer for `subject`, "driver", "gpus" or "libraries", to `output_fd`. Throws UsageError for
 /// other subjects.

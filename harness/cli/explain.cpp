@@ -164,7 +164,7 @@ std::vector<OpExplanation> explain_ops(std::span<const Suite> suites) {
   bool has_rings = false;
   for (const Suite& suite : suites) {
     for (const auto& workload : suite.workloads) {
-      if (workload->info().most_ranks > 1) everything.ranks = {1, 2};
+      if (workload->info().max_ranks > 1) everything.ranks = {1, 2};
       has_rings = has_rings || workload->info().shares_sequences;
     }
   }

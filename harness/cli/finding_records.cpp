@@ -26,7 +26,7 @@ inline constexpr bool is_part<RecipeLearning> = true;
 template <>
 inline constexpr bool is_part<BrokenLearning> = true;
 
-constexpr Rule may_lack{.optional = true};
+constexpr Rule may_be_missing{.optional = true};
 constexpr Rule may_be_empty{.empty_texts = true};
 
 template <class Archive>
@@ -80,7 +80,7 @@ template <class Archive>
 void visit(Archive& a, Repetition& r) {
   a("way", r.way);
   a("outcome", r.outcome);
-  a("text", r.text, may_lack);
+  a("text", r.text, may_be_missing);
 }
 
 template <class Archive>
@@ -104,7 +104,7 @@ void visit(Archive& a, CaseBits& b) {
 template <class Archive>
 void visit(Archive& a, DeterminismRecord& r) {
   a("id", r.id);
-  a("unsupported", r.unsupported, may_lack);
+  a("unsupported", r.unsupported, may_be_missing);
   a("repetitions", r.repetitions);
   a("bits", r.bits);
 }
@@ -117,7 +117,7 @@ void visit(Archive& a, FaultRow& r) {
   a("faults", r.faults);
   a("caught", r.caught);
   a("unseen", r.unseen);
-  a("weakest_caught", r.weakest_name, may_lack);
+  a("weakest_caught", r.weakest_name, may_be_missing);
   a("weakest_caught_over_bound", r.weakest);
   a("escaped", r.escaped, may_be_empty);
   a("hidden", r.hidden, may_be_empty);

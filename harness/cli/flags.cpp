@@ -105,9 +105,9 @@ Selection::Layout layout_of(std::string_view flag, const std::string& word) {
                       flag, visible(axis)));
     }
   }
-  if (parts > Mesh::most_ranks)
+  if (parts > Mesh::max_ranks)
     throw UsageError(fmt::format("{}: '{}' makes {:.6g} ranks and parts; expected at most {}", flag, visible(word),
-                                 parts, Mesh::most_ranks));
+                                 parts, Mesh::max_ranks));
   if (layout.parallel.scatters_tokens && layout.parallel.tp == 1)
     throw UsageError(fmt::format("{}: sp scatters tokens over the ranks of tp; give tp=N as well", flag));
   if (layout.parallel.passes_keys && layout.parallel.cp == 1)
@@ -140,14 +140,14 @@ double number_between(std::string_view flag, const std::string& word, double lea
 
 }  // namespace
 
-constexpr double least_positive = 1e-9;  // values divided by smaller numbers overflow
+constexpr double min_positive = 1e-9;  // values divided by smaller numbers overflow
 
 double price_of(std::string_view flag, const std::string& word) {
-  return number_between(flag, word, least_positive, 1e9, "price such as 2.49");
+  return number_between(flag, word, min_positive, 1e9, "price such as 2.49");
 }
 
 double positive_of(std::string_view flag, const std::string& word) {
-  return number_between(flag, word, least_positive, 1e9, "number from 1e-9 to 1e9 such as 12.5");
+  return number_between(flag, word, min_positive, 1e9, "number from 1e-9 to 1e9 such as 12.5");
 }
 
 double oversubscription_of(std::string_view flag, const std::string& word) {
@@ -166,17 +166,17 @@ std::pair<int, double> of_rank(std::string_view flag, const std::string& word) {
   const std::size_t equals = word.find('=');
   const auto rank = number<int>(word.substr(0, equals));
   const auto value = equals == std::string::npos ? std::nullopt : number<double>(word.substr(equals + 1));
-  if (!rank || *rank < 0 || !value || !(*value == 0.0 || (*value >= least_positive && *value <= 1e9)))
+  if (!rank || *rank < 0 || !value || !(*value == 0.0 || (*value >= min_positive && *value <= 1e9)))
     throw UsageError(fmt::format("{}: '{}' is not RANK=NUMBER such as 3=1.5", flag, visible(word)));
   return {*rank, *value};
 }
 
 std::optional<double> deadline_of(std::string_view flag, const std::string& word) {
-  constexpr double most_s = 30.0 * 24.0 * 3600.0;
+  constexpr double max_s = 30.0 * 24.0 * 3600.0;
   if (word == "auto") return std::nullopt;
   if (word == "off") return 0.0;
   const double seconds = number<double>(word).value_or(0.0);
-  if (!(seconds > 0.0 && seconds <= most_s))
+  if (!(seconds > 0.0 && seconds <= max_s))
     throw UsageError(fmt::format("{}: '{}' is not auto, off or a number of seconds such as 120", flag, visible(word)));
   return seconds;
 }

@@ -160,8 +160,8 @@ struct Flag {
   /// set: names must be hashed in all parts of a run or in none.
   std::optional<unsigned> use{};
 
-  [[nodiscard]] bool stands_alone() const { return !long_name.starts_with("-"); }
-  [[nodiscard]] bool is_visible() const { return !group.empty() && !stands_alone(); }
+  [[nodiscard]] bool is_argument() const { return !long_name.starts_with("-"); }
+  [[nodiscard]] bool is_visible() const { return !group.empty() && !is_argument(); }
   [[nodiscard]] bool has(unsigned any_of) const { return (use.value_or(0) & any_of) != 0; }
   [[nodiscard]] std::vector<std::string> names() const;
 };

@@ -38,7 +38,7 @@ constexpr std::string_view usage =
 bool is_librarys(std::string_view word) { return word.starts_with("--benchmark_") || word.starts_with("--v="); }
 
 // The library does not expose the values of its flags; this one sets the rounds of a case.
-std::optional<int> asked_repetitions(std::span<const std::string> words) {
+std::optional<int> requested_repetitions(std::span<const std::string> words) {
   constexpr std::string_view flag = "--benchmark_repetitions=";
   std::optional<int> repetitions;
   for (const std::string& word : words) {
@@ -60,7 +60,7 @@ bool only_lists(std::span<const std::string> words) {
   return std::any_of(words.begin(), words.end(), lists);
 }
 
-void refuse_what_it_cannot(const Options& options) {
+void refuse_unsupported_flags(const Options& options) {
   if (options.verb->name != "run") throw UsageError("gpubench-gbench has no verbs; gpubench has them");
   if (options.out || options.json)
     throw UsageError(
@@ -168,13 +168,13 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
     probe(options.subject, options.worker_output, environment.backends);
     return exit_codes::ok;
   }
-  refuse_what_it_cannot(options);
+  refuse_unsupported_flags(options);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   if (plan.empty()) return refuse_empty(selection, environment);
   RunOptions run = run_options(options, selection.tier, environment, device);
-  run.rounds = asked_repetitions(for_library).value_or(run.protocol().min_rounds);
+  run.rounds = requested_repetitions(for_library).value_or(run.protocol().min_rounds);
 
   Report machine;  // only the facts that the library prints
   machine.host.host_name = benchmark::SystemInfo::Get().name;

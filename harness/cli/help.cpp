@@ -152,13 +152,13 @@ std::string short_verb_text(const Verb& verb, const Measure& measure) {
          fitted(fmt::format("gpubench {} --help-all shows all flags and examples", verb.name), measure.width, 0) + "\n";
 }
 
-constexpr std::string_view what_it_is =
+constexpr std::string_view one_line_description =
     "gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.";
 constexpr std::string_view how_to_call = "usage: gpubench [VERB] [flags]        without a verb: run";
 
 std::string full_overview(const Measure& measure) {
   std::string text =
-      fitted(what_it_is, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
+      fitted(one_line_description, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
   for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.summary, measure);
   }
@@ -170,7 +170,7 @@ std::string full_overview(const Measure& measure) {
 std::string overview(const Measure& measure) {
   const Measure narrow{measure.width, std::min(measure.text_column, 15)};  // the longest verb and two blanks
   std::string text =
-      fitted(what_it_is, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
+      fitted(one_line_description, measure.width, 0) + "\n" + fitted(how_to_call, measure.width, 4) + "\n\nverbs\n";
   for (const Verb& verb : verbs()) {
     if (!verb.hidden) text += entry(verb.name, verb.summary, narrow);
   }
@@ -190,7 +190,7 @@ const Verb& shown_verb(std::string_view verb) {
 
 std::string short_help(int width) {
   const Measure measure = measure_of(width);
-  return fitted(what_it_is, measure.width, 0) + "\n\n" + examples(first_examples(), measure) + "\n" +
+  return fitted(one_line_description, measure.width, 0) + "\n\n" + examples(first_examples(), measure) + "\n" +
          fitted("gpubench --help lists the verbs; without any argument nothing runs (exit 2)", measure.width, 0) + "\n";
 }
 

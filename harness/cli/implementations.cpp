@@ -91,7 +91,7 @@ std::vector<std::string> python_words(const std::string& interpreter, const std:
 void check_interpreter(const NamedImplementation& named, const Environment& environment, double deadline_s) {
   std::vector<std::string> argv = python_words(named.interpreter, environment.program);
   argv.insert(argv.end(), {"-c", fmt::format("{}import {}", without_current_folder, worker_module)});
-  const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
+  const ChildReply heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
   if (heard.trouble.empty()) return;
   throw UsageError(fmt::format(
       "--impl: {} needs the package gpubench, which {} cannot import ({}): install it there, or name another "
@@ -123,8 +123,8 @@ std::vector<NamedImplementation> named_implementations(std::span<const std::stri
   return named;
 }
 
-std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::span<const std::string> words,
-                               const std::string& device, const Environment& environment, double deadline_s) {
+std::vector<Claims> query_claims(std::span<const NamedImplementation> named, std::span<const std::string> words,
+                                 const std::string& device, const Environment& environment, double deadline_s) {
   std::vector<Claims> all;
   for (const NamedImplementation& one : named) {
     Claims& claims = all.emplace_back(Claims{{one.name, digest_of_file(one.file), ""}});
@@ -132,7 +132,7 @@ std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::
     argv.insert(argv.end(), words.begin(), words.end());
     argv.insert(argv.end(), {"--device", device, "--claims-of", one.name});
     const Orphans orphans;
-    const Heard heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
+    const ChildReply heard = ask(argv, deadline_s, environment.stop, Printing::dropped);
     if (heard.answer.empty()) {
       if (!one.interpreter.empty()) check_interpreter(one, environment, deadline_s);
       environment.err << fmt::format("warning: {} {} when asked what it takes; each case asks again\n", one.name,
@@ -149,9 +149,9 @@ std::vector<Claims> ask_claims(std::span<const NamedImplementation> named, std::
   return all;
 }
 
-void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
+void send_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
                  const DeviceInfo& device, bool deterministic, int output_fd) {
-  const Teller teller(output_fd);
+  const ChildReporter teller(output_fd);
   teller.call("loading it");
   Json answer;
   try {
@@ -241,7 +241,7 @@ std::vector<PlannedCase> claimed(std::vector<PlannedCase> cases, std::span<const
   return cases;
 }
 
-std::string printed_beside(const std::string& journal_file) {
+std::string printed_log_path(const std::string& journal_file) {
   const fs::path journal(journal_file);
   if (journal.filename() == journal_name) return (journal.parent_path() / "printed.log").string();
   return journal_file.substr(0, journal_file.size() - journal_ending.size()) + ".printed.log";

@@ -65,13 +65,13 @@ struct Claims {
 
 /// Asks each in a child process, which isolates their code. `words`: the command line. Throws UsageError with the
 /// loader's or the library's message if one does not load.
-[[nodiscard]] std::vector<Claims> ask_claims(std::span<const NamedImplementation> named,
-                                             std::span<const std::string> words, const std::string& device,
-                                             const Environment& environment, double deadline_s);
+[[nodiscard]] std::vector<Claims> query_claims(std::span<const NamedImplementation> named,
+                                               std::span<const std::string> words, const std::string& device,
+                                               const Environment& environment, double deadline_s);
 
 /// In the child: loads the file, asks it for every op of the cases, and sends the answer to `output_fd`. `suites`: with
 /// --untried, suites to ask about in addition.
-void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
+void send_claims(const NamedImplementation& named, std::span<const PlannedCase> cases, std::span<const Suite> suites,
                  const DeviceInfo& device, bool deterministic, int output_fd);
 
 /// The start of a child's command line: this program, or for a Python file the interpreter (harness/python).
@@ -86,7 +86,7 @@ void tell_claims(const NamedImplementation& named, std::span<const PlannedCase> 
 [[nodiscard]] std::vector<PlannedCase> claimed(std::vector<PlannedCase> cases, std::span<const Claims> claims);
 
 /// The log of what implementations print, next to a journal: printed.log in its folder, or FILE.printed.log.
-[[nodiscard]] std::string printed_beside(const std::string& journal_file);
+[[nodiscard]] std::string printed_log_path(const std::string& journal_file);
 
 /// A file for the output of implementations. The destructor removes it if it is empty.
 class PrintedLog {

@@ -13,7 +13,7 @@
 namespace gpubench {
 namespace {
 
-constexpr int most_processes = 1 << 20;
+constexpr int max_processes = 1 << 20;
 
 struct Launcher {
   const char* size;
@@ -81,7 +81,7 @@ LauncherPlace launcher_place(const std::function<std::string(const char*)>& vari
     const std::string size = variable(launcher.size);
     if (size.empty()) continue;
     LauncherPlace place;
-    place.processes = variable_in_range(launcher.size, size, 1, most_processes);
+    place.processes = variable_in_range(launcher.size, size, 1, max_processes);
     if (place.processes == 1) return {};
     place.rank = variable_in_range(launcher.rank, variable(launcher.rank), 0, place.processes - 1);
     place.launcher = launcher.name;

@@ -74,7 +74,7 @@ class CommandLine {
       // --tuning-cache DIR is dropped, but off is kept.
       if (was_given("--tuning-cache", "off"))
         options.own_words.insert(options.own_words.end(), no_tuning_cache.begin(), no_tuning_cache.end());
-      options.words_for_runs = words_in(use::runs);
+      options.run_flags = words_in(use::runs);
       options.shared_settings = shared_settings();
       options.from_environment = apply(variables);
       options.rerun_words = words_in(use::rerun);
@@ -108,7 +108,7 @@ class CommandLine {
     const std::string variable = variable_of(flag.long_name);
     const bool from_variable = std::any_of(options.from_environment.begin(), options.from_environment.end(),
                                            [&variable](const auto& one) { return one.first == variable; });
-    return from_variable ? variable : flag.stands_alone() ? std::string(options.verb->name) : flag.long_name;
+    return from_variable ? variable : flag.is_argument() ? std::string(options.verb->name) : flag.long_name;
   }
 
   // The words of a flag; a switch has none.
@@ -152,7 +152,7 @@ class CommandLine {
       for (const std::string& value : values_[i]) {
         const bool gap = flag.type.ends_with(",...") && ("," + value + ",").find(",,") != std::string::npos;
         if (!value.empty() && !gap) continue;
-        if (flag.stands_alone())
+        if (flag.is_argument())
           throw UsageError(fmt::format("{}: an argument is empty; expected {}", verb_.name,
                                        flag.type.empty() ? "a word" : flag.type));
         throw UsageError(fmt::format("{}: '{}' has an empty value; expected {}, or leave the flag out",
@@ -284,7 +284,7 @@ Options parse_options(std::span<const std::string> words, const Variables& varia
   Options options = CommandLine(verb).parse(words.subspan(has_verb ? 1 : 0), variables, suites);
   check(options);
   options.words.assign(words.begin(), words.end());
-  options.asks_for_nothing = words.empty() && options.from_environment.empty();
+  options.is_empty_command = words.empty() && options.from_environment.empty();
   return options;
 }
 

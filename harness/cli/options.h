@@ -95,12 +95,12 @@ struct Options {
   /// Flags and variables that a case's rerun line repeats.
   std::vector<std::string> rerun_words{};
   /// calibrate: the flags of its runs.
-  std::vector<std::string> words_for_runs{};
+  std::vector<std::string> run_flags{};
   /// Flags that all processes of a run must share, with their values. Without those from variables, which a launcher
   /// may pass to its host alone.
   std::map<std::string, std::string> shared_settings{};
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< that stood in for flags
-  bool asks_for_nothing = false;  ///< no word and no variable: prints the short help and runs nothing
+  bool is_empty_command = false;  ///< no word and no variable: prints the short help and runs nothing
 
   // Hidden, for child processes.
   int worker_input = -1;  ///< set: this process is a worker

@@ -199,8 +199,8 @@ const BackendEntry& shared_backend(const Options& options, const Environment& en
 
 }  // namespace
 
-int act_together(Options options, const Environment& environment, const LauncherPlace& place,
-                 const std::function<int(const Options&, const Environment&)>& act) {
+int run_all_ranks(Options options, const Environment& environment, const LauncherPlace& place,
+                  const std::function<int(const Options&, const Environment&)>& act) {
   expect_shareable(options, place);
   if (!environment.join_processes)
     throw CannotMeasure(

@@ -69,7 +69,7 @@ class ProcessRanks {
 /// Process 0 runs with the ranks of all processes and returns its exit code; the others serve it and return 0. Ends all
 /// with the exit code, without returning, if a process is lost or does not fit. Throws UsageError for flags that such a
 /// run does not support, CannotMeasure if the processes cannot be joined.
-[[nodiscard]] int act_together(Options options, const Environment& environment, const LauncherPlace& place,
-                               const std::function<int(const Options&, const Environment&)>& act);
+[[nodiscard]] int run_all_ranks(Options options, const Environment& environment, const LauncherPlace& place,
+                                const std::function<int(const Options&, const Environment&)>& act);
 
 }  // namespace gpubench

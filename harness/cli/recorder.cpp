@@ -29,12 +29,12 @@ Recorder::Recorder(RunObserver& view, const DeviceInfo& device, JournalWriter* j
 void Recorder::take(const Journal& journal) {
   for (const auto& [key, record] : journal.finished) {
     records_[key] = record;
-    (void)held_against_device(record);
+    (void)peak_checked(record);
   }
   in_flight_ = journal.in_flight;
 }
 
-void Recorder::note_down(const CaseRecord& record, void (JournalWriter::*entry)(const CaseRecord&)) {
+void Recorder::append_note(const CaseRecord& record, void (JournalWriter::*entry)(const CaseRecord&)) {
   if (journal_ == nullptr) return;
   try {
     (journal_->*entry)(record);
@@ -45,18 +45,18 @@ void Recorder::note_down(const CaseRecord& record, void (JournalWriter::*entry)(
 }
 
 void Recorder::round(const CaseRecord& record) {
-  note_down(record, &JournalWriter::round);
+  append_note(record, &JournalWriter::round);
   add_round(in_flight_, record);
 }
 
 void Recorder::finished(const CaseRecord& record) {
-  note_down(record, &JournalWriter::finished);
+  append_note(record, &JournalWriter::finished);
   records_[record.key()] = record;
   in_flight_.erase(record.key());
-  view_.finished(held_against_device(record));
+  view_.finished(peak_checked(record));
 }
 
-CaseRecord Recorder::held_against_device(const CaseRecord& record) {
+CaseRecord Recorder::peak_checked(const CaseRecord& record) {
   bests_.push_back(record);
   CaseRecord held = record;
   add_peak_share(held, peak_shares(device_, bests_).back());
@@ -94,7 +94,7 @@ void require_code_named_again(const Words& needed, const Words& given) {
 }
 
 // A journal is untrusted: it may select what runs and how it is measured, but not what is written where.
-void require_measuring_words(const Resumption& one, std::span<const std::string> suites) {
+void require_measurement_flags(const Resumption& one, std::span<const std::string> suites) {
   std::vector<std::string> words{"run"};
   words.insert(words.end(), one.journal.start.words.begin(), one.journal.start.words.end());
   if (parse_options(words, {}, suites).own_words != one.journal.start.words)
@@ -145,7 +145,7 @@ Resumption open_resumption(const Options& options, const Environment& environmen
       one.folders.hold(one.path);
       one.writer = std::make_unique<JournalWriter>(one.path, one.journal, one.folders.rules(one.path, options.writing));
     }
-    require_measuring_words(one, suites);
+    require_measurement_flags(one, suites);
     kept = parted("run", one.journal.start.words, names_code);
     if (takes_flags) require_code_named_again(kept.taken, options.own_words);
   } catch (const ReadError& e) {
@@ -195,7 +195,7 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
   std::erase_if(all, [&](const Difference& one) { return std::ranges::find(unknown, one.key) != unknown.end(); });
   if (all.empty()) return;
   const std::string more = all.size() == 1 ? "" : fmt::format(", and {} more", all.size() - 1);
-  throw AnotherRun(
+  throw DifferentRun(
       fmt::format("--resume: this is another run than the interrupted one: {}{}; use the same machine, build and "
                   "flags, or start a new run",
                   difference_text(all.front()), more));
@@ -211,7 +211,7 @@ std::optional<HashKey> key_for(const Options& options, const Environment& enviro
   } catch (const ReadError& e) {
     throw UsageError(fmt::format("--anonymize: {}", e.what()));
   } catch (const WriteError& e) {
-    if (e.is_of_disk()) fail_to_write("--anonymize", e);
+    if (e.is_disk_error()) fail_to_write("--anonymize", e);
     throw UsageError(fmt::format("--anonymize: {}; name another key file: --anonymize-key FILE", e.what()));
   }
 }
@@ -259,7 +259,7 @@ std::vector<std::string> without_files(const std::vector<std::string>& own_words
   return parted("run", own_words, [](const Flag& flag) { return flag.has(use::file); }).others;
 }
 
-std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words) {
+std::vector<std::string> code_flags(const std::vector<std::string>& own_words) {
   return parted("run", own_words, names_code).taken;
 }
 

@@ -43,9 +43,9 @@ class Recorder final : public RunObserver {
   [[nodiscard]] std::vector<CaseRecord> in_order_of(std::span<const PlannedCase> plan, int signal) const;
 
  private:
-  CaseRecord held_against_device(const CaseRecord& record);
+  CaseRecord peak_checked(const CaseRecord& record);
   /// Notes a failure of the journal; the run continues without it.
-  void note_down(const CaseRecord& record, void (JournalWriter::*entry)(const CaseRecord&));
+  void append_note(const CaseRecord& record, void (JournalWriter::*entry)(const CaseRecord&));
 
   std::map<std::string, CaseRecord> records_;
   std::map<std::string, CaseRecord> in_flight_;  ///< with their finished rounds
@@ -69,9 +69,9 @@ inline constexpr std::string_view journal_name = "journal.jsonl";
 inline constexpr std::string_view journal_ending = ".journal.jsonl";
 
 /// Machine, build or options differ from those of the interrupted run: exit 4.
-class AnotherRun : public std::runtime_error {
+class DifferentRun : public std::runtime_error {
  public:
-  explicit AnotherRun(const std::string& what) : std::runtime_error(what) {}
+  explicit DifferentRun(const std::string& what) : std::runtime_error(what) {}
 };
 
 struct Resumption {
@@ -97,9 +97,9 @@ struct Resumption {
                                                                            const Anonymizer* anonymizer);
 
 /// Settings known only after the code of --impl was asked.
-inline constexpr std::array<std::string_view, 2> settings_told_by_code{"cases", "implementations"};
+inline constexpr std::array<std::string_view, 2> settings_from_code{"cases", "implementations"};
 
-/// Throws AnotherRun with the first setting that differs. `unknown`: settings that are not compared.
+/// Throws DifferentRun with the first setting that differs. `unknown`: settings that are not compared.
 void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings,
                       std::span<const std::string_view> unknown = {});
 
@@ -117,7 +117,7 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
 
 /// Of these words, those that load foreign code: --impl, --python, --trust-libraries. To resume, the user gives them
 /// again.
-[[nodiscard]] std::vector<std::string> words_naming_code(const std::vector<std::string>& own_words);
+[[nodiscard]] std::vector<std::string> code_flags(const std::vector<std::string>& own_words);
 
 /// Forwards records and notes, made anonymous.
 class AnonymousObserver final : public RunObserver {

@@ -21,7 +21,7 @@
 namespace gpubench {
 namespace {
 
-bool wants_github(const Options& options, const Environment& environment) {
+bool writes_github(const Options& options, const Environment& environment) {
   if (options.github != GithubMode::automatic) return options.github == GithubMode::on;
   return environment.variable("GITHUB_ACTIONS") == "true";
 }
@@ -33,7 +33,7 @@ std::string report_text(const Report& report, ReportForm form, Detail detail) {
     case ReportForm::json: return report_json_text(report, detail);
     case ReportForm::junit: return junit_text(report);
     case ReportForm::csv: return exported_csv(report);
-    case ReportForm::markdown: return markdown_text(report, most_summary_bytes);
+    case ReportForm::markdown: return markdown_text(report, max_summary_bytes);
   }
   return "";
 }
@@ -72,7 +72,7 @@ bool ReportOutputs::write_to_stdout() {
 
 void ReportOutputs::write_summary() {
   const std::string path = environment_.variable("GITHUB_STEP_SUMMARY");
-  if (path.empty() || !wants_github(options_, environment_)) return;
+  if (path.empty() || !writes_github(options_, environment_)) return;
   try {
     append_summary(path, [&](std::size_t room) { return markdown_text(report_, room); });
   } catch (const WriteError& e) {
@@ -122,7 +122,7 @@ void ReportOutputs::write_page() {
 }
 
 std::string ReportOutputs::annotations() const {
-  return wants_github(options_, environment_) ? annotations_text(annotations_of(report_), "gpubench") : "";
+  return writes_github(options_, environment_) ? annotations_text(annotations_of(report_), "gpubench") : "";
 }
 
 namespace {

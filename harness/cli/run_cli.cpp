@@ -107,13 +107,13 @@ int helper_output(int argc, char** argv) {
 
 // A shell limit too low to work with; empty if there is none.
 std::string low_limit() {
-  constexpr rlim_t least_stack = rlim_t{512} << 10U, least_files = 64;
+  constexpr rlim_t min_stack = rlim_t{512} << 10U, min_files = 64;
   rlimit stack{}, files{};
-  if (::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < least_stack)
+  if (::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < min_stack)
     return fmt::format("a stack of {} KiB is too small; allow at least {} (ulimit -s)", stack.rlim_cur >> 10U,
-                       least_stack >> 10U);
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < least_files)
-    return fmt::format("{} open files are too few; allow at least {} (ulimit -n)", files.rlim_cur, least_files);
+                       min_stack >> 10U);
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < min_files)
+    return fmt::format("{} open files are too few; allow at least {} (ulimit -n)", files.rlim_cur, min_files);
   return "";
 }
 
@@ -142,7 +142,7 @@ bool is_second_request(int signal, const siginfo_t& info) {
 
 void end_cleanly_without_memory() { terminate_otherwise = std::set_terminate(on_terminate); }
 
-void stand_in_for(const char* program) { standing_in_for = program; }
+void set_program(const char* program) { standing_in_for = program; }
 
 std::string own_path(const char* argv0) {
   if (!standing_in_for.empty()) return standing_in_for;
@@ -171,17 +171,17 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
         return std::string(value == nullptr ? "" : value);
       },
       [program, is_helper](double deadline_s) {
-        return is_helper ? probe_nvidia_driver() : ask_nvidia_driver(program, deadline_s, stop_flag);
+        return is_helper ? probe_nvidia_driver() : query_nvidia_driver(program, deadline_s, stop_flag);
       },
       program,
       stop_flag,
       names_of_variables(),
       std::string(revision),
-      [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
+      [program](double deadline_s) { return query_gpus(program, deadline_s, stop_flag); },
       terminal_columns(STDOUT_FILENO),
       [] { return read_host(); },
       catch_signals,
-      [program](const BackendEntry&, double deadline_s) { return ask_libraries(program, deadline_s, stop_flag); },
+      [program](const BackendEntry&, double deadline_s) { return query_libraries(program, deadline_s, stop_flag); },
       [] { return std::time(nullptr); },
       std::cin,
       [program](const LauncherPlace& place, double send_limit_s) { return join_by_mpi(program, place, send_limit_s); }};
@@ -218,22 +218,22 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     options = parse_options(words, environment.variable, suite_names(environment.suites));
     const bool is_helper = options.is_worker() || options.worker_output >= 0;
     if (is_helper || !options.mpi) place = {};
-    if (options.asks_for_nothing && place.rank > 0 && !place.several_commands) return exit_codes::usage;
-    if (options.asks_for_nothing) {
+    if (options.is_empty_command && place.rank > 0 && !place.several_commands) return exit_codes::usage;
+    if (options.is_empty_command) {
       environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
       return exit_codes::usage;
     }
     if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);
-    const auto act_and_say = [](const Options& with, const Environment& in) {
+    const auto run_and_report = [](const Options& with, const Environment& in) {
       const int code = with.verb->act(with, in);
       in.out.flush();
       if (in.out.good()) return code;
       in.err << "gpubench: standard output could not be written" << std::endl;
       return code == exit_codes::ok ? exit_codes::could_not_measure : code;
     };
-    if (place.processes == 1) return act_and_say(options, environment);
+    if (place.processes == 1) return run_and_report(options, environment);
     if (options.verb == &default_verb() && !options.dry_run)
-      return act_together(options, environment, place, act_and_say);
+      return run_all_ranks(options, environment, place, run_and_report);
     // Other command lines of the launcher run alone; their children must not join MPI.
     ::setenv("GPUBENCH_MPI", "off", 1);
     // If process 0 executes 'run', it waits for this process in MPI_Init.
@@ -243,7 +243,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     if (place.rank > 0) return exit_codes::ok;
     environment.err << fmt::format("note: {} started {} processes; this is the output of the first\n", place.launcher,
                                    place.processes);
-    return act_and_say(options, environment);
+    return run_and_report(options, environment);
   } catch (const UsageError& e) {
     if (place.rank > 0 && place.several_commands) {  // process 0's command line may be valid
       environment.err << fmt::format("gpubench: process {} of {}: {}", place.rank, place.processes, visible(e.what()))

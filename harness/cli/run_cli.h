@@ -32,7 +32,7 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
 [[nodiscard]] std::string own_path(const char* argv0);
 
 /// Sets own_path() in an interpreter that the program started.
-void stand_in_for(const char* program);
+void set_program(const char* program);
 
 /// From here on an uncaught std::bad_alloc, as from a destructor of the JSON library, ends the process with a message
 /// and exit code 3 instead of abort().

@@ -67,7 +67,7 @@ HostContext host_context(const HostInfo& host, const std::string& executable) {
   return context;
 }
 
-std::vector<std::pair<std::string, std::string>> telling_variables(const Environment& environment) {
+std::vector<std::pair<std::string, std::string>> context_variables(const Environment& environment) {
   std::vector<std::pair<std::string, std::string>> set;
   for (const char* variable : {"OMP_NUM_THREADS",
                                "OMP_PROC_BIND",

@@ -34,7 +34,7 @@ namespace gpubench {
 [[nodiscard]] HostContext host_context(const HostInfo& host, const std::string& executable);
 
 /// The set variables that affect numbers. The rest of the environment is private.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> telling_variables(const Environment& environment);
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> context_variables(const Environment& environment);
 
 /// 16 hexadecimal digits, unique among the runs of a machine.
 [[nodiscard]] std::string invocation_id(std::time_t started);
@@ -83,11 +83,11 @@ struct RunPlan {
 };
 
 /// Runs every case, writes the report and prints results. Returns the exit code. Throws UsageError before anything ran,
-/// CannotMeasure if nothing can be measured, AnotherRun for a resumed run.
+/// CannotMeasure if nothing can be measured, DifferentRun for a resumed run.
 [[nodiscard]] int run_to_report(RunPlan plan);
 
-/// For a resumed run, before foreign code is loaded: throws AnotherRun unless machine, build and flags are those of the
-/// interrupted run.
+/// For a resumed run, before foreign code is loaded: throws DifferentRun unless machine, build and flags are those of
+/// the interrupted run.
 void require_same_before_loading(RunPlan plan);
 
 }  // namespace gpubench

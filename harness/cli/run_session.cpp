@@ -55,7 +55,7 @@ class Run {
 
   void require_same_before_loading() {
     info_ = describe_device(plan_.device, environment_, options_.for_opening_s());
-    require_same_run(*plan_.resumption, start().settings, settings_told_by_code);
+    require_same_run(*plan_.resumption, start().settings, settings_from_code);
   }
 
   int execute() {
@@ -116,7 +116,7 @@ class Run {
   // Output of implementations goes to a file next to the report, so that it is not mistaken for gpubench's.
   [[nodiscard]] std::unique_ptr<PrintedLog> printed_log(WorkerCommand& command) const {
     if (plan_.run.implementations.empty() || destination_.journal_file.empty()) return nullptr;
-    auto log = std::make_unique<PrintedLog>(printed_beside(destination_.journal_file), journal_rules());
+    auto log = std::make_unique<PrintedLog>(printed_log_path(destination_.journal_file), journal_rules());
     command.output_fd = log->descriptor();
     return log;
   }
@@ -161,7 +161,7 @@ class Run {
     const std::filesystem::path file = destination_.journal_file;
     std::vector<std::string> words{options_.started_by + "gpubench run --resume",
                                    (file.filename() == journal_name ? file.parent_path() : file).string()};
-    const std::vector<std::string> code = words_naming_code(options_.own_words);
+    const std::vector<std::string> code = code_flags(options_.own_words);
     words.insert(words.end(), code.begin(), code.end());
     return joined(words, " ");
   }
@@ -228,7 +228,7 @@ class Run {
     run.check = name(options_.run.check);
     run.deterministic = options_.run.deterministic;
     run.arithmetic = options_.run.arithmetic;
-    run.env = telling_variables(environment_);
+    run.env = context_variables(environment_);
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
     run.shapes = plan_.shapes;
@@ -268,7 +268,7 @@ class Run {
                     options_.untried == Untried::fail && !untried_.empty()};
     std::ostream& out = this->out();
     const ConsoleStyle style = out_style();
-    if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
+    if (signal_ == 0) note_error_without_effect(options_, records_, environment_);
     resume_ = end_journal(outputs.lost());
     int code = tell(out, outcome, outputs, style);
     if (!printed_.empty()) environment_.err << printed_ << "\n";

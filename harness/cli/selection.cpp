@@ -82,7 +82,7 @@ SelectedSuites selected_suites(const Options& options, const Environment& enviro
   return selected;
 }
 
-void tell_excepts(const SelectedSuites& suites, const Environment& environment) {
+void note_exceptions(const SelectedSuites& suites, const Environment& environment) {
   if (!suites.source) return;
   for (const ShapesExcept& except : suites.source->excepts)
     environment.err << fmt::format("note: {}: {}\n", visible(suites.source->file), visible(text_of(except)));
@@ -99,18 +99,18 @@ void expect_devices_for(const Selection& selection, const DeviceChoice& device) 
   }
 }
 
-void tell_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
+void note_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
                                const Environment& environment) {
   for (const std::string& suite : selection.suites) {
-    const auto is_of_it = [&suite](const PlannedCase& planned) { return planned.c.suite == suite; };
-    if (suite == "all" || std::any_of(plan.begin(), plan.end(), is_of_it)) continue;
+    const auto in_suite = [&suite](const PlannedCase& planned) { return planned.c.suite == suite; };
+    if (suite == "all" || std::any_of(plan.begin(), plan.end(), in_suite)) continue;
     environment.err << fmt::format("note: suite {} has no such case at tier {}; {}\n", visible(suite),
                                    name(selection.tier),
                                    first_tier_text(cases_of_any_tier(selection, environment.suites), suite));
   }
 }
 
-std::vector<std::string> doubtful_wishes(const Options& options, const DeviceChoice& device, int processors) {
+std::vector<std::string> selection_warnings(const Options& options, const DeviceChoice& device, int processors) {
   std::vector<std::string> sentences;
   if (device.devices > 0) return sentences;
   if (options.run.energy)
@@ -175,7 +175,7 @@ std::string rerun_prefix(const Options& options) {
   return joined(words, " ");
 }
 
-void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment) {
+void note_missing_recipes(const Selection& selection, const DeviceChoice& device, const Environment& environment) {
   const std::string lacking = recipes_lacking(device.capability);
   if (lacking.empty()) return;
   environment.err << fmt::format("note: {}; {}\n", lacking,
@@ -183,7 +183,7 @@ void tell_lacking(const Selection& selection, const DeviceChoice& device, const 
                                                               : "cases that --precision asks for will be unsupported");
 }
 
-void tell_variables(const Options& options, const Environment& environment) {
+void note_variables(const Options& options, const Environment& environment) {
   for (const std::string& sentence : unknown_variables(environment.variable_names)) {
     environment.err << "warning: " << sentence << "\n";
   }
@@ -232,13 +232,13 @@ void announce_injections(const Options& options, std::span<const PlannedCase> pl
   }
 }
 
-void tell_error_without_effect(const Options& options, std::span<const CaseRecord> records,
+void note_error_without_effect(const Options& options, std::span<const CaseRecord> records,
                                const Environment& environment) {
-  const auto has_it = [](const CaseRecord& record) {
+  const auto has_wrong_flag = [](const CaseRecord& record) {
     const auto& flags = record.summary.flags;
     return std::find(flags.begin(), flags.end(), wrong_flag) != flags.end();
   };
-  if (!options.run.error || std::any_of(records.begin(), records.end(), has_it)) return;
+  if (!options.run.error || std::any_of(records.begin(), records.end(), has_wrong_flag)) return;
   environment.err << fmt::format(
       "note: --inject-error: no case ran op {} separately: it is fused into another op; try --fuse off\n",
       visible(options.run.error->op));

@@ -29,7 +29,7 @@ struct SelectedSuites {
 /// Throws UsageError for an invalid list.
 [[nodiscard]] SelectedSuites selected_suites(const Options& options, const Environment& environment);
 /// Notes on standard error about shapes of the list that are not measured as listed.
-void tell_excepts(const SelectedSuites& suites, const Environment& environment);
+void note_exceptions(const SelectedSuites& suites, const Environment& environment);
 
 /// Throws UsageError if --ranks asks for more GPUs than there are. Cases not requested by --ranks, such as a suite of
 /// two ranks, become unsupported when they run.
@@ -39,16 +39,16 @@ void expect_devices_for(const Selection& selection, const DeviceChoice& device);
 int refuse_empty(const Selection& selection, const Environment& environment);
 
 /// Notes on standard error for suites requested by name without a case in `plan`, with the lowest tier that has one.
-void tell_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
+void note_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
                                const Environment& environment);
 
 /// Warnings for requests that run without the expected effect: energy without a counter, more ranks than processors.
 /// `processors`: those that this process may use.
-[[nodiscard]] std::vector<std::string> doubtful_wishes(const Options& options, const DeviceChoice& device,
-                                                       int processors);
+[[nodiscard]] std::vector<std::string> selection_warnings(const Options& options, const DeviceChoice& device,
+                                                          int processors);
 
 /// Notes on standard error for recipes that the device has no arithmetic for, and the fate of their cases.
-void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment);
+void note_missing_recipes(const Selection& selection, const DeviceChoice& device, const Environment& environment);
 
 /// Matches `subject` with the whole name of a workload, else with a part of the ids.
 [[nodiscard]] std::vector<PlannedCase> named_by(const std::string& subject, std::span<const PlannedCase> declared);
@@ -73,7 +73,7 @@ void tell_lacking(const Selection& selection, const DeviceChoice& device, const 
 [[nodiscard]] std::string rerun_prefix(const Options& options);
 
 /// Notes on standard error: flags taken from the environment, and GPUBENCH_ variables that match no flag.
-void tell_variables(const Options& options, const Environment& environment);
+void note_variables(const Options& options, const Environment& environment);
 
 [[nodiscard]] std::string rerun_line(const Options& options, const PlannedCase& planned);
 
@@ -82,7 +82,7 @@ void tell_variables(const Options& options, const Environment& environment);
 void announce_injections(const Options& options, std::span<const PlannedCase> plan, const Environment& environment);
 
 /// A note if a requested error affected no case: the op was fused into another.
-void tell_error_without_effect(const Options& options, std::span<const CaseRecord> records,
+void note_error_without_effect(const Options& options, std::span<const CaseRecord> records,
                                const Environment& environment);
 
 /// "gemm=25%", "gemm=bit", or both with a comma; "" if none.

@@ -39,7 +39,7 @@ std::vector<std::string> suite_words(std::span<const std::string> suites) {
 }
 
 // "gpu" and "gpu:1" are aliases of "cuda".
-std::string device_word(const std::string&, const std::string& word) {
+std::string device_value(const std::string&, const std::string& word) {
   const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
   return is_gpu ? "cuda" + word.substr(3) : word;
 }
@@ -109,7 +109,7 @@ std::vector<Flag> shared_rows() {
             common("cuda, cuda:N, cpu or auto (default)",
                    row("--device", "NAME",
                        "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
-                       converted(&Options::device, device_word, {"auto", "cpu", "cuda"}))),
+                       converted(&Options::device, device_value, {"auto", "cpu", "cuda"}))),
             row("--deadline", "auto|off|S",
                 "longest silence of a case or a driver, in seconds (default: auto: three times the expected time of "
                 "the case, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and sanitizers",

@@ -1,4 +1,4 @@
-#include "harness/cli/soak_book.h"
+#include "harness/cli/soak_log.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_faults_told = 5;
+constexpr std::int64_t max_faults_printed = 5;
 
 std::vector<std::string> words_of(std::span<const SoakPlace> places) {
   std::vector<std::string> words;
@@ -70,10 +70,10 @@ SoakRun::SoakRun(const Options& options, const Environment& environment, std::sp
       own_(options.of<SoakOptions>()),
       environment_(environment),
       words_(words_of(places)),
-      book_(words_),
+      log_(words_),
       vote_(places.size()),
       status_(environment) {
-  book_.set_requested(own_.minutes * 60.0);
+  log_.set_requested(own_.minutes * 60.0);
 }
 
 void SoakRun::open_journal(std::uint64_t seed, std::span<const PlannedCase> cases) {
@@ -99,12 +99,12 @@ void SoakRun::take(std::size_t device, const Json& json) {
   if (finding.kind == "error") {
     errors_[device] = visible(finding.content.text());
   } else if (finding.kind == "judged") {
-    tell_votes(vote_.judged(device, judged_from_json(finding.content)));
+    print_votes(vote_.judged(device, judged_from_json(finding.content)));
   } else {
-    book_.take(device, finding);
+    log_.take(device, finding);
     Json content = json.begin().value();
     content["device"] = device;
-    note_down(finding.kind, std::move(content));
+    append_note(finding.kind, std::move(content));
     react(device, finding);
   }
 }
@@ -113,68 +113,68 @@ void SoakRun::ended(std::size_t device, std::string trouble) {
   const bool stopped = errors_.contains(device);  // reported its own error
   if (stopped) trouble = "stopped: " + errors_.at(device);
   if (environment_.stop != 0) trouble.clear();
-  tell_votes(vote_.ended(device));
+  print_votes(vote_.ended(device));
   if (trouble.empty()) return;
-  note_down("lost", {{"device", device}, {"text", trouble}});
+  append_note("lost", {{"device", device}, {"text", trouble}});
   tell(words_.size() == 1 ? fmt::format("gpubench: the soak's process {}", trouble)
                           : fmt::format("gpubench: the process of device {} ({}) {}; the others go on", device,
                                         visible(words_[device]), trouble));
-  book_.add_trouble(device, std::move(trouble));
+  log_.add_trouble(device, std::move(trouble));
 }
 
 void SoakRun::show(const std::string& now) {
-  const SoakResult all = book_.total();
+  const SoakResult all = log_.total();
   std::string text = now;
   if (all.launches > 0) {
     double at_s = 0.0;
     std::string sensors;
-    for (const SoakingDevice& device : book_.devices()) {
+    for (const SoakingDevice& device : log_.devices()) {
       if (device.result.intervals.empty()) continue;
       const SoakInterval& last = device.result.intervals.back();
       at_s = std::max(at_s, last.at_s);
       sensors += sensors_text(last.telemetry);
     }
     text = fmt::format("{:.0f} of {:.0f} s · {} launches{} · {} faults", at_s, own_.minutes * 60.0, all.launches,
-                       sensors, book_.faults());
+                       sensors, log_.faults());
   }
   if (text != shown_) status_.show(text);
   shown_ = std::move(text);
 }
 
-SoakBook SoakRun::finish() {
-  book_.set_voted(vote_.voted(), vote_.not_compared());
-  if (environment_.stop != 0) book_.set_interrupted();
-  Json end = book_.json();
+SoakLog SoakRun::finish() {
+  log_.set_voted(vote_.voted(), vote_.not_compared());
+  if (environment_.stop != 0) log_.set_interrupted();
+  Json end = log_.json();
   end.erase("devices");  // the devices have lines of their own
-  note_down("end", std::move(end));
+  append_note("end", std::move(end));
   status_.erase();
-  return std::move(book_);
+  return std::move(log_);
 }
 
 void SoakRun::react(std::size_t device, const WorkFinding& finding) {
   const std::string where = words_.size() == 1 ? std::string() : fmt::format("device {}, ", device);
   if (finding.kind == "opened") {
-    vote_.opened(device, book_.devices()[device].info);
+    vote_.opened(device, log_.devices()[device].info);
   } else if (finding.kind == "divergence") {
     const Divergence divergence = divergence_from_json(finding.content);
-    tell_fault(fmt::format("other bits after {}{}", where, divergence_text(divergence)));
-    tell_votes(vote_.diverged(device, divergence));
+    print_fault(fmt::format("other bits after {}{}", where, divergence_text(divergence)));
+    print_votes(vote_.diverged(device, divergence));
   } else if (finding.kind == "wrong") {
-    tell_fault(where + "rejected by the textbook: " + visible(finding.content.at("text").text()));
+    print_fault(where + "rejected by the textbook: " + visible(finding.content.at("text").text()));
   }
 }
 
-void SoakRun::tell_votes(const std::vector<std::string>& votes) {
+void SoakRun::print_votes(const std::vector<std::string>& votes) {
   for (const std::string& text : votes) {
-    book_.add_vote(text);
-    note_down("vote", {{"text", text}});
-    tell_fault("vote: " + visible(text));
+    log_.add_vote(text);
+    append_note("vote", {{"text", text}});
+    print_fault("vote: " + visible(text));
   }
 }
 
 // Prints the first few; counts all.
-void SoakRun::tell_fault(const std::string& text) {
-  if (++told_ <= most_faults_told) tell(text);
+void SoakRun::print_fault(const std::string& text) {
+  if (++told_ <= max_faults_printed) tell(text);
 }
 
 void SoakRun::tell(const std::string& text) {
@@ -182,7 +182,7 @@ void SoakRun::tell(const std::string& text) {
   environment_.err << text << std::endl;
 }
 
-void SoakRun::note_down(const std::string& what, Json content) {
+void SoakRun::append_note(const std::string& what, Json content) {
   try {
     if (journal_) journal_->append(what, std::move(content));
   } catch (const WriteError& e) {

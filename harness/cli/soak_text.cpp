@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "harness/cli/soak_book.h"
+#include "harness/cli/soak_log.h"
 #include "harness/core/text/quantity.h"
 #include "harness/core/text/visible_text.h"
 #include "harness/page/chart/chart.h"
@@ -13,8 +13,8 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_listed = 5;
-constexpr std::size_t most_bars = 60;
+constexpr std::size_t max_listed = 5;
+constexpr std::size_t max_bars = 60;
 
 double speed_of(const SoakInterval& interval) {
   return interval.device_s > 0.0 ? static_cast<double>(interval.launches) / interval.device_s : 0.0;
@@ -27,7 +27,7 @@ bool is_between(const Divergence& divergence, double after_s, double until_s) {
 // Speed per interval or group of intervals, relative to the highest, from zero.
 std::string bars(const SoakResult& r) {
   constexpr std::array<std::string_view, 8> heights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const std::size_t each = (r.intervals.size() + most_bars - 1) / most_bars;
+  const std::size_t each = (r.intervals.size() + max_bars - 1) / max_bars;
   std::vector<double> speeds;
   for (std::size_t first = 0; first < r.intervals.size(); first += each) {
     SoakInterval together;
@@ -63,8 +63,7 @@ std::string errors_text(const Divergence& divergence) {
 }
 
 void list(std::string& text, const std::vector<std::string>& lines) {
-  for (std::size_t i = 0; i < std::min(lines.size(), most_listed); ++i)
-    text += fmt::format("  {}\n", visible(lines[i]));
+  for (std::size_t i = 0; i < std::min(lines.size(), max_listed); ++i) text += fmt::format("  {}\n", visible(lines[i]));
 }
 
 }  // namespace
@@ -83,7 +82,7 @@ std::string divergence_text(const Divergence& divergence) {
                              sensors_text(divergence.telemetry), errors_text(divergence)));
 }
 
-std::string SoakBook::device_lines(std::size_t number, const ConsoleStyle& style) const {
+std::string SoakLog::device_lines(std::size_t number, const ConsoleStyle& style) const {
   const SoakingDevice& device = devices_[number];
   const SoakResult& r = device.result;
   std::string text;
@@ -111,7 +110,7 @@ std::string SoakBook::device_lines(std::size_t number, const ConsoleStyle& style
   if (r.diverged > 0) {
     text += fmt::format("{}{} left other bits than the one that was judged, the first:\n", indent,
                         r.diverged == 1 ? "1 launch" : fmt::format("{} launches", r.diverged));
-    for (std::size_t i = 0; i < std::min(r.divergences.size(), most_listed); ++i)
+    for (std::size_t i = 0; i < std::min(r.divergences.size(), max_listed); ++i)
       text += fmt::format("  {}\n", divergence_text(r.divergences[i]));
   }
   if (!r.left_out.empty() && number == 0)
@@ -120,7 +119,7 @@ std::string SoakBook::device_lines(std::size_t number, const ConsoleStyle& style
   return text;
 }
 
-std::string SoakBook::summary(const ConsoleStyle& style) const {
+std::string SoakLog::summary(const ConsoleStyle& style) const {
   const SoakResult all = total();
   const double seconds = devices_.empty() ? 0.0 : all.seconds / static_cast<double>(devices_.size());
   const std::size_t cases = devices_.empty() ? 0 : devices_.front().result.cases.size();
@@ -153,7 +152,7 @@ std::string SoakBook::summary(const ConsoleStyle& style) const {
   return fmt::format("{}{}\n", text, verdict);
 }
 
-std::string SoakBook::chart() const {
+std::string SoakLog::chart() const {
   chart::PlotChart plot;
   plot.title = "Soak over time";
   plot.description =

@@ -45,7 +45,7 @@ std::vector<Recomputed> recomputed(const Program& program) {
     try {
       const Program step = policy.rule ? checkpoint(program, policy.rule) : program;
       const std::size_t again = step.ops().size() - program.ops().size();
-      if (again > 0 || !policy.rule) all.push_back({&policy, "", again, cost_of(step), least_memory(step).bytes()});
+      if (again > 0 || !policy.rule) all.push_back({&policy, "", again, cost_of(step), minimal_memory(step).bytes()});
     } catch (const ProgramError& error) {
       all.push_back({.policy = &policy, .refusal = error.what()});
     }

@@ -143,7 +143,7 @@ class Bar final : public RunObserver {
     wrong_ += went_wrong(record.verdict) ? 1 : 0;
     err_ << erase << std::flush;  // before a row takes its place on the same terminal
     rows_.tell(record);
-    if (went_wrong(record.verdict) && !options_.rows.beside_bar) err_ << result_line(record, options_.console);
+    if (went_wrong(record.verdict) && !options_.rows.shares_bar_terminal) err_ << result_line(record, options_.console);
     redraw();
   }
   void note(std::string_view text) override {

@@ -41,7 +41,7 @@ struct ResultRows {
   std::ostream* out = nullptr;  ///< null: none
   ConsoleStyle style;
   RowLayout layout;
-  bool beside_bar = false;  ///< on the bar's terminal; else the bar also shows the rows of failures
+  bool shares_bar_terminal = false;  ///< on the bar's terminal; else the bar also shows the rows of failures
 };
 
 struct ProgressOptions {

@@ -32,7 +32,7 @@ bool TunedShape::fits(std::int64_t batch, std::int64_t available) const {
     const PlannedCase planned = with(batch);
     expect_countable(planned.c.dims);
     const Program program = planned.workload->build(planned.c);
-    return program.bytes() <= available || least_memory(program).bytes() <= available;
+    return program.bytes() <= available || minimal_memory(program).bytes() <= available;
   } catch (const UsageError&) {
     return false;
   } catch (const ProgramError&) {
@@ -42,13 +42,13 @@ bool TunedShape::fits(std::int64_t batch, std::int64_t available) const {
 
 std::int64_t TunedShape::largest(std::int64_t available) const {
   std::int64_t fitting = 0, too_large = 1;
-  while (too_large <= most_batch && fits(too_large, available)) {
+  while (too_large <= max_batch && fits(too_large, available)) {
     fitting = too_large;
     too_large *= 2;
   }
   while (too_large - fitting > 1) {
     const std::int64_t middle = fitting + (too_large - fitting) / 2;
-    (middle <= most_batch && fits(middle, available) ? fitting : too_large) = middle;
+    (middle <= max_batch && fits(middle, available) ? fitting : too_large) = middle;
   }
   return fitting;
 }
@@ -89,8 +89,8 @@ std::string unit_of(const TunedShape& shape) { return shape.item() + "/s"; }
 std::string fit_text(const TunedCurve& curve, std::int64_t available) {
   std::string text = curve.largest() == 0 ? "none ran" : fmt::format("{}", curve.largest());
   if (curve.largest() > 0 && curve.largest() < curve.by_plan) text = "at least " + text;
-  text += curve.by_plan >= most_batch
-              ? fmt::format("; by plan {} or more", most_batch)
+  text += curve.by_plan >= max_batch
+              ? fmt::format("; by plan {} or more", max_batch)
               : fmt::format("; by plan {} in {}", curve.by_plan, format_quantity(static_cast<double>(available), "B"));
   return curve.untried.empty() ? text : text + "; " + curve.untried;
 }

@@ -16,7 +16,7 @@
 namespace gpubench {
 
 /// The largest batch tried.
-inline constexpr std::int64_t most_batch = std::int64_t{1} << 20;
+inline constexpr std::int64_t max_batch = std::int64_t{1} << 20;
 
 /// One shape in one recipe, with any batch.
 class TunedShape {
@@ -29,7 +29,7 @@ class TunedShape {
   [[nodiscard]] PlannedCase with(std::int64_t batch) const;
   /// "s=1024,layers=12": the dimensions except the batch.
   [[nodiscard]] std::string dims() const;
-  /// The largest batch up to most_batch that fits with maximal memory reuse; 0: none.
+  /// The largest batch up to max_batch that fits with maximal memory reuse; 0: none.
   [[nodiscard]] std::int64_t largest(std::int64_t available_bytes) const;
 
  private:

@@ -52,7 +52,7 @@ void StatusLine::erase() {
 
 void fail_to_write(std::string_view flag, const WriteError& error) {
   const std::string text = fmt::format("{}{}{}", flag, flag.empty() ? "" : ": ", error.what());
-  if (error.is_of_disk()) throw CannotMeasure(text);
+  if (error.is_disk_error()) throw CannotMeasure(text);
   throw UsageError(text);
 }
 

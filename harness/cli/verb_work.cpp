@@ -15,7 +15,7 @@ namespace gpubench {
 namespace {
 
 constexpr double times_expected = 3.0;  // the factor of runs
-constexpr double least_silence_s = 30.0, most_silence_s = 1800.0;
+constexpr double min_silence_s = 30.0, max_silence_s = 1800.0;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ bool is_working_child(const Options& options) { return options.worker_page >= 0 
 int work_as_child(const Options& options, const Environment& environment,
                   const std::function<void(const WorkFindings&)>& work) {
   environment.catch_signals();
-  const Teller teller(options.worker_output);
+  const ChildReporter teller(options.worker_output);
   WorkPage page(options.worker_page);
   try {
     work({[&](const Json& json) { teller.answer(dump(json)); }, [&](std::string_view what) { page.say(what); },
@@ -71,8 +71,8 @@ double silence_of(const Options& options, std::span<const PlannedCase> cases, co
   double longest = 0.0;
   for (const auto& [id, one] : expected_cases(cases, effort, environment.host().usable_cpus))
     longest = std::max(longest, one.seconds());
-  const double least_s = std::max(least_silence_s, device.backend->plan_limit_s);
-  return std::clamp(times_expected * longest, least_s, most_silence_s);
+  const double min_s = std::max(min_silence_s, device.backend->plan_limit_s);
+  return std::clamp(times_expected * longest, min_s, max_silence_s);
 }
 
 std::vector<std::string> words_of_child(const Options& options, const std::string& device,

@@ -140,11 +140,11 @@ std::vector<SideFile> read_sides(std::span<const SidePaths> sides) {
 
 namespace {
 
-constexpr int most_runs = 10000;
-constexpr double least_noise = 0.5e-4;  // smaller ones print as 0.00%; no real machine repeats that closely
+constexpr int max_runs = 10000;
+constexpr double min_noise = 0.5e-4;  // smaller ones print as 0.00%; no real machine repeats that closely
 constexpr double largest_spread = 10.0;
-constexpr std::size_t most_bytes = 64U << 20U;
-constexpr std::size_t most_cases = 100000;
+constexpr std::size_t max_bytes = 64U << 20U;
+constexpr std::size_t max_cases = 100000;
 
 CaseNoise noise_of_case(const std::vector<double>& log_medians) {
   const auto [least, most] = std::minmax_element(log_medians.begin(), log_medians.end());
@@ -177,7 +177,7 @@ Noise noise_of(std::span<const Invocation> invocations, std::string created_at) 
 bool has_noise(const Noise& noise) {
   std::vector<double> spreads;
   for (const auto& [id, one] : noise.cases) spreads.push_back(one.spread);
-  return spreads.empty() || median(spreads) >= least_noise;
+  return spreads.empty() || median(spreads) >= min_noise;
 }
 
 std::optional<Prior> prior_of(const Noise& noise, const std::string& case_id) {
@@ -202,7 +202,7 @@ Noise noise_from_json(const Node& node, const std::string& source) {
   Noise noise;
   noise.source = source;
   noise.created_at = node.at("created_at").text();
-  noise.invocations = static_cast<int>(node.at("invocations").integer(2, most_runs));
+  noise.invocations = static_cast<int>(node.at("invocations").integer(2, max_runs));
   noise.setup = {node.at("device").text(), facts_from_json(node.at("setup")), {}};
   if (node.at("fingerprint").text() != fingerprint(noise.setup))
     node.at("fingerprint").refuse("does not match its set-up: the file was edited");
@@ -217,7 +217,7 @@ Noise noise_from_json(const Node& node, const std::string& source) {
 }
 
 Noise read_noise(const std::string& path) {
-  const Json json = read_json_file(path, {.bytes = most_bytes, .members = most_cases});
+  const Json json = read_json_file(path, {.bytes = max_bytes, .members = max_cases});
   return noise_from_json(Node(json, path), path);
 }
 

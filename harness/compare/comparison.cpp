@@ -35,7 +35,7 @@ std::string batch_note(const MatchedCase& one) {
   return batches.differ() ? fmt::format("samples of {} and of {} runs", batches.least, batches.most) : "";
 }
 
-std::string why_lone(const MatchedCase& one) {
+std::string unmatched_reason(const MatchedCase& one) {
   if (!one.candidate.planned()) return "only in A";
   if (!one.baseline.planned()) return "only in B";
   const auto state = [](const char* side, const CaseOfSide& of_side) -> std::string {
@@ -118,7 +118,7 @@ Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b,
   std::vector<Evidence> evidence;
   std::vector<const MatchedCase*> both;
   for (const MatchedCase& one : matched) {
-    const std::string conflict = one.both_passed() ? definition_conflict(one) : why_lone(one);
+    const std::string conflict = one.both_passed() ? definition_conflict(one) : unmatched_reason(one);
     if (!conflict.empty()) {
       result.lone.push_back({one.id, conflict});
       continue;
@@ -143,12 +143,12 @@ bool same_count(double a, double b) { return a == b || std::fabs(a - b) <= 1e-12
 
 std::string conflict_of(const MeasuredCase& a, const MeasuredCase& b) {
   // Equal hashes mean one definition, whatever was moved: a backend that fuses ops moves fewer bytes.
-  const bool both_told = !a.def_hash.empty() && !b.def_hash.empty();
-  if (both_told && a.def_hash == b.def_hash) return "";
+  const bool both_known = !a.def_hash.empty() && !b.def_hash.empty();
+  if (both_known && a.def_hash == b.def_hash) return "";
   if (!same_count(a.flop, b.flop))
     return fmt::format("{} on one side, {} on the other: another definition", format_quantity(a.flop, "FLOP"),
                        format_quantity(b.flop, "FLOP"));
-  if (both_told)
+  if (both_known)
     return fmt::format("def_hash {} on one side, {} on the other: another definition", a.def_hash, b.def_hash);
   if (!same_count(a.bytes, b.bytes))
     return fmt::format("{} on one side, {} on the other: another definition", format_quantity(a.bytes, "B"),

@@ -80,7 +80,7 @@ struct SuiteSpeed {
   Speed speed;
 };
 
-struct LoneCase {
+struct UnmatchedCase {
   std::string id;
   std::string why;  ///< "only in B", "A: fail (3 of 64 elements ...)"
 };
@@ -94,7 +94,7 @@ struct Comparison {
   double assumed_spread = 0.0;
   std::vector<ComparedCase> cases;  ///< passed on both sides, same work
   std::vector<SuiteSpeed> suites;
-  std::vector<LoneCase> lone;
+  std::vector<UnmatchedCase> lone;
 };
 
 struct CompareRule {
@@ -156,7 +156,7 @@ struct LabelledComparison {
 [[nodiscard]] Report of_contender(const Report& report, const std::string& contender);
 
 /// Compares two results of of_contender(). Their rounds were taken in turns in one process and are paired by pass: the
-/// mean difference of log medians over n pairs, with standard error s / sqrt(n), at least least_spread, and n - 1
+/// mean difference of log medians over n pairs, with standard error s / sqrt(n), at least min_spread, and n - 1
 /// degrees of freedom.
 ///
 /// Faster or slower: by tau or more, with Benjamini and Hochberg's q below 0.05 over all cases (gate_rule.h); same: the

@@ -12,12 +12,12 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_files_named = 4;
+constexpr std::size_t max_files_named = 4;
 
 std::string files_text(const std::vector<std::string>& files) {
-  const std::vector<std::string> first(files.begin(), files.begin() + std::min(files.size(), most_files_named));
+  const std::vector<std::string> first(files.begin(), files.begin() + std::min(files.size(), max_files_named));
   return joined(first) +
-         (files.size() > most_files_named ? fmt::format(" and {} more", files.size() - first.size()) : "");
+         (files.size() > max_files_named ? fmt::format(" and {} more", files.size() - first.size()) : "");
 }
 
 std::string side_text(const SideLabel& side) {
@@ -115,9 +115,9 @@ std::string comparison_table(const LabelledComparison& one, const ConsoleStyle& 
   if (!one.comparison.suites.empty()) text += "\n" + suites.text(style);
   if (one.comparison.lone.empty()) return text;
   text += fmt::format("\n{} without a ratio:\n", one.comparison.lone.size());
-  constexpr std::size_t most_lone = 10;
+  constexpr std::size_t max_lone = 10;
   const std::size_t shown =
-      style.verbosity > 0 ? one.comparison.lone.size() : std::min(most_lone, one.comparison.lone.size());
+      style.verbosity > 0 ? one.comparison.lone.size() : std::min(max_lone, one.comparison.lone.size());
   for (std::size_t i = 0; i < shown; ++i)
     text += "  " +
             fitted(fmt::format("{}  ({})", visible(one.comparison.lone[i].id), visible(one.comparison.lone[i].why)),
@@ -149,7 +149,7 @@ std::string comparison_markdown(const LabelledComparison& one) {
                         ratio_text(suite.speed.ratio), ratio_text(suite.speed.low), ratio_text(suite.speed.high));
   }
   if (!one.comparison.lone.empty()) text += "\nWithout a ratio:\n\n";
-  for (const LoneCase& lone : one.comparison.lone)
+  for (const UnmatchedCase& lone : one.comparison.lone)
     text += fmt::format("- {} ({})\n", markdown_cell(lone.id), markdown_cell(lone.why));
   return text;
 }
@@ -174,7 +174,7 @@ Json comparison_json(std::span<const LabelledComparison> all) {
     for (const SuiteSpeed& suite : one.comparison.suites)
       suites.push_back({{"suite", suite.suite}, {"cases", suite.cases}, {"geomean", speed_json(suite.speed)}});
     Json lone = Json::array();
-    for (const LoneCase& of_case : one.comparison.lone) lone.push_back({{"id", of_case.id}, {"why", of_case.why}});
+    for (const UnmatchedCase& of_case : one.comparison.lone) lone.push_back({{"id", of_case.id}, {"why", of_case.why}});
     comparisons.push_back({{"a", side_json(one.a)},
                            {"b", side_json(one.b)},
                            {"differences", sides_that_differ(one.comparison.decisive)},

@@ -36,7 +36,7 @@ Effect paired_effect(const std::vector<double>& differences) {
   effect.source = NoiseSource::rounds;
   const auto pairs = static_cast<double>(differences.size());
   effect.delta = mean(differences);
-  effect.spread = std::max(standard_deviation(differences), least_spread);
+  effect.spread = std::max(standard_deviation(differences), min_spread);
   effect.error = effect.spread / std::sqrt(pairs);
   effect.degrees = pairs - 1.0;
   return effect;
@@ -56,7 +56,7 @@ Relation relation_of(const Effect& effect, double q_slower, double q_faster, dou
   return tail < equivalence_tail ? Relation::same : Relation::unsure;
 }
 
-std::string why_not(const CaseRecord& record) {
+std::string failure_text(const CaseRecord& record) {
   return fmt::format("{}: {}{}{}", contender_title(record.c.contender), name(record.verdict),
                      record.reason.empty() ? "" : ": ", record.reason);
 }
@@ -102,8 +102,8 @@ Comparison compare_contenders(const Report& a, const Report& b, const Tau& tau) 
     if (found == of_b.end()) continue;
     const CaseRecord& other = *found->second;
     const std::vector<double> differences = paired_differences(record, other);
-    std::string why = record.verdict != Verdict::pass ? why_not(record) : "";
-    if (other.verdict != Verdict::pass) why += (why.empty() ? "" : "; ") + why_not(other);
+    std::string why = record.verdict != Verdict::pass ? failure_text(record) : "";
+    if (other.verdict != Verdict::pass) why += (why.empty() ? "" : "; ") + failure_text(other);
     if (why.empty() && differences.size() < 2) why = "fewer than two rounds in turns";
     if (!why.empty()) {
       result.lone.push_back({record.id, why});
@@ -146,7 +146,7 @@ std::string contenders_text(const Report& report, const std::string& base, const
                                   title, suite.cases, suite.suite),
                       style.width, 2) +
                "\n";
-    for (const LoneCase& lone : comparison.lone)
+    for (const UnmatchedCase& lone : comparison.lone)
       means += fitted(fmt::format("{}: no ratio for {} ({})", contender_title(name), lone.id, visible(lone.why)),
                       style.width, 2) +
                "\n";

@@ -53,7 +53,7 @@ std::optional<double> median_variance(std::span<const Evidence> cases) {
   return variances.empty() ? std::nullopt : std::optional(median(variances));
 }
 
-double root(double variance) { return std::max(std::sqrt(variance), least_spread); }
+double root(double variance) { return std::max(std::sqrt(variance), min_spread); }
 
 Effect effect_of(const Evidence& one, std::optional<double> suite_variance, double assumed) {
   const Side b = side_of(one.baseline);

@@ -90,7 +90,7 @@ inline constexpr int enough_runs = 3;
 /// Invocations needed for a calibration to replace repeated runs.
 inline constexpr int enough_calibration = 5;
 /// Lower limit of the spread between invocations: the resolution of clocks.
-inline constexpr double least_spread = 0.001;
+inline constexpr double min_spread = 0.001;
 
 /// Assumed standard deviation between runs: shared processor, GPU with varying clocks, GPU with a locked clock. 2.5 to
 /// 5% was measured on a shared processor; the GPU's values are assumptions.

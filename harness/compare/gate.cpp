@@ -95,7 +95,7 @@ void judge_all(std::span<const MatchedCase> matched, const GateRule& rule, const
     GateCase& of_case = result.cases[places[i]];
     of_case.judgement = judgements[i];
     of_case.verdict = judgements[i].verdict;
-    if (of_case.verdict == GateVerdict::inconclusive) of_case.reason = doubt_text(judgements[i]);
+    if (of_case.verdict == GateVerdict::inconclusive) of_case.reason = inconclusive_text(judgements[i]);
   }
   if (const std::optional<CommonShift> shift = common_shift(judgements)) {
     result.warnings.push_back(
@@ -186,8 +186,8 @@ void require_known(std::string_view flag, const std::string& word, const Words& 
   throw UsageError(fmt::format("{}: no report has '{}'; they have: {}", flag, visible(word), visible(joined(names))));
 }
 
-void require_known_words(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
-                         const GateOptions& options) {
+void require_known_filters(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                           const GateOptions& options) {
   Words keys, suites;
   for (const auto side : {baseline, candidate}) {
     for (const Invocation& invocation : side) {
@@ -212,7 +212,7 @@ void require_sound_inputs(std::span<const Invocation> baseline, std::span<const 
   refuse_injected(baseline);
   refuse_repeats(baseline, "--baseline");
   refuse_repeats(candidate, "--candidate");
-  require_known_words(baseline, candidate, options);
+  require_known_filters(baseline, candidate, options);
 }
 
 // Sets the differences of all set-ups, the noise file's included, from that of the first baseline report.
@@ -241,7 +241,7 @@ int GateResult::count(GateVerdict verdict) const {
       std::count_if(cases.begin(), cases.end(), [&](const GateCase& one) { return one.verdict == verdict; }));
 }
 
-std::string doubt_text(const Judgement& judgement) {
+std::string inconclusive_text(const Judgement& judgement) {
   const auto more = [&](const char* otherwise) {
     return judgement.more_runs ? fmt::format("about {} more run{} a side would settle it", *judgement.more_runs,
                                              *judgement.more_runs == 1 ? "" : "s")

@@ -74,7 +74,7 @@ struct GateResult {
                                   const GateOptions& options);
 
 /// What would settle an inconclusive case: "noise 4.9%; about 6 more runs a side would settle it".
-[[nodiscard]] std::string doubt_text(const Judgement& judgement);
+[[nodiscard]] std::string inconclusive_text(const Judgement& judgement);
 
 /// Set-ups, cases that fail the gate, up to 20 of each other verdict except unchanged (with `style.verbosity` of 1 all
 /// cases), counts, outcome and exit code.
@@ -87,8 +87,8 @@ struct GateResult {
 /// comparable. Skipped: inconclusive and new cases, and missing ones if allowed.
 [[nodiscard]] std::string gate_junit(const GateResult& result, const std::string& fingerprint, bool allow_missing);
 
-/// At most `most_bytes`, worst cases first, with the number of rows left out.
-[[nodiscard]] std::string gate_markdown(const GateResult& result, std::size_t most_bytes);
+/// At most `max_bytes`, worst cases first, with the number of rows left out.
+[[nodiscard]] std::string gate_markdown(const GateResult& result, std::size_t max_bytes);
 
 /// GitHub workflow commands: an ::error per case that fails the gate, at most nine and one with the number of others,
 /// since GitHub shows ten of a kind per step; one if the reports are not comparable; a ::warning if the gate is

@@ -12,12 +12,12 @@
 namespace gpubench {
 namespace {
 
-constexpr int least_rounds = 5;
-constexpr int least_samples = 5;
+constexpr int min_rounds = 5;
+constexpr int min_samples = 5;
 constexpr double bimodal_spreads = 6.0;  // exceeded by runs of one mode with probability < 1e-4 (normal data)
 constexpr double clock_difference = 0.01;
 constexpr double assumed_factor = 5.0;  // per 5 suites of unchanged code: 3 gives an alarm; 5 gives none in 40
-constexpr int most_runs = 200;
+constexpr int max_runs = 200;
 constexpr double equivalence_tail = 0.05;  // on each side of a 90% interval
 constexpr double power = 0.9;
 
@@ -33,7 +33,7 @@ bool any(const Evidence& one, bool (*holds)(const CaseRun&)) {
          std::any_of(one.candidate.begin(), one.candidate.end(), holds);
 }
 
-bool few_samples(const CaseRun& run) { return run.rounds < least_rounds || run.samples < least_samples; }
+bool few_samples(const CaseRun& run) { return run.rounds < min_rounds || run.samples < min_samples; }
 
 double range_of(std::span<const CaseRun> runs) {
   const std::vector<double> y = values_of(runs, [](const CaseRun& run) { return run.log_median; });
@@ -66,7 +66,7 @@ bool busy(std::span<const CaseRun> side) {
 std::size_t fewer_runs(const Evidence& one) { return std::min(one.baseline.size(), one.candidate.size()); }
 
 // Rules out any firm verdict. Batches count only for a difference that they can explain.
-InconclusiveReason doubt_of(const Evidence& one, const Effect& effect) {
+InconclusiveReason inconclusive_reason(const Evidence& one, const Effect& effect) {
   if (any(one, few_samples)) return InconclusiveReason::few_samples;
   if (effect.source != NoiseSource::assumed && bimodal(one, effect)) return InconclusiveReason::bimodal;
   if (batches_of(one.baseline, one.candidate).differ()) return InconclusiveReason::batch;
@@ -74,7 +74,7 @@ InconclusiveReason doubt_of(const Evidence& one, const Effect& effect) {
 }
 
 // Rules out regressed and improved.
-InconclusiveReason doubt_of_change(const Evidence& one, const Effect& effect, double tau) {
+InconclusiveReason inconclusive_reason_of_change(const Evidence& one, const Effect& effect, double tau) {
   if (clock_explains(one, effect.delta, tau)) return InconclusiveReason::clock;
   if (busy(one.baseline) || busy(one.candidate)) return InconclusiveReason::busy;
   const bool slower = effect.delta > 0.0;
@@ -97,8 +97,8 @@ bool settles(const Effect& effect, int runs, double prior_degrees, double tests,
 
 // By bisection: is_enough() is monotonic, false at `too_few`.
 template <class Enough>
-std::optional<int> least_runs(int too_few, Enough is_enough) {
-  int enough = most_runs;
+std::optional<int> min_runs(int too_few, Enough is_enough) {
+  int enough = max_runs;
   if (!is_enough(enough)) return std::nullopt;
   while (enough - too_few > 1) {
     const int middle = (too_few + enough) / 2;
@@ -116,7 +116,7 @@ std::optional<int> runs_to_settle(const Evidence& one, const Effect& effect, dou
   const auto have = static_cast<int>(fewer_runs(one));
   if (effect.source == NoiseSource::assumed) return std::max(1, enough_runs - have);
   const std::optional<int> enough =
-      least_runs(have, [&](int runs) { return settles(effect, runs, prior_degrees(one, effect), tests, rule); });
+      min_runs(have, [&](int runs) { return settles(effect, runs, prior_degrees(one, effect), tests, rule); });
   if (!enough) return std::nullopt;
   return std::max(1, *enough - have);
 }
@@ -220,7 +220,7 @@ void settle(const Evidence& one, const GateRule& rule, double tests, Sensitivity
   if (judgement.doubt != InconclusiveReason::none && !batches) return;
   judgement.verdict = batches ? change_beyond_batches(judgement) : change_of(judgement, rule);
   if (judgement.verdict != GateVerdict::inconclusive) {
-    judgement.doubt = doubt_of_change(one, effect, rule.tau);
+    judgement.doubt = inconclusive_reason_of_change(one, effect, rule.tau);
     if (judgement.doubt != InconclusiveReason::none) judgement.verdict = GateVerdict::inconclusive;
   } else if (batches) {
     return;
@@ -264,7 +264,7 @@ std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRu
     judgements[i].effect = effect;
     judgements[i].low95 = effect.delta - half;
     judgements[i].high95 = effect.delta + half;
-    judgements[i].doubt = doubt_of(cases[i], effect);
+    judgements[i].doubt = inconclusive_reason(cases[i], effect);
   }
   test_all(cases, judgements);
   const double tests = tests_among(judgements);
@@ -294,27 +294,27 @@ std::optional<Power> power_of(std::span<const Evidence> cases, std::span<const J
     const auto is_enough = [&](int k) {
       return sensitivity.detectable(precision_of(effect.spread, prior_degrees(cases[i], effect), k), tau) <= 2.0 * tau;
     };
-    runs.push_back(least_runs(enough_runs - 1, is_enough).value_or(2 * most_runs));
+    runs.push_back(min_runs(enough_runs - 1, is_enough).value_or(2 * max_runs));
   }
   if (found.empty()) return std::nullopt;
   Power all{median(found), quantile(found, 0.9)};
-  if (const double middle = std::ceil(median(runs)); middle <= most_runs)
+  if (const double middle = std::ceil(median(runs)); middle <= max_runs)
     all.runs_for_twice_tau = static_cast<int>(middle);
   return all;
 }
 
 std::optional<CommonShift> common_shift(std::span<const Judgement> judgements) {
-  constexpr std::size_t least_cases = 20;
-  constexpr double least_shift = 0.01;
-  constexpr double least_share = 0.7;
-  if (judgements.size() < least_cases) return std::nullopt;
+  constexpr std::size_t min_cases = 20;
+  constexpr double min_shift = 0.01;
+  constexpr double min_share = 0.7;
+  if (judgements.size() < min_cases) return std::nullopt;
   std::vector<double> deltas;
   for (const Judgement& one : judgements) deltas.push_back(one.effect.delta);
   CommonShift shift{median(deltas), 0.0};
   const auto same =
       std::count_if(deltas.begin(), deltas.end(), [&](double delta) { return delta * shift.median > 0.0; });
   shift.share = static_cast<double>(same) / static_cast<double>(deltas.size());
-  const bool shifted = std::fabs(shift.median) > least_shift && shift.share >= least_share;
+  const bool shifted = std::fabs(shift.median) > min_shift && shift.share >= min_share;
   return shifted ? std::optional(shift) : std::nullopt;
 }
 

@@ -182,11 +182,11 @@ std::string gate_table(const GateResult& result, int exit_code, const ConsoleSty
   for (const std::string& line : head_lines(result)) text += fitted(visible(line), style.width, 0) + "\n";
   TextTable table({{"verdict"}, {"time", Align::right}, {"95% interval"}, {"rate"}, {"case"}});
   std::size_t shown = 0;
-  constexpr int most_of_a_kind = 20;
+  constexpr int max_of_a_kind = 20;
   std::map<GateVerdict, int> of_kind;
   std::size_t left_out = 0;
   for (const GateCase& one : result.cases) {
-    const int most = one.verdict == GateVerdict::unchanged ? 0 : most_of_a_kind;
+    const int most = one.verdict == GateVerdict::unchanged ? 0 : max_of_a_kind;
     if (!fails(one, false) && style.verbosity == 0 && ++of_kind[one.verdict] > most) {
       left_out += one.verdict == GateVerdict::unchanged ? 0 : 1;
       continue;
@@ -233,7 +233,7 @@ Json gate_json(const GateResult& result, int exit_code) {
           {"cases", std::move(cases)}};
 }
 
-std::string gate_markdown(const GateResult& result, std::size_t most_bytes) {
+std::string gate_markdown(const GateResult& result, std::size_t max_bytes) {
   std::string head = fmt::format("### gpubench gate: {}\n\n{}. {}.\n\n", markdown_cell(name(result.outcome)),
                                  markdown_cell(result.why), markdown_cell(counts_text(result)));
   for (const std::string& line : head_lines(result)) head += "- " + markdown_cell(line) + "\n";
@@ -245,7 +245,7 @@ std::string gate_markdown(const GateResult& result, std::size_t most_bytes) {
                        markdown_cell(rates_text(one)), markdown_cell(one.id),
                        one.reason.empty() ? "" : "<br>" + markdown_cell(one.reason));
   };
-  return with_rows(std::move(head), result.cases.size(), row, most_bytes);
+  return with_rows(std::move(head), result.cases.size(), row, max_bytes);
 }
 
 std::string gate_annotations(const GateResult& result, bool allow_missing) {

@@ -72,7 +72,7 @@ struct Attribute {
 
 /// The names without the empty ones at the end.
 template <class Names>
-[[nodiscard]] std::vector<std::string_view> attribute_words(const Names& names) {
+[[nodiscard]] std::vector<std::string_view> attribute_value_names(const Names& names) {
   std::vector<std::string_view> words;
   for (const std::string_view name : names) {
     if (!name.empty()) words.push_back(name);
@@ -108,7 +108,7 @@ class AttributeList {
   void add(bool shown, std::string_view attribute, M T::*member) {
     const M& value = held_.*member;
     if constexpr (NamedEnum<M>) {
-      list_.push_back({attribute, name(value), false, shown, attribute_words(enum_names<M>)});
+      list_.push_back({attribute, name(value), false, shown, attribute_value_names(enum_names<M>)});
     } else if constexpr (std::integral<M> && !std::same_as<M, bool>) {
       list_.push_back({attribute, static_cast<std::int64_t>(value), false, shown});
     } else if constexpr (std::same_as<M, bool> || std::same_as<M, double>) {
@@ -120,7 +120,8 @@ class AttributeList {
   template <class M, class Names>
   void add(bool shown, std::string_view attribute, M T::*member, const Names& names) {
     const auto index = static_cast<std::size_t>(held_.*member);
-    list_.push_back({attribute, names.of.at(index), std::same_as<Names, AsWord>, shown, attribute_words(names.of)});
+    list_.push_back(
+        {attribute, names.of.at(index), std::same_as<Names, AsWord>, shown, attribute_value_names(names.of)});
   }
 
   const T& held_;
@@ -189,7 +190,7 @@ class AttributeAssignment {
   }
   template <class M, class Names>
   void assign(M& member, const Names& names) {
-    member = static_cast<M>(as_word(name_, value_, attribute_words(names.of)));
+    member = static_cast<M>(as_word(name_, value_, attribute_value_names(names.of)));
   }
 
   T& held_;

@@ -241,7 +241,7 @@ class Backend {
 
   /// Announces the calls that plan() will be asked for, so that a library that compiles code for each can use all
   /// cores. Only a hint: plan() reports what goes wrong. Calls `alive` after each call; when that throws, stops.
-  virtual void will_plan(std::span<const CallToPlan> /*calls*/, const std::function<void()>& /*alive*/) {}
+  virtual void announce_plans(std::span<const CallToPlan> /*calls*/, const std::function<void()>& /*alive*/) {}
   /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
   /// Throws Unsupported with the library's own words where the backend lacks the op, the type or the layout.
   /// Nothing keeps the options longer than the call.

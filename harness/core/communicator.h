@@ -60,7 +60,7 @@ struct RankProgram {
   std::vector<LaneStep> compute;
   std::vector<LaneStep> communication;
   /// Whether any rank computes in it, with or without this one: how the members of a collective wait, all alike.
-  bool beside_compute = false;
+  bool overlaps_compute = false;
 };
 
 /// The two lanes of one rank where its device has queues of its own, which the host only fills. Called on the rank's

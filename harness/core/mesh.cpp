@@ -56,9 +56,9 @@ Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
     const auto same = [&axis](const MeshAxis& other) { return other.name == axis.name; };
     if (std::any_of(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(i), same))
       throw ProgramError("a mesh has axis '" + axis.name + "' twice");
-    if (axis.ranks < 1 || axis.ranks > most_ranks / ranks_) {
+    if (axis.ranks < 1 || axis.ranks > max_ranks / ranks_) {
       throw ProgramError("axis '" + axis.name + "' of a mesh has " + std::to_string(axis.ranks) +
-                         " ranks; expected at least 1, and at most " + std::to_string(most_ranks) + " in all");
+                         " ranks; expected at least 1, and at most " + std::to_string(max_ranks) + " in all");
     }
     ranks_ *= axis.ranks;
   }

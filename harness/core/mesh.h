@@ -49,11 +49,11 @@ struct MeshAxis {
 /// b.
 class Mesh {
  public:
-  static constexpr int most_ranks = 1 << 20;
+  static constexpr int max_ranks = 1 << 20;
 
   /// One rank.
   Mesh() = default;
-  /// Throws ProgramError for an axis of fewer than one rank, for a name that occurs twice, and above most_ranks.
+  /// Throws ProgramError for an axis of fewer than one rank, for a name that occurs twice, and above max_ranks.
   explicit Mesh(std::vector<MeshAxis> axes);
   /// One axis, "dp".
   [[nodiscard]] static Mesh line(int ranks) { return Mesh({{"dp", ranks}}); }

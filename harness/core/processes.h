@@ -38,9 +38,9 @@ class RankCollectives {
   /// no address. All members of the group call it at the same time. Throws BackendError.
   [[nodiscard]] virtual Launch bind(const OpCall& call, std::span<const Tensor> tensors) = 0;
   /// This process's part, complete on return. Members of a group that share launches run them in the same order; at
-  /// most one runs at a time in each process. `beside_compute`: ops are run at the same time, by processors that must
+  /// most one runs at a time in each process. `overlaps_compute`: ops are run at the same time, by processors that must
   /// not be kept busy with waiting for a peer. Throws DeviceLost where the library reports an error.
-  virtual void run(const Launch& launch, bool beside_compute) = 0;
+  virtual void run(const Launch& launch, bool overlaps_compute) = 0;
   /// Returns once all of these processes are here. Throws as `run`.
   virtual void align() = 0;
   /// What the lanes of this process's rank are put on, collectives among them; null: the host's own threads run them.

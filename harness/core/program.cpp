@@ -138,8 +138,8 @@ ValueId Program::update(ValueId old, std::string name, std::vector<AxisSpread> s
 }
 
 std::span<const ValueId> Program::append(OpCall call) {
-  if (ops_.size() >= most_ops)
-    throw ProgramError("the program has more than " + std::to_string(most_ops) + " ops; expected fewer");
+  if (ops_.size() >= max_ops)
+    throw ProgramError("the program has more than " + std::to_string(max_ops) + " ops; expected fewer");
   if (call.group.empty() && !rank_of(*this, call)) {
     throw ProgramError("op " + quoted(call.label) +
                        " has tensors on several ranks; expected one rank, or a collective that names its members");
@@ -205,7 +205,7 @@ std::int64_t Program::bytes() const {
   std::int64_t total = 0;
   for (const Storage& storage : storages_) {
     total += storage.bytes;
-    if (total > most_tensor_bytes) throw ProgramError("the program's tensors have more than 2^50 bytes together");
+    if (total > max_tensor_bytes) throw ProgramError("the program's tensors have more than 2^50 bytes together");
   }
   return total;
 }

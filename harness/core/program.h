@@ -80,7 +80,7 @@ struct OpCall {
 class Program {
  public:
   /// Ops that a program may have. Planning takes time and memory in proportion: a gigabyte for this many.
-  static constexpr std::size_t most_ops = 400'000;
+  static constexpr std::size_t max_ops = 400'000;
 
   /// Holds all ranks.
   Program() = default;
@@ -108,7 +108,7 @@ class Program {
 
   /// Appends an op whose outputs were reserved, parts of reserved, or updates. Returns its outputs.
   /// Throws ProgramError when an output has a producer already, an input is not yet available, the label is taken, its
-  /// tensors are on several ranks and no group is named, or there are `most_ops` already.
+  /// tensors are on several ranks and no group is named, or there are `max_ops` already.
   std::span<const ValueId> append(OpCall call);
 
   /// Ops appended from now on belong to `phase` (a program starts in Phase::timed).

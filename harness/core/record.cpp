@@ -34,7 +34,7 @@ std::optional<double> half_width(const Summary& summary) {
 namespace {
 
 // How far a share of the whole's time can be off.
-double doubt_of(double share, const Summary& whole) {
+double inconclusive_reason(double share, const Summary& whole) {
   const double no_interval = std::numeric_limits<double>::infinity();
   return std::fabs(share) * half_width(whole).value_or(no_interval) * std::sqrt(2.0);
 }
@@ -44,26 +44,29 @@ double doubt_of(double share, const Summary& whole) {
 bool timing_unreliable(const Summary& summary) {
   if (summary.rounds < 1) return false;  // nothing was timed: nothing to doubt
   const std::optional<double> half = half_width(summary);
-  return !half || !(*half <= most_half_width);
+  return !half || !(*half <= max_half_width);
 }
 
-bool share_is_sure(double share, const Summary& whole) { return doubt_of(share, whole) <= most_half_width; }
+bool share_is_reliable(double share, const Summary& whole) {
+  return inconclusive_reason(share, whole) <= max_half_width;
+}
 
-std::optional<double> sure_remainder(const CaseRecord& record) {
+std::optional<double> reliable_remainder(const CaseRecord& record) {
   const double remainder = record.derived.remainder;
-  const bool sure = !record.derived.breakdown.empty() && share_is_sure(1.0 - remainder, record.summary);
+  const bool sure = !record.derived.breakdown.empty() && share_is_reliable(1.0 - remainder, record.summary);
   return sure ? std::optional(remainder) : std::nullopt;
 }
 
-std::optional<double> sure_exposed(const CaseRecord& record) {
+std::optional<double> reliable_exposed(const CaseRecord& record) {
   if (!record.derived.ranks || !record.derived.ranks->exposed_communication) return std::nullopt;
   const double exposed = *record.derived.ranks->exposed_communication;
   const double computing = 1.0 - exposed;
-  const bool sure = share_is_sure(computing, record.summary) && -exposed <= doubt_of(computing, record.summary);
+  const bool sure =
+      share_is_reliable(computing, record.summary) && -exposed <= inconclusive_reason(computing, record.summary);
   return sure ? std::optional(exposed) : std::nullopt;
 }
 
-std::optional<double> sure_efficiency(const CaseRecord& record) {
+std::optional<double> reliable_efficiency(const CaseRecord& record) {
   if (!record.derived.ranks || timing_unreliable(record.summary)) return std::nullopt;
   return record.derived.ranks->efficiency;
 }

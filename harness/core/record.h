@@ -289,29 +289,29 @@ struct CaseRecord {
 
 /// A timing is unreliable where its 95% interval reaches more than a quarter of the median to either side, on average:
 /// two such times can differ by half and still be the same.
-inline constexpr double most_half_width = 0.25;
+inline constexpr double max_half_width = 0.25;
 
 /// Half the width of the 95% interval over the median: 0.04 is +-4%, as tables show it. None where nothing was timed,
 /// or where a single round says nothing about the next.
 [[nodiscard]] std::optional<double> half_width(const Summary& summary);
 
-/// Whether the case was timed, and its interval is wider than most_half_width, or unknown. Such a time is shown and
+/// Whether the case was timed, and its interval is wider than max_half_width, or unknown. Such a time is shown and
 /// marked, but is not part of any best, roof or efficiency. It does not change the verdict.
 [[nodiscard]] bool timing_unreliable(const Summary& summary);
 
 /// Whether a share of the case's time, a part's time over the whole's, is known well enough. The parts have no
 /// intervals of their own and were timed in the same minutes, so they count as uncertain as the whole: the share is off
-/// by share x half_width x sqrt(2), and means nothing from 25 points (most_half_width) on.
-[[nodiscard]] bool share_is_sure(double share, const Summary& whole);
+/// by share x half_width x sqrt(2), and means nothing from 25 points (max_half_width) on.
+[[nodiscard]] bool share_is_reliable(double share, const Summary& whole);
 
 /// Derived::remainder, where there is a breakdown and the sum of its shares is sure; else unknown.
-[[nodiscard]] std::optional<double> sure_remainder(const CaseRecord& record);
+[[nodiscard]] std::optional<double> reliable_remainder(const CaseRecord& record);
 
 /// RankSpread::exposed_communication, where the share of computing is sure and does not exceed the whole step by more
 /// than it may be off: a part longer than the whole step was disturbed. Else unknown.
-[[nodiscard]] std::optional<double> sure_exposed(const CaseRecord& record);
+[[nodiscard]] std::optional<double> reliable_exposed(const CaseRecord& record);
 
 /// RankSpread::efficiency of a case whose timing is reliable; add_efficiency() checks the case on one rank.
-[[nodiscard]] std::optional<double> sure_efficiency(const CaseRecord& record);
+[[nodiscard]] std::optional<double> reliable_efficiency(const CaseRecord& record);
 
 }  // namespace gpubench

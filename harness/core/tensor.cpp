@@ -13,7 +13,7 @@ namespace gpubench {
 
 std::int64_t TensorSpec::bytes() const {
   const std::int64_t elements = layout.span_elements(shape);
-  if (elements < 0 || elements > most_tensor_bytes * 8 / bits_of(dtype))
+  if (elements < 0 || elements > max_tensor_bytes * 8 / bits_of(dtype))
     throw ProgramError("tensor " + to_string() + " has more than 2^50 bytes");
   return bytes_of(dtype, elements);
 }

@@ -108,7 +108,7 @@ struct Placement {
 
 /// Of a tensor, and of all of a program together: a pebibyte, which no device has, and whose cold copies can be
 /// counted.
-inline constexpr std::int64_t most_tensor_bytes = std::int64_t{1} << 50;
+inline constexpr std::int64_t max_tensor_bytes = std::int64_t{1} << 50;
 
 struct TensorSpec {
   std::string name;  ///< unique in its program; part of the identity of the fill
@@ -119,7 +119,7 @@ struct TensorSpec {
   Fill fill;
   Placement placement;
 
-  /// Bytes from the first element to one past the last. Throws ProgramError above most_tensor_bytes.
+  /// Bytes from the first element to one past the last. Throws ProgramError above max_tensor_bytes.
   [[nodiscard]] std::int64_t bytes() const;
   /// The name that all ranks have for it: of a tensor of several ranks, `name` without its "@<rank>".
   [[nodiscard]] std::string_view global_name() const;

@@ -45,8 +45,8 @@ struct WorkloadInfo {
   std::string item;  ///< "tokens", "images", "elements": what items_per_s counts
   CacheMode cache = CacheMode::cold;
   /// How many ranks it can run on; one by default.
-  int fewest_ranks = 1;
-  int most_ranks = 1;
+  int min_ranks = 1;
+  int max_ranks = 1;
   bool on_all_ranks = false;  ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
   /// Whether so many ranks can run a point with these extents; others are left out. None: all can.
   std::function<bool(const Dims& dims, int ranks)> fits = {};

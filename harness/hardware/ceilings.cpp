@@ -87,7 +87,7 @@ class Limits {
   explicit Limits(const DeviceInfo& device)
       : device_(device),
         row_(device.kind == "cuda" ? find_device(device.name, device.units) : nullptr),
-        capability_(row_ != nullptr ? row_->capability : told_capability(device)),
+        capability_(row_ != nullptr ? row_->capability : reported_capability(device)),
         max_sm_mhz_(property_number(device, device_property::max_sm_mhz)),
         max_memory_mhz_(property_number(device, device_property::max_memory_mhz)),
         bus_bits_(property_number(device, device_property::memory_bus_bits)) {}
@@ -137,7 +137,7 @@ class Limits {
   [[nodiscard]] double max_memory_mhz() const { return max_memory_mhz_.value_or(0.0); }
 
  private:
-  static int told_capability(const DeviceInfo& device) {
+  static int reported_capability(const DeviceInfo& device) {
     const double version = property_number(device, device_property::compute_capability).value_or(0.0);
     return version < 100.0 ? static_cast<int>(std::lround(10.0 * version)) : 0;
   }

@@ -87,13 +87,13 @@ void gpu_findings(const NvidiaDriver& driver, bool has_cuda_backend, std::vector
 Finding fact(std::string text) { return {Health::ok, "", std::move(text), ""}; }
 
 std::optional<Finding> busy_finding(const HostInfo& host) {
-  constexpr double most_percent = 10.0;
-  constexpr double most_load = 0.5;  // a processor
-  if (host.cpu_pressure && *host.cpu_pressure > most_percent)
+  constexpr double max_percent = 10.0;
+  constexpr double max_load = 0.5;  // a processor
+  if (host.cpu_pressure && *host.cpu_pressure > max_percent)
     return Finding{Health::warning, "D205",
                    fmt::format("tasks waited for a processor during {:.0f}% of the last 10 s", *host.cpu_pressure),
                    "stop other work on this machine before measuring"};
-  if (!host.load_avg.empty() && host.load_avg[0] > most_load * host.usable_cpus)
+  if (!host.load_avg.empty() && host.load_avg[0] > max_load * host.usable_cpus)
     return Finding{Health::note, "D206",
                    fmt::format("load average is {:.2f} on {} processors", host.load_avg[0], host.usable_cpus),
                    "wait until it has fallen; other work makes samples noisy"};

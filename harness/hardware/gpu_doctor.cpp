@@ -180,9 +180,9 @@ std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& 
   library_findings(libraries, findings);
   const int driver_cuda = driver.cuda_version != 0 ? driver.cuda_version : survey.cuda_version.value_or(0);
   age_finding(driver_cuda, survey.driver_version, libraries, findings);
-  if (!survey.why_not.empty()) {
+  if (!survey.failure.empty()) {
     if (driver.usable) {
-      findings.push_back({Health::warning, "D105", survey.why_not + ": clocks, power and throttling will not be known",
+      findings.push_back({Health::warning, "D105", survey.failure + ": clocks, power and throttling will not be known",
                           "install the driver's libnvidia-ml.so.1; in a container, set "
                           "NVIDIA_DRIVER_CAPABILITIES=compute,utility"});
     }
@@ -191,7 +191,7 @@ std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& 
   findings.push_back(
       fact(fmt::format("NVML of driver {}{}{}", survey.driver_version.empty() ? "?" : survey.driver_version,
                        survey.nvml_path.empty() ? "" : " from ", survey.nvml_path)));
-  for (const int index : survey.that_do_not_open) {
+  for (const int index : survey.unresponsive) {
     findings.push_back({Health::warning, "D120", fmt::format("gpu {}: does not answer", index),
                         "look for its errors in the kernel's log (dmesg: NVRM, Xid); reset it or reboot"});
   }

@@ -142,7 +142,7 @@ GpuSurvey survey_gpus(const std::string& library, const CallNotice& before) {
     for (int i = 0; i < static_cast<int>(devices.size()); ++i) {
       const Nvml::Device device = devices[static_cast<std::size_t>(i)];
       if (device == nullptr) {
-        survey.that_do_not_open.push_back(i);
+        survey.unresponsive.push_back(i);
       } else {
         next(fmt::format("reading GPU {}", i));
         survey.gpus.push_back(nvml.facts(device, i));
@@ -150,7 +150,7 @@ GpuSurvey survey_gpus(const std::string& library, const CallNotice& before) {
     }
     next("nvmlShutdown");
   } catch (const BackendError& e) {
-    survey.why_not = e.what();
+    survey.failure = e.what();
   }
   return survey;
 }
@@ -183,7 +183,7 @@ constexpr int bf16_and_tf32_products = 80;
 
 bool is_eight_bit(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
 
-int least_capability(const Recipe& recipe) {
+int min_capability(const Recipe& recipe) {
   if (recipe.block > 0) return block_scaled_products;
   if (is_eight_bit(recipe.operand) || is_eight_bit(recipe.gradient_operand)) return eight_bit_products;
   const bool bf16 = recipe.tensor == DType::bf16 || recipe.operand == DType::bf16;
@@ -196,14 +196,14 @@ std::string version(int capability) { return fmt::format("{}.{}", capability / 1
 
 std::vector<GpuRecipe> gpu_recipes() {
   std::vector<GpuRecipe> all;
-  for (const Recipe& recipe : recipes()) all.push_back({std::string(recipe.name), least_capability(recipe)});
+  for (const Recipe& recipe : recipes()) all.push_back({std::string(recipe.name), min_capability(recipe)});
   return all;
 }
 
 std::vector<std::string> recipes_of_gpu(int capability) {
   std::vector<std::string> names;
   for (const GpuRecipe& recipe : gpu_recipes()) {
-    if (capability == 0 || recipe.least_capability <= capability) names.push_back(recipe.name);
+    if (capability == 0 || recipe.min_capability <= capability) names.push_back(recipe.name);
   }
   return names;
 }
@@ -212,8 +212,8 @@ std::string recipes_lacking(int capability) {
   if (capability == 0) return {};
   std::map<int, std::string> lacking;  // by what they need
   for (const GpuRecipe& recipe : gpu_recipes()) {
-    if (recipe.least_capability <= capability) continue;
-    std::string& names = lacking[recipe.least_capability];
+    if (recipe.min_capability <= capability) continue;
+    std::string& names = lacking[recipe.min_capability];
     names += (names.empty() ? "" : ", ") + recipe.name;
   }
   std::string text;

@@ -46,17 +46,17 @@ struct ModuleReport {
 };
 
 struct ModuleSurvey {
-  std::string why_not{};  ///< why the module cannot be loaded; empty: it can
+  std::string failure{};  ///< why the module cannot be loaded; empty: it can
   std::vector<ModuleReport> libraries{};
 };
 
 struct GpuSurvey {
-  std::string why_not{};                ///< why NVML cannot be used; empty: it can
+  std::string failure{};                ///< why NVML cannot be used; empty: it can
   std::string nvml_path{};              ///< of the library that was loaded
   std::string driver_version{};         ///< "580.65.06"
   std::optional<int> cuda_version{};    ///< the newest that the driver supports, 13000 for 13.0
   std::vector<GpuFacts> gpus{};         ///< in NVML's order
-  std::vector<int> that_do_not_open{};  ///< indices of devices that do not respond
+  std::vector<int> unresponsive{};      ///< indices of devices that do not respond
 };
 
 /// Queries NVML. Never throws: what is wrong is part of the survey. `library`: for tests.
@@ -69,7 +69,7 @@ void add_gpu_properties(DeviceInfo& device, const std::string& library = "libnvi
 /// A recipe and the compute capability that matrix products of its operands need, 89 for 8.9.
 struct GpuRecipe {
   std::string name;
-  int least_capability = 0;  ///< 0: every GPU has it
+  int min_capability = 0;  ///< 0: every GPU has it
 };
 
 /// All recipes. Block-scaled operands need 10.0, other 8-bit ones 8.9, bf16 and TF32 ones 8.0 (PTX ISA, mma and wgmma:

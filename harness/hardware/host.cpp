@@ -19,18 +19,18 @@ namespace gpubench {
 namespace {
 
 // What the kernel reports is input too: a container, a hypervisor or an emulator may have written it.
-constexpr std::streamsize most_bytes = std::streamsize{16} << 20;  // 4096 processors in /proc/cpuinfo take 6 MB
-constexpr int most_mhz = 1'000'000;
-constexpr int most_cpus = 1 << 20;
-constexpr int most_caches = 64;
-constexpr int most_levels = 16;
-constexpr double most_memory = 0x1p62;  // bytes; exact, and a sum of two is no overflow
+constexpr std::streamsize max_bytes = std::streamsize{16} << 20;  // 4096 processors in /proc/cpuinfo take 6 MB
+constexpr int max_mhz = 1'000'000;
+constexpr int max_cpus = 1 << 20;
+constexpr int max_caches = 64;
+constexpr int max_levels = 16;
+constexpr double max_memory = 0x1p62;  // bytes; exact, and a sum of two is no overflow
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text;
   char block[4096];
-  while (static_cast<std::streamsize>(text.size()) < most_bytes && file.read(block, sizeof block).gcount() > 0)
+  while (static_cast<std::streamsize>(text.size()) < max_bytes && file.read(block, sizeof block).gcount() > 0)
     text.append(block, static_cast<std::size_t>(file.gcount()));
   return text;
 }
@@ -55,7 +55,7 @@ int count_in(std::string_view text, int least, int most, int otherwise) {
 }
 
 std::optional<std::int64_t> bytes_of(std::optional<double> count, double unit) {
-  if (!count || !(*count >= 0.0) || !(*count * unit <= most_memory)) return std::nullopt;
+  if (!count || !(*count >= 0.0) || !(*count * unit <= max_memory)) return std::nullopt;
   return static_cast<std::int64_t>(*count * unit);
 }
 
@@ -75,10 +75,10 @@ int count_cpus(const std::string& list) {
   std::istringstream parts(list);
   for (std::string part; std::getline(parts, part, ',');) {
     const auto dash = part.find('-');
-    const int first = count_in(part, 0, most_cpus, -1);
+    const int first = count_in(part, 0, max_cpus, -1);
     const int last =
-        dash == std::string::npos ? first : count_in(std::string_view(part).substr(dash + 1), 0, most_cpus, -1);
-    if (first >= 0 && last >= first) count = std::min(count + (last - first) + 1, most_cpus);
+        dash == std::string::npos ? first : count_in(std::string_view(part).substr(dash + 1), 0, max_cpus, -1);
+    if (first >= 0 && last >= first) count = std::min(count + (last - first) + 1, max_cpus);
   }
   return std::max(count, 1);
 }
@@ -87,7 +87,7 @@ void read_cpu(const std::string& root, HostInfo& host) {
   const std::string cpuinfo = read_text(root + "/proc/cpuinfo");
   host.cpu_model = processor_model(cpuinfo);
   host.instruction_sets = instruction_sets(cpuinfo);
-  host.mhz = count_in(line_value(cpuinfo, "cpu MHz"), 0, most_mhz, 0);
+  host.mhz = count_in(line_value(cpuinfo, "cpu MHz"), 0, max_mhz, 0);
   host.cpus = count_cpus(trimmed(read_text(root + "/sys/devices/system/cpu/online")));
   std::set<std::string> packages;
   std::istringstream lines(cpuinfo);
@@ -99,11 +99,11 @@ void read_cpu(const std::string& root, HostInfo& host) {
 }
 
 void read_caches(const std::string& root, HostInfo& host) {
-  for (int index = 0; index < most_caches; ++index) {
+  for (int index = 0; index < max_caches; ++index) {
     const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu0/cache/index{}/", root, index);
     const std::string type = trimmed(read_text(folder + "type"));
     if (type.empty()) return;
-    const int level = count_in(read_text(folder + "level"), 1, most_levels, 0);
+    const int level = count_in(read_text(folder + "level"), 1, max_levels, 0);
     if (level == 0) continue;  // a cache without a level cannot be reported
     host.caches.push_back({type, level, size_with_suffix(trimmed(read_text(folder + "size"))),
                            count_cpus(trimmed(read_text(folder + "shared_cpu_list")))});

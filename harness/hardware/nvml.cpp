@@ -77,8 +77,8 @@ struct Nvml::Calls {
 namespace {
 
 constexpr std::size_t text_bytes = 96;       // the largest that NVML asks for
-constexpr nvml::Number most_devices = 1024;  // more would be nonsense
-constexpr nvml::Number most_processes = 4096;
+constexpr nvml::Number max_devices = 1024;   // more would be nonsense
+constexpr nvml::Number max_processes = 4096;
 constexpr double milli = 1e-3;
 
 // False also for a function that the library lacks.
@@ -158,7 +158,7 @@ std::optional<std::vector<GpuProcess>> list_processes(nvml::Status (*get)(nvml::
   if (status == nvml::success && found == 0) return std::vector<GpuProcess>{};
   if (status != nvml::success && status != nvml::insufficient_size) return std::nullopt;
   // Some may have started since they were counted.
-  const nvml::Number room = std::min(found, most_processes) + 8;
+  const nvml::Number room = std::min(found, max_processes) + 8;
   std::vector<nvml::Process> raw(room);
   found = room;
   if (get(device, &found, raw.data()) != nvml::success) return std::nullopt;
@@ -174,7 +174,7 @@ void read_links(nvml::Status (*get)(nvml::Device, nvml::Number, nvml::Number*), 
   if (get == nullptr) return;
   int there = 0;
   int up = 0;
-  for (nvml::Number link = 0; link < nvml::most_links; ++link) {
+  for (nvml::Number link = 0; link < nvml::max_links; ++link) {
     nvml::Number active = 0;
     if (get(device, link, &active) != nvml::success) break;
     ++there;
@@ -253,7 +253,7 @@ std::string Nvml::path() const {
 std::vector<Nvml::Device> Nvml::devices() const {
   nvml::Number found = 0;
   if (calls_->count == nullptr || calls_->by_index == nullptr || calls_->count(&found) != nvml::success) return {};
-  std::vector<Device> all(std::min(found, most_devices), nullptr);
+  std::vector<Device> all(std::min(found, max_devices), nullptr);
   for (nvml::Number i = 0; i < all.size(); ++i) {
     if (calls_->by_index(i, &all[i]) != nvml::success) all[i] = nullptr;
   }

@@ -25,7 +25,7 @@ inline constexpr int gpu_temperature = 0;
 inline constexpr int corrected = 0;
 inline constexpr int uncorrected = 1;
 inline constexpr int since_driver_load = 0;
-inline constexpr Number most_links = 36;
+inline constexpr Number max_links = 36;
 
 struct Memory {
   Long total, free, used;

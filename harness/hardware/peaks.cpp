@@ -181,7 +181,7 @@ const DeviceRow* find_device(std::string_view device_name, int units) {
   if (device_name.size() > longest_name) return nullptr;
   const std::vector<std::string> words = words_of(device_name);
   for (const DeviceRow& row : device_rows()) {
-    if (fits(row, words) && units >= row.least_units && units <= row.most_units) return &row;
+    if (fits(row, words) && units >= row.min_units && units <= row.max_units) return &row;
   }
   return nullptr;
 }

@@ -53,8 +53,8 @@ struct DeviceRow {
   std::string_view words;     ///< that a device's name must have
   std::string_view may_have;  ///< words that it may have in addition; any other makes it another card
   int capability = 0;         ///< compute capability, 90 for 9.0; 0 for a vendor that has none
-  int least_units = 0;        ///< SMs or compute units
-  int most_units = 0;
+  int min_units = 0;          ///< SMs or compute units
+  int max_units = 0;
   std::array<Figure, rate_count> tera;  ///< 10^12 operations a second, by Rate
   Figure memory_gb;
   Figure memory_gb_per_s;

@@ -210,7 +210,7 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
   const std::vector<double> watts = values_of(readings, &GpuReading::power_w, false);
   if (!averaged && !watts.empty()) round.power_w = mean(watts);
   if (averaged && !watts.empty() && window_s >= averaging_s) round.power_w = watts.back();
-  if (window_s >= least_energy_window_s) round.energy_j = advance(readings, &GpuReading::energy_j);
+  if (window_s >= min_energy_window_s) round.energy_j = advance(readings, &GpuReading::energy_j);
   round.uncorrected_errors = advance(readings, &GpuReading::uncorrected_errors);
   std::uint64_t reasons = 0;
   bool all_idle = !readings.empty();

@@ -17,7 +17,7 @@
 namespace gpubench {
 
 /// Energy counters move about every 100 ms, so that shorter windows would be noise.
-inline constexpr double least_energy_window_s = 2.0;
+inline constexpr double min_energy_window_s = 2.0;
 
 /// Between two readings of a round.
 inline constexpr double sensor_period_s = 0.050;

@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-constexpr int fewest_ranks = 3;  // two have one link, with nothing to compare it with
+constexpr int min_ranks = 3;  // two have one link, with nothing to compare it with
 
 std::string name_without_round(const CaseRecord& record) {
   Case c = record.c;
@@ -101,7 +101,7 @@ void compare(LinkMap& map) {
 
 }  // namespace
 
-bool Lateness::is_sure() const { return !unreliable && late > alike && rounds_late > nearly_always * rounds; }
+bool Lateness::is_reliable() const { return !unreliable && late > alike && rounds_late > nearly_always * rounds; }
 
 const Link* LinkMap::between(int a, int b) const {
   const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) {
@@ -120,7 +120,7 @@ std::vector<LinkMap> link_maps(std::span<const CaseRecord> records) {
         !derived.collective)
       continue;
     const auto ranks = static_cast<int>(derived.ranks->partners->size());
-    if (ranks < fewest_ranks) continue;
+    if (ranks < min_ranks) continue;
     const std::string name = name_without_round(record);
     auto map = std::ranges::find(maps, name, &LinkMap::name);
     if (map == maps.end()) {
@@ -141,13 +141,13 @@ std::string rank_text(int rank, std::span<const RankPlace> places) {
 
 std::vector<LatePart> late_parts(const LinkMap& map, std::span<const RankPlace> places) {
   std::vector<LatePart> parts;
-  const auto is_late = [&](int rank) { return map.of_rank[static_cast<std::size_t>(rank)].is_sure(); };
+  const auto is_late = [&](int rank) { return map.of_rank[static_cast<std::size_t>(rank)].is_reliable(); };
   for (int rank = 0; rank < map.ranks; ++rank) {
     if (is_late(rank))
       parts.push_back({"rank " + rank_text(rank, places), map.of_rank[static_cast<std::size_t>(rank)]});
   }
   for (const Link& link : map.links) {
-    if (link.lateness.is_sure() && !is_late(link.a) && !is_late(link.b))
+    if (link.lateness.is_reliable() && !is_late(link.a) && !is_late(link.b))
       parts.push_back(
           {fmt::format("ranks {} and {}", rank_text(link.a, places), rank_text(link.b, places)), link.lateness});
   }

@@ -20,7 +20,7 @@ struct Lateness {
   int rounds = 0;
   bool unreliable = false;  ///< the timing says nothing (timing_unreliable()); of a rank: of half of its links
   /// Late, nearly always so, and by a timing that says so.
-  [[nodiscard]] bool is_sure() const;
+  [[nodiscard]] bool is_reliable() const;
 };
 
 /// Two ranks, the lower first, that sent each other the message at the same time.

@@ -18,7 +18,7 @@ constexpr std::array<Protocol, enum_values<Preset>.size()> protocols{
      {20, 40, 20, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050}}};
 
 constexpr std::int64_t largest_batch = 4096;
-constexpr std::int64_t most_copies = 64;
+constexpr std::int64_t max_copies = 64;
 constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
 constexpr double group_bytes_per_budget_s = 4.0 * (std::int64_t{1} << 30U);
 
@@ -67,14 +67,14 @@ int samples_alone(const Protocol& protocol, double estimate_s) {
 int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes,
                std::int64_t available_bytes) {
   if (cache != CacheMode::cold || working_set_bytes <= 0 || working_set_bytes >= 3 * cache_bytes) return 1;
-  const std::int64_t wanted = std::min(1 + 3 * cache_bytes / working_set_bytes, most_copies);
+  const std::int64_t wanted = std::min(1 + 3 * cache_bytes / working_set_bytes, max_copies);
   const std::int64_t affordable = available_bytes / 4 / working_set_bytes;
   return static_cast<int>(std::max<std::int64_t>(1, std::min(wanted, affordable)));
 }
 
 std::int64_t group_bytes_for(const Protocol& protocol, std::int64_t available_bytes) {
-  const auto worth_touching = static_cast<std::int64_t>(protocol.budget_s * group_bytes_per_budget_s);
-  return std::min({available_bytes / 2, largest_group_bytes, worth_touching});
+  const auto affordable_bytes = static_cast<std::int64_t>(protocol.budget_s * group_bytes_per_budget_s);
+  return std::min({available_bytes / 2, largest_group_bytes, affordable_bytes});
 }
 
 bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s) {
@@ -133,7 +133,7 @@ std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds, in
       return round.valid && round.telemetry && holds(*round.telemetry);
     });
   };
-  const auto tells_no_clock = [](const RoundRecord& round) {
+  const auto lacks_clock = [](const RoundRecord& round) {
     return round.valid && !(round.telemetry && round.telemetry->sm_mhz);
   };
   std::vector<std::string> flags;
@@ -143,7 +143,7 @@ std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds, in
   if (any([](const RoundTelemetry& t) { return has(t, clock_reason::sw_power_cap); }))
     flags.emplace_back("power capped");
   if (any([=](const RoundTelemetry& t) { return clock_is_off(t, locked_clock_mhz); })) flags.emplace_back("clock off");
-  if (locked_clock_mhz > 0 && std::any_of(rounds.begin(), rounds.end(), tells_no_clock))
+  if (locked_clock_mhz > 0 && std::any_of(rounds.begin(), rounds.end(), lacks_clock))
     flags.emplace_back("clock unknown");
   if (std::any_of(rounds.begin(), rounds.end(), [](const RoundRecord& round) { return !round.valid; }))
     flags.emplace_back("invalid rounds");

@@ -77,7 +77,7 @@ double student_t_quantile(double p, double degrees) {
 namespace {
 
 constexpr double severe_deviations = 10.0 * 1.4826;  // 1.4826 MAD is one standard deviation of normal data
-constexpr double least_severe = 0.05;                // where most samples show the same clock tick, MAD is 0
+constexpr double min_severe = 0.05;                  // where most samples show the same clock tick, MAD is 0
 constexpr double severe_share = 0.05;
 constexpr double drift_size = 0.01;
 constexpr double drift_t = 3.36;  // t(0.995, 8): two halves of five rounds
@@ -120,7 +120,7 @@ std::int64_t count_severe(std::span<const double> samples) {
   std::vector<double> logs(samples.begin(), samples.end());
   for (double& value : logs) value = std::log(value);
   const double centre = median(logs);
-  const double limit = std::max(severe_deviations * median_absolute_deviation(logs), least_severe);
+  const double limit = std::max(severe_deviations * median_absolute_deviation(logs), min_severe);
   return std::count_if(logs.begin(), logs.end(), [&](double x) { return std::fabs(x - centre) > limit; });
 }
 

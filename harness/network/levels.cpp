@@ -10,8 +10,8 @@
 namespace gpubench {
 namespace {
 
-constexpr double giga = 1e9, most_gb_per_s = 1e9;
-constexpr std::int64_t most_devices = 1 << 20;
+constexpr double giga = 1e9, max_gb_per_s = 1e9;
+constexpr std::int64_t max_devices = 1 << 20;
 
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
@@ -33,18 +33,18 @@ Network parse_network(const NetworkLevel& node, std::span<const std::string> bey
     const std::size_t colon = text.find(':');
     const auto devices = colon == std::string_view::npos ? all_devices : number_in<std::int64_t>(text.substr(0, colon));
     const auto gb_per_s = number_in<double>(text.substr(colon == std::string_view::npos ? 0 : colon + 1));
-    const bool is_level = devices && gb_per_s && *gb_per_s > 0.0 && *gb_per_s <= most_gb_per_s;
+    const bool is_level = devices && gb_per_s && *gb_per_s > 0.0 && *gb_per_s <= max_gb_per_s;
     if (!is_level || last != (colon == std::string_view::npos)) {
       throw std::invalid_argument(
           fmt::format("'{}' is not {}; expected GB/s beyond nodes, or by size and then beyond, such as 50 or 256:50,25",
                       word, last ? "GB/s" : "GPUS:GB/S"));
     }
     const std::int64_t below = network.levels.back().devices;
-    if (!last && (*devices <= below || *devices > most_devices || *devices % below != 0)) {
+    if (!last && (*devices <= below || *devices > max_devices || *devices % below != 0)) {
       throw std::invalid_argument(
           fmt::format("'{}' joins no whole number of the {} GPUs below; expected a multiple, at "
                       "most {}",
-                      word, below, most_devices));
+                      word, below, max_devices));
     }
     network.levels.push_back({*devices, *gb_per_s * giga});
   }

@@ -57,7 +57,7 @@ std::string meaning_of_flag(const std::string& flag) {
   if (flag == "noisy")
     return fmt::format(
         "the 95% interval of the time is wider than ±{:.0f}%: an unreliable timing, shown but used for nothing else",
-        100.0 * most_half_width);
+        100.0 * max_half_width);
   if (flag.starts_with("rank ") && flag.ends_with(" straggles"))
     return "this rank is more than 5% behind the middle one, nearly always";
   const auto* found =
@@ -71,7 +71,7 @@ void add_word(Html& html, std::string_view word, std::string_view meaning) {
 
 }  // namespace
 
-void add_words(Html& html, std::span<const Side> sides) {
+void add_legend(Html& html, std::span<const Side> sides) {
   std::set<Verdict> verdicts;
   std::set<std::string> flags_seen;
   for (const Side& side : sides) {
@@ -162,7 +162,7 @@ DataTable not_run_table(const Report& report) {
 }  // namespace
 
 void add_all_cases(Html& html, const Material& material) {
-  add_words(html, material.sides);
+  add_legend(html, material.sides);
   for (const Side& side : material.sides) {
     const std::string whose = side.letter.empty() ? "" : " of " + side.name;
     DataTable not_run = not_run_table(*side.report);

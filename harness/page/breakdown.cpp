@@ -10,7 +10,7 @@
 namespace gpubench::page {
 namespace {
 
-constexpr std::size_t most_programs = 16;
+constexpr std::size_t max_programs = 16;
 
 std::string step_name(const Entry& e) {
   return fmt::format("{} {}, {}", e.record->c.workload, short_name(*e.record), series_name(e));
@@ -21,7 +21,7 @@ struct Programs {
   explicit Programs(std::span<const Entry> suite) {
     for (const Entries& series : split(suite, [](const Entry& e) { return workload_name(e) + " " + series_name(e); })) {
       const auto work = [](const Entry& e) { return e.record->derived.flop; };
-      if (drawn.size() < most_programs) drawn.push_back(*std::ranges::max_element(series, {}, work));
+      if (drawn.size() < max_programs) drawn.push_back(*std::ranges::max_element(series, {}, work));
       ++all;
     }
   }
@@ -40,7 +40,7 @@ struct Programs {
 
 // "12.0%"; "unknown" if the step's time is too uncertain.
 std::string share_of_step(const StepPart& part, const CaseRecord& record) {
-  return share_is_sure(part.share, record.summary) ? percent_text(part.share) : "unknown";
+  return share_is_reliable(part.share, record.summary) ? percent_text(part.share) : "unknown";
 }
 
 chart::StackedBar bar_of_step(const Entry& e) {
@@ -50,7 +50,7 @@ chart::StackedBar bar_of_step(const Entry& e) {
   chart::StackedBar bar{
       fmt::format("{}: {}{}", step_name(e), sure ? "" : "~", format_time_ns(record.summary.median_ns)), {}};
   if (!sure) bar.label += ", unreliable";
-  const std::optional<double> left = sure_remainder(record);
+  const std::optional<double> left = reliable_remainder(record);
   const double all = left ? 1.0 : 1.0 - d.remainder;  // the step; if the ops' sum differs too much from it, that sum
   if (!left) bar.label += ", shares of the ops' sum";
   for (const StepPart& kind : parts_by_kind(d.breakdown))
@@ -77,7 +77,7 @@ void add_step(DataTable& table, const Entry& e, bool by_layer) {
   const CaseRecord& record = *e.record;
   const Derived& d = record.derived;
   add_rows(table, e, "op", parts_by_kind(d.breakdown));
-  const std::optional<double> left = sure_remainder(record);
+  const std::optional<double> left = reliable_remainder(record);
   const char* why = !left ? "" : *left > 0.0 ? "gaps between launches" : "overlap, warm caches";
   table.rows.push_back({step_name(e), "left over", why, "",
                         left ? format_time_ns(*left * record.summary.median_ns) : "unknown",

@@ -33,7 +33,7 @@ using LeftOut = std::map<std::string, std::map<std::string, int>>;  // by suite 
 
 LeftOut left_out_of(const Comparison& comparison) {
   LeftOut out;
-  for (const LoneCase& lone : comparison.lone) ++out[suite_of(lone.id)][short_reason(lone.why)];
+  for (const UnmatchedCase& lone : comparison.lone) ++out[suite_of(lone.id)][short_reason(lone.why)];
   return out;
 }
 
@@ -125,7 +125,7 @@ DataTable changes_table(const SideComparison& pair, std::size_t most) {
 
 namespace {
 
-constexpr std::size_t most_rows = 16;  // per chart; the table has all
+constexpr std::size_t max_rows = 16;  // per chart; the table has all
 
 double distance(const ComparedCase& one) { return std::fabs(std::log(one.speed.ratio)); }
 
@@ -153,8 +153,8 @@ Figure figure_of(const Comparison& comparison, const SuiteSpeed& suite, const Si
   std::stable_sort(cases.begin(), cases.end(),
                    [](const ComparedCase* x, const ComparedCase* y) { return distance(*x) > distance(*y); });
   chart::ForestChart chart;
-  chart.title = cases.size() > most_rows
-                    ? fmt::format("{}: the {} most different of {}", suite.suite, most_rows, cases.size())
+  chart.title = cases.size() > max_rows
+                    ? fmt::format("{}: the {} most different of {}", suite.suite, max_rows, cases.size())
                     : suite.suite;
   chart.axis_title = fmt::format("speed of {} as a multiple of {}", b.called(), a.called());
   chart.rows.push_back(mean_row(suite));
@@ -168,7 +168,7 @@ Figure figure_of(const Comparison& comparison, const SuiteSpeed& suite, const Si
                    {"case"}};
   for (const ComparedCase* one : cases) {
     const std::string id = without_suite(one->id, suite.suite);
-    if (chart.rows.size() <= most_rows)
+    if (chart.rows.size() <= max_rows)
       chart.rows.push_back(
           {one_rank(id), one->speed.ratio, one->speed.low, one->speed.high, std::string(name(one->relation)), false});
     table.rows.push_back({std::string(name(one->relation)), ratio_text(one->speed.ratio), interval_of(one->speed),

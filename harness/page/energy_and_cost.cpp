@@ -11,7 +11,7 @@ namespace {
 constexpr double seconds_per_hour = 3600.0;
 constexpr double million = 1e6;
 constexpr double exa = 1e18;
-constexpr std::size_t most_bars = 40;
+constexpr std::size_t max_bars = 40;
 
 std::string work_unit(const Entry& e) {
   const std::string& unit = e.record->derived.headline_unit;
@@ -29,8 +29,8 @@ chart::BarChart bars_of(const std::string& title, const std::string& most, std::
                         const std::function<chart::Bar(const Entry&)>& bar) {
   chart::BarChart chart;
   chart.title =
-      entries.size() > most_bars ? fmt::format("{}: the {} {} of {}", title, most_bars, most, entries.size()) : title;
-  chart.groups.push_back(bar_group("", entries.first(std::min(most_bars, entries.size())), bar));
+      entries.size() > max_bars ? fmt::format("{}: the {} {} of {}", title, max_bars, most, entries.size()) : title;
+  chart.groups.push_back(bar_group("", entries.first(std::min(max_bars, entries.size())), bar));
   return chart;
 }
 

@@ -72,7 +72,7 @@ std::vector<std::string> row_of(const Curve& curve, const Entry& e, const DimsTe
           marked_rate(*e.record),
           times ? fmt::format("{:.3f}", *times) : "unknown",
           known_text(known_efficiency(curve, e), d.ranks && d.ranks->efficiency),
-          known_text(sure_exposed(*e.record), d.ranks && d.ranks->exposed_communication),
+          known_text(reliable_exposed(*e.record), d.ranks && d.ranks->exposed_communication),
           percent_text(d.ranks ? std::optional(d.ranks->straggler) : std::nullopt)};
 }
 
@@ -314,7 +314,7 @@ std::vector<Figure> links_of(const Side& side) {
         const std::string rate = unsure + format_quantity(map.rate(link->median_ns), "B/s");
         const std::string rounds = fmt::format("{} of {}", lateness.rounds_late, lateness.rounds);
         row.push_back({fmt::format("{}{:.0f}%", unsure, 100.0 / (1.0 + lateness.late)),
-                       std::clamp(2.0 * lateness.late, 0.0, 1.0), lateness.is_sure(),
+                       std::clamp(2.0 * lateness.late, 0.0, 1.0), lateness.is_reliable(),
                        fmt::format("ranks {} and {}: {} each way, {:+.1f}%, behind in {} rounds", rank_text(a, places),
                                    rank_text(b, places), rate, 100.0 * lateness.late, rounds)});
         if (a < b)

@@ -54,7 +54,7 @@ chart::Guide guide_of(const Roof& roof, std::span<const Entry> entries) {
 }
 
 // Why a case can be above the roof; empty if its interval reaches the roof.
-std::string why_above(const CaseRecord& record, const Roof& roof) {
+std::string above_peak_reason(const CaseRecord& record, const Roof& roof) {
   const double low = 1.0 - half_width(record.summary).value_or(1.0);
   if (!(record.derived.flop_per_s * low > roof.at(intensity_of(record)))) return "";
   return intensity_of(record) < roof.ridge() ? "its data stay in a cache, or are updated in place"
@@ -79,7 +79,7 @@ DataTable roof_table(std::span<const Entry> entries, const Roof& roof) {
            }},
           {{"bound by"}, [&](const Entry& e) { return intensity(e) < roof.ridge() ? "memory" : "arithmetic"; }},
           case_column(),
-          {{"why above"}, [&](const Entry& e) { return why_above(*e.record, roof); }}});
+          {{"why above"}, [&](const Entry& e) { return above_peak_reason(*e.record, roof); }}});
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void draw_roofline(std::span<const Entry> entries, std::vector<Figure>& figures)
   const auto suite_of = [](const Entry& e) { return e.record->c.suite; };
   plot.series = series_of(entries, chart::Mark::scatter, suite_of, [&](const Entry& e) -> chart::Point {
     std::string note = fmt::format("{} {}: {}", workload_name(e), short_name(*e.record), flop_rate(e));
-    const std::string why = why_above(*e.record, roofs.front());
+    const std::string why = above_peak_reason(*e.record, roofs.front());
     if (!why.empty()) note += fmt::format(", above the {} roof: {}", roofs.front().kind, why);
     return {intensity_of(*e.record), e.record->derived.flop_per_s, {}, {}, note, !reliable(*e.record)};
   });
@@ -115,8 +115,8 @@ void count_cases_above_the_roof(Html& html, const Material& material) {
   std::size_t above = 0;
   for (const Entries& chart : recipes_with_a_roof(material.sides)) {
     const Roof roof = roofs_of(chart.front()).front();
-    above += static_cast<std::size_t>(
-        std::count_if(chart.begin(), chart.end(), [&](const Entry& e) { return !why_above(*e.record, roof).empty(); }));
+    above += static_cast<std::size_t>(std::count_if(
+        chart.begin(), chart.end(), [&](const Entry& e) { return !above_peak_reason(*e.record, roof).empty(); }));
   }
   if (above == 0) return;
   html.element(

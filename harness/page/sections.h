@@ -145,6 +145,6 @@ void draw_energy(std::span<const Entry> cases, std::vector<Figure>& figures);
 void add_cost(std::vector<SectionPart>& parts, const Material& material);
 
 /// The parts of an id, then the verdicts except pass and the flags that occur in these reports, a sentence each.
-void add_words(Html& html, std::span<const Side> sides);
+void add_legend(Html& html, std::span<const Side> sides);
 
 }  // namespace gpubench::page

@@ -49,7 +49,7 @@ class Units {
 };
 
 // Empty: counted.
-std::string why_left_out(const CaseRecord& record) {
+std::string exclusion_reason(const CaseRecord& record) {
   if (record.verdict != Verdict::pass) return spaced(name(record.verdict));
   if (record.c.has_mode("virtual")) return "of virtual ranks";
   if (!ranked(record)) return "without a rate";
@@ -80,7 +80,7 @@ void add_groups(std::vector<Group>& groups, const Side& side) {
     });
     if (same == groups.end())
       same = groups.insert(groups.end(), {&side, what, precision, unit, place_of(record, unit), {}, {}});
-    const std::string why = why_left_out(record);
+    const std::string why = exclusion_reason(record);
     if (why.empty()) {
       same->counted.push_back(&record);
     } else {
@@ -169,7 +169,7 @@ void add_speed(Html& html, const Material& material) {
   html.element("p",
                fmt::format("Geometric means and bests of each suite and precision. They leave out cases that did not "
                            "pass, unreliable timings (95% interval wider than ±{:.0f}%) and warm caches.",
-                           100.0 * most_half_width),
+                           100.0 * max_half_width),
                "class=\"lead\"");
   html.raw("\n<div class=\"told\">\n");
   add_table(html, table, "How fast each suite is in each precision");
@@ -191,7 +191,7 @@ DataTable bests_table(std::span<const Side> sides) {
       }
       std::vector<const CaseRecord*> counted;
       std::copy_if(suite.items.begin(), suite.items.end(), std::back_inserter(counted),
-                   [](const CaseRecord* r) { return why_left_out(*r).empty(); });
+                   [](const CaseRecord* r) { return exclusion_reason(*r).empty(); });
       const CaseRecord* best = best_of(counted);
       if (best == nullptr) continue;
       const Derived& d = best->derived;

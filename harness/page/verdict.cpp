@@ -139,9 +139,9 @@ std::string headline(const Totals& totals) {
                      counted(static_cast<std::size_t>(totals.cases), "case"));
 }
 
-constexpr std::size_t most_failures_named = 5;
-constexpr std::size_t most_failures_in_full = 100;
-constexpr std::size_t most_reason_bytes = 100;
+constexpr std::size_t max_failures_named = 5;
+constexpr std::size_t max_failures_in_full = 100;
+constexpr std::size_t max_reason_bytes = 100;
 
 }  // namespace
 
@@ -179,15 +179,15 @@ void add_first_failures(Html& html, std::span<const Side> sides) {
     return;
   }
   html.raw("<ul>\n");
-  for (const Entry& failure : failures.first(std::min(failures.size(), most_failures_named))) {
+  for (const Entry& failure : failures.first(std::min(failures.size(), max_failures_named))) {
     html.raw("<li>").element("b", spaced(verdict_word(failure.record->verdict)), "class=\"tag\"").raw(" ");
     if (!failure.side->letter.empty()) html.text(failure.side->letter).raw(" ");
     html.raw("<code>").id(failure.record->key()).raw("</code> ");
-    html.element("span", shortened(failure.record->reason, most_reason_bytes)).raw("</li>\n");
+    html.element("span", shortened(failure.record->reason, max_reason_bytes)).raw("</li>\n");
   }
   html.raw("</ul>\n");
-  if (failures.size() > most_failures_named)
-    html.raw(fmt::format("<p><a href=\"#checks\">and {} more</a></p>\n", failures.size() - most_failures_named));
+  if (failures.size() > max_failures_named)
+    html.raw(fmt::format("<p><a href=\"#checks\">and {} more</a></p>\n", failures.size() - max_failures_named));
 }
 
 namespace {
@@ -195,8 +195,8 @@ namespace {
 // Bands of rows by bands of columns; darker for more wrong elements.
 void add_picture(Html& html, const WrongPlaces& places) {
   constexpr int cell = 8;
-  constexpr std::int64_t most_bands = 32;  // reports are untrusted
-  if (places.column_bands > most_bands || places.counts.size() > most_bands * most_bands) return;
+  constexpr std::int64_t max_bands = 32;  // reports are untrusted
+  if (places.column_bands > max_bands || places.counts.size() > max_bands * max_bands) return;
   const auto columns = static_cast<std::size_t>(places.column_bands);
   const std::size_t rows = places.counts.size() / columns;
   const std::int64_t most = *std::ranges::max_element(places.counts);
@@ -233,7 +233,7 @@ void add_places(Html& html, const Parity& parity) {
 void add_failures(Html& html, const Material& material) {
   const Entries all = failures_of(material.sides);
   const std::span<const Entry> failures(all);
-  for (const auto& [side, record] : failures.first(std::min(failures.size(), most_failures_in_full))) {
+  for (const auto& [side, record] : failures.first(std::min(failures.size(), max_failures_in_full))) {
     html.raw("<article class=\"failure\">\n<h4>").element("b", spaced(verdict_word(record->verdict)), "class=\"tag\"");
     html.raw(" <code>").id(record->key()).raw("</code></h4>\n<dl>\n");
     if (!side->letter.empty()) html.element("dt", "report").element("dd", side->name);
@@ -250,8 +250,8 @@ void add_failures(Html& html, const Material& material) {
     add_places(html, record->parity);
     html.raw("</article>\n");
   }
-  if (failures.size() > most_failures_in_full)
-    html.element("p", fmt::format("{} more are in the table of all cases.", failures.size() - most_failures_in_full),
+  if (failures.size() > max_failures_in_full)
+    html.element("p", fmt::format("{} more are in the table of all cases.", failures.size() - max_failures_in_full),
                  "class=\"note\"");
 }
 

@@ -13,7 +13,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_wrong = std::size_t{1} << 20U;
+constexpr std::size_t max_wrong = std::size_t{1} << 20U;
 constexpr std::int64_t warp_lanes = 32;
 constexpr double usual_part = 0.99;  // of a bound: so far within it no rounding of fp64 decides
 
@@ -145,7 +145,7 @@ double error_over_bound(const Expected& judged, DType type, double got) {
 }
 
 void Tally::add(const Tally& later) {
-  const std::size_t room = most_wrong - std::min(most_wrong, wrong.size());
+  const std::size_t room = max_wrong - std::min(max_wrong, wrong.size());
   wrong.insert(wrong.end(), later.wrong.begin(),
                later.wrong.begin() + static_cast<std::ptrdiff_t>(std::min(room, later.wrong.size())));
   judged += later.judged;
@@ -177,7 +177,7 @@ void compare(std::int64_t first, std::span<const Expected> judged, DType type, s
       const double ratio = ratio_of(j, half_ulp, got[i], accepted);
       if (!accepted) {
         ++tally.bad;
-        if (tally.wrong.size() < most_wrong) tally.wrong.push_back({linear, got[i]});
+        if (tally.wrong.size() < max_wrong) tally.wrong.push_back({linear, got[i]});
       }
       if (tally.worst.linear < 0 || ratio > tally.error_over_bound) {
         tally.error_over_bound = ratio;

@@ -13,9 +13,9 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_marked_pairs = 64;  // of a column: sums of about +-30
+constexpr std::int64_t max_marked_pairs = 64;   // of a column: sums of about +-30
 constexpr std::int64_t marked_pair = 2;         // |d|
-constexpr std::int64_t most_added = 3;          // c_in and bias
+constexpr std::int64_t max_added = 3;           // c_in and bias
 
 // Sums of a GELU epilogue are multiples of 2^-4, up to 3, with a bias of multiples of 2^-6, up to 1: [-4, 4], in
 // numbers that bf16 has.
@@ -51,7 +51,7 @@ std::optional<PairPlan> plan_of(const CallSpecs& op, const Contraction& sums, st
     const std::int64_t marked = room / (amplitude * marked_pair) - (sums.ragged ? 1 : 0);
     const bool fits = room >= 0 && (marked > 0 || pairs == 0) && !blocks;
     if (!plan || (fits && !plan->stored_exactly))
-      plan = PairPlan{amplitude, std::min({pairs, most_marked_pairs, fits ? marked : pairs}), fits};
+      plan = PairPlan{amplitude, std::min({pairs, max_marked_pairs, fits ? marked : pairs}), fits};
     if (fits) break;
   }
   return plan;
@@ -266,7 +266,7 @@ std::optional<ExactRecipe> recipe_of(const CallSpecs& op) {
   const auto has = [&](std::string_view name) { return operand.find(name) != nullptr; };
   const bool gelu = position_of(op.call.kind.outputs, op.call.attributes, "z").has_value();
   std::int64_t most = gelu ? gelu_most : whole(1.0 / unit_roundoff(op.outputs[0].dtype));
-  if (!gelu) most -= most_added * ((has("c_in") ? 1 : 0) + (has("bias") ? 1 : 0));
+  if (!gelu) most -= max_added * ((has("c_in") ? 1 : 0) + (has("bias") ? 1 : 0));
   const std::optional<PairPlan> plan = plan_of(op, *sums, most, has("blocks_a"));
   return plan ? std::optional(ExactRecipe{*sums, *plan, gelu}) : std::nullopt;
 }
@@ -307,10 +307,10 @@ std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
     } else if (name == "sizes") {
       data.inputs.push_back(make.sizes(i, op.inputs[sums.a].shape[0]));
     } else if (name == "c_in") {
-      data.inputs.push_back(make.added(i, most_added, unit / sums.c_in_factor));
+      data.inputs.push_back(make.added(i, max_added, unit / sums.c_in_factor));
     } else if (name == "bias") {
       data.inputs.push_back(recipe->gelu ? make.added(i, gelu_most_bias, gelu_bias_unit)
-                                         : make.added(i, most_added, unit));
+                                         : make.added(i, max_added, unit));
     } else if (name == "pre") {
       data.inputs.push_back(filled(op.inputs[i], Fill::pointwise(), seed));
     } else {

@@ -45,7 +45,7 @@ inline constexpr auto enum_names<CallFault> = std::to_array<std::string_view>(
      "padding, stride or window off by one"});
 
 /// Elements of operands that are copied and changed to find a likely cause, in all: some seconds.
-inline constexpr std::int64_t most_changed_elements = std::int64_t{1} << 25;
+inline constexpr std::int64_t max_changed_elements = std::int64_t{1} << 25;
 
 struct WrongCall {
   CallFault fault = CallFault::operand_left_out;

@@ -25,11 +25,11 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_suspects = 1000;
+constexpr std::int64_t max_suspects = 1000;
 constexpr std::int64_t chunk_elements = 65536;  // 1 MiB of judged values per thread
 constexpr std::int64_t panel_elements = 256;    // copies that the live mutations corrupt
-constexpr double worth_a_thread_flop = 1e5;     // about the time in which a thread starts and ends
-constexpr double most_of_a_few = 16.0;          // parts of a budget of which the elements beside exact sums take one
+constexpr double min_flop_per_thread = 1e5;     // about the time in which a thread starts and ends
+constexpr double max_of_a_few = 16.0;           // parts of a budget of which the elements beside exact sums take one
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 std::string place(const TensorSpec& spec, std::int64_t linear) {
@@ -83,12 +83,12 @@ class Judge {
     }
     for (int i = 0; i < static_cast<int>(output_specs_.size()); ++i) {
       outputs_.push_back(prepare(i));
-      if (!policy_.affordable_only || least_work(outputs_.back().units) <= policy_.flop_budget) continue;
+      if (!policy_.affordable_only || min_work(outputs_.back().units) <= policy_.flop_budget) continue;
       parity_.elements -= output_specs_[static_cast<std::size_t>(i)].shape.elements();
       outputs_.pop_back();
     }
     judge_cheapest_first();
-    compare_alike();
+    compare_replicas();
     for (const Output& output : outputs_) collect(output);
     conclude();
     return parity_;
@@ -106,7 +106,7 @@ class Judge {
           fmt::format("the textbook of '{}' has {} units of {} elements for output '{}', which has {} elements",
                       call_.kind.name, output.units.count, output.units.elements, output.view->spec().name, elements));
     }
-    output.scan = scan(*output.view, most_suspects);
+    output.scan = scan(*output.view, max_suspects);
     return output;
   }
 
@@ -126,7 +126,7 @@ class Judge {
   }
 
   // Every rank must have computed the same bits: a rank that diverges may still be within the bound.
-  void compare_alike() {
+  void compare_replicas() {
     for (const std::vector<int>& group : definition_.identical_outputs(call_)) {
       for (std::size_t i = 1; i < group.size() && divergence_.empty(); ++i) {
         const TensorView& first = view_.outputs[static_cast<std::size_t>(group[0])];
@@ -221,7 +221,7 @@ class Judge {
   // A sample, then sums of all elements. Exact sums leave nothing unseen, so that few elements suffice beside them.
   void judge_output(Output& output, double share) {
     const bool exact = policy_.sums.multiple_of > 0.0;
-    judge_more(output, exact ? sample_of(output, share / most_of_a_few) : choose(output, share));
+    judge_more(output, exact ? sample_of(output, share / max_of_a_few) : choose(output, share));
     if (project_output(output, exact && policy_.mode != CheckMode::sample ? no_limit : share)) return;
     if (exact) judge_more(output, choose(output, share));
     const bool bitwise =
@@ -254,10 +254,9 @@ class Judge {
       on_threads(threads_for(flop), count, work);
     };
     const std::uint64_t key = hash(output.view->spec().name, hash(parity_.phase, mix(policy_.seed + 1)));
-    const auto most_suspects = static_cast<std::int64_t>(policy_.flop_budget / work_of_unit(output.units));
-    const std::optional<ProjectionResult> found =
-        project(operands(), *output.view, output.index, output.panel, most_suspects, share, key, parallel,
-                policy_.sums.multiple_of);
+    const auto max_suspects = static_cast<std::int64_t>(policy_.flop_budget / work_of_unit(output.units));
+    const std::optional<ProjectionResult> found = project(operands(), *output.view, output.index, output.panel,
+                                                          max_suspects, share, key, parallel, policy_.sums.multiple_of);
     if (!found) return false;
     parity_.projected = parity_.projected.value_or(0) + output.view->shape().elements();
     parity_.projected_fault = std::max(parity_.projected_fault.value_or(0.0), found->smallest_fault);
@@ -267,7 +266,7 @@ class Judge {
 
   [[nodiscard]] int threads_for(double flop) const {
     return static_cast<int>(
-        std::clamp(flop / worth_a_thread_flop, 1.0, static_cast<double>(std::max(policy_.threads, 1))));
+        std::clamp(flop / min_flop_per_thread, 1.0, static_cast<double>(std::max(policy_.threads, 1))));
   }
 
   void judge_units(Output& output, const UnitChoice& choice) const {
@@ -356,9 +355,9 @@ class Judge {
 
   // Else the data are of no use: whatever came to NaN looks right. Data of phase "special" hold NaN to show what
   // becomes of it.
-  [[nodiscard]] bool nan_is_meant(const Output& output) const {
+  [[nodiscard]] bool nan_is_expected(const Output& output) const {
     if (parity_.phase == "special") return true;
-    return definition_.nan_is_right({call_, view_.inputs, output_specs_, view_.outputs}, output.index);
+    return definition_.nan_is_correct({call_, view_.inputs, output_specs_, view_.outputs}, output.index);
   }
 
   void conclude() {
@@ -391,7 +390,7 @@ class Judge {
       const std::string& name = output.view->spec().name;
       if (output.tally.judged == 0)
         return decide(Verdict::not_proven, fmt::format("nothing of '{}' was compared", name));
-      if (output.mutations.tried == 0 || (all_nan(output) && !nan_is_meant(output)))
+      if (output.mutations.tried == 0 || (all_nan(output) && !nan_is_expected(output)))
         return decide(Verdict::not_proven, fmt::format("every reference value of '{}' is NaN", name));
       if (!output.mutations.accepted.empty()) {
         return decide(Verdict::not_proven,

@@ -21,12 +21,12 @@ namespace {
 
 constexpr double nearly_all = 0.99;     ///< of bf16 numbers one in 2^13 rounds either way
 constexpr std::size_t glance = 16;      ///< wrong elements that rule most faults out
-constexpr std::size_t least_wrong = 4;  ///< of a type of 16 bits or more; fewer may agree by chance
-constexpr std::size_t least_wrong_narrow = 16;
-constexpr std::size_t least_fitted = 8;      ///< elements that a factor or an offset is fitted to
-constexpr double least_change = 8.0;         ///< of a factor or offset, in units of the roundoff of the store
-constexpr std::int64_t most_sampled = 512;   ///< elements of each kind, judged and wrong
-constexpr std::int64_t most_of_a_unit = 16;  ///< of these
+constexpr std::size_t min_wrong = 4;    ///< of a type of 16 bits or more; fewer may agree by chance
+constexpr std::size_t min_wrong_narrow = 16;
+constexpr std::size_t min_fitted = 8;       ///< elements that a factor or an offset is fitted to
+constexpr double min_change = 8.0;          ///< of a factor or offset, in units of the roundoff of the store
+constexpr std::int64_t max_sampled = 512;   ///< elements of each kind, judged and wrong
+constexpr std::int64_t max_of_a_unit = 16;  ///< of these
 
 using Elements = std::span<const std::int64_t>;
 
@@ -45,7 +45,7 @@ double median(std::vector<double> values) {
 }
 
 /// The shortest decimal number within a relative distance of `u` of the value.
-double fewest_digits(double value, double u) {
+double min_digits(double value, double u) {
   for (int digits = 1; digits <= 6 && value != 0.0 && std::isfinite(value); ++digits) {
     const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) + 1.0 - digits);
     const double shorter = std::nearbyint(value / unit) * unit;
@@ -72,7 +72,7 @@ class Search {
 
   std::string run() {
     const bool narrow = !is_float(spec_.dtype) || bits_of(spec_.dtype) < 16;
-    if (wrong_ < (narrow ? least_wrong_narrow : least_wrong)) return {};
+    if (wrong_ < (narrow ? min_wrong_narrow : min_wrong)) return {};
     if (is_float(spec_.dtype) && std::ranges::all_of(checked_, [](const CheckedElement& e) { return e.got == 0.0; }))
       return fmt::format("{} is all zeros", spec_.name);
     calls();
@@ -153,7 +153,7 @@ class Search {
         consider({words, [&](Elements elements) { return values_on(wrong.call, inputs, elements); }});
         continue;
       }
-      if (changed_elements > most_changed_elements) continue;
+      if (changed_elements > max_changed_elements) continue;
       HostTensor changed(inputs[wrong.input]);
       wrong.change(changed);
       inputs[wrong.input] = changed.view();
@@ -173,7 +173,7 @@ class Search {
     for (const TensorView& input : operands_.inputs) elements += input.shape().elements();
     for (const TensorSpec& spec : operands_.outputs) elements += spec.shape.elements();
     const auto is_lost = [](const CheckedElement& e) { return !std::isfinite(e.got); };
-    if (std::ranges::none_of(checked_, is_lost) || elements > most_changed_elements ||
+    if (std::ranges::none_of(checked_, is_lost) || elements > max_changed_elements ||
         static_cast<double>(units_.count) * units_.flop_per_unit > flop_)
       return;
     for (const TensorView& input : operands_.inputs) inputs.emplace_back(input);
@@ -242,7 +242,7 @@ class Search {
     std::int64_t total = 0;
     for (const TensorView& input : operands_.inputs)
       total += input.shape().rank() == rank ? input.shape().elements() : 0;
-    if (total * rank * rank > most_changed_elements) return;
+    if (total * rank * rank > max_changed_elements) return;
     for (int first = 0; first < rank; ++first) {
       for (int second = first + 1; second < rank; ++second) {
         if (spec_.shape[first] == 1 || spec_.shape[second] == 1) continue;
@@ -268,7 +268,7 @@ class Search {
     std::vector<CheckedElement> finite;
     std::ranges::copy_if(checked_, std::back_inserter(finite),
                          [](const CheckedElement& e) { return std::isfinite(e.got) && std::isfinite(e.judged.value); });
-    if (finite.size() < least_fitted) return;
+    if (finite.size() < min_fitted) return;
     std::vector<double> sizes, ratios, differences;
     for (const CheckedElement& e : finite) sizes.push_back(std::fabs(e.judged.value));
     const double typical = median(sizes);
@@ -279,9 +279,9 @@ class Search {
       ratios.push_back(e.got / e.judged.value);
       distinct.insert(e.judged.value);
     }
-    if (distinct.size() < least_fitted) return;
+    if (distinct.size() < min_fitted) return;
     const double u = unit_roundoff(spec_.dtype), offset = median(differences);
-    const double factor = fewest_digits(median(ratios), 2.0 * u);
+    const double factor = min_digits(median(ratios), 2.0 * u);
     const auto fitted = [&](const std::string& words, const auto& change) {
       consider({words, [this, u, change](Elements elements) {
                   std::vector<Expected> values = right(elements);
@@ -292,12 +292,12 @@ class Search {
                   return values;
                 }});
     };
-    if (std::fabs(factor - 1.0) > least_change * u) {
+    if (std::fabs(factor - 1.0) > min_change * u) {
       fitted(fmt::format("{} is {:.6g} times what it should be", spec_.name, factor), [factor](const Expected& e) {
         return Expected{factor * e.value, std::fabs(factor) * e.bound};
       });
     }
-    if (std::fabs(offset) > least_change * u * typical) {
+    if (std::fabs(offset) > min_change * u * typical) {
       fitted(fmt::format("{} is off by {:.6g} everywhere", spec_.name, offset), [offset](const Expected& e) {
         return Expected{e.value + offset, e.bound};
       });
@@ -324,8 +324,8 @@ std::string likely_cause(const Operands& operands, int output, std::span<const C
 std::vector<std::int64_t> cause_sample(const CheckUnits& units, std::int64_t judged,
                                        const std::function<std::int64_t(std::int64_t)>& unit,
                                        std::span<const Mismatch> wrong, double flop) {
-  const std::int64_t of_each = std::min(units.elements, most_of_a_unit);
-  const double affordable = std::min(flop / (2.0 * units.flop_per_unit), static_cast<double>(most_sampled / of_each));
+  const std::int64_t of_each = std::min(units.elements, max_of_a_unit);
+  const double affordable = std::min(flop / (2.0 * units.flop_per_unit), static_cast<double>(max_sampled / of_each));
   const auto most = static_cast<std::int64_t>(std::max(affordable, 1.0));
   std::set<std::int64_t> sample;
   const std::int64_t some = std::min(judged, most);

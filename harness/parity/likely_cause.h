@@ -17,7 +17,7 @@ namespace gpubench {
 /// different numbers.
 ///
 /// Faults of calls and formulas (faults.h) and of stores come first; a factor, an offset or a permutation of the whole
-/// output is reported where none of these fits. Large operands are not changed (most_changed_elements). `flop`: how
+/// output is reported where none of these fits. Large operands are not changed (max_changed_elements). `flop`: how
 /// much textbook the elements of one fault may cost, for faults of whole outputs.
 [[nodiscard]] std::string likely_cause(const Operands& operands, int output, std::span<const CheckedElement> elements,
                                        double flop);

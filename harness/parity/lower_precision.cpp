@@ -11,10 +11,10 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_elements = 4096;
-constexpr std::int64_t most_copied_bytes = std::int64_t{1} << 30U;
+constexpr std::size_t max_elements = 4096;
+constexpr std::int64_t max_copied_bytes = std::int64_t{1} << 30U;
 // Half of 0.07 of the bound, the least that a correct sum uses, or more, of few elements.
-constexpr double least_use = 1.0 / 16.0;
+constexpr double min_use = 1.0 / 16.0;
 // A store that cuts, or flips the last bit, is wrong by one and a half units in the last place at most.
 constexpr double store_units = 2.0;
 
@@ -49,15 +49,15 @@ std::vector<Expected> expected_of(const Operands& operands, int output, std::spa
 bool looks_like(const Operands& operands, int output, std::span<const Mismatch> wrong, double least) {
   const std::vector<Expected> expected = expected_of(operands, output, wrong);
   const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
-  const double most_of_a_store = store_units * 2.0 * unit_roundoff(type);
+  const double max_of_a_store = store_units * 2.0 * unit_roundoff(type);
   double largest = 0.0;
   bool beyond_the_store = false;
   for (std::size_t i = 0; i < wrong.size(); ++i) {
     const double use = error_over_bound(expected[i], type, wrong[i].got);
     if (!(use <= 1.0)) return false;
     largest = std::max(largest, use);
-    beyond_the_store = beyond_the_store ||
-                       std::fabs(wrong[i].got - expected[i].value) > most_of_a_store * std::fabs(expected[i].value);
+    beyond_the_store =
+        beyond_the_store || std::fabs(wrong[i].got - expected[i].value) > max_of_a_store * std::fabs(expected[i].value);
   }
   return beyond_the_store && largest >= least;
 }
@@ -92,7 +92,7 @@ std::vector<HostTensor> in_bf16(std::span<const TensorView> inputs) {
 bool looks_like_bf16_inputs(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   std::int64_t bytes = 0;
   for (const TensorView& input : operands.inputs) bytes += input.spec().bytes();
-  if (bytes > most_copied_bytes || operands.call.math.inputs != Math::Inputs::exact) return false;
+  if (bytes > max_copied_bytes || operands.call.math.inputs != Math::Inputs::exact) return false;
   const std::vector<HostTensor> cut = in_bf16(operands.inputs);
   return looks_like(replaced(operands, operands.call, views_of(cut)), output, wrong, 0.0);
 }
@@ -129,7 +129,7 @@ Program with_arithmetic(const Program& program, std::span<const std::string> nam
 std::string lower_precision(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   const std::vector<TensorSpec> inputs = specs_of(operands.inputs);
   if (definition(operands.call.kind).linear_axes({operands.call, inputs, operands.outputs}, output).empty()) return {};
-  wrong = wrong.first(std::min(wrong.size(), most_elements));
+  wrong = wrong.first(std::min(wrong.size(), max_elements));
   if (is_scaled(operands, output, wrong)) return {};
   const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
   if (operands.inputs[0].dtype() == DType::f32 && looks_like_bf16_inputs(operands, output, wrong))
@@ -137,7 +137,7 @@ std::string lower_precision(const Operands& operands, int output, std::span<cons
   for (const auto& [name, math] : arithmetic_below(operands.call.math, operands.inputs[0].dtype(), type)) {
     OpCall call = operands.call;
     call.math = math;
-    if (looks_like(replaced(operands, call, operands.inputs), output, wrong, least_use)) return name;
+    if (looks_like(replaced(operands, call, operands.inputs), output, wrong, min_use)) return name;
   }
   return {};
 }

@@ -39,9 +39,9 @@ void on_threads(int threads, std::int64_t count, const Work& work) {
 /// would not be worth a thread. One part where elements have less than 8 `bits`: two would share a byte.
 template <class Work>
 void in_parts(std::int64_t lines, std::int64_t elements, int bits, const Work& work) {
-  constexpr std::int64_t worth_a_thread = std::int64_t{1} << 16;
+  constexpr std::int64_t min_elements_per_thread = std::int64_t{1} << 16;
   const auto processors = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  const std::int64_t most = std::min(processors, lines * elements / worth_a_thread);
+  const std::int64_t most = std::min(processors, lines * elements / min_elements_per_thread);
   const std::int64_t parts = bits < 8 ? 1 : std::max<std::int64_t>(most, 1);
   on_threads(static_cast<int>(parts), parts,
              [&](std::int64_t part) { work(lines * part / parts, lines * (part + 1) / parts); });

@@ -90,7 +90,7 @@ class Formulas {
     if (is(attention_forward_kind)) interleaved_heads();
     if (is(adamw_kind, clip_adamw_kind)) adamw();
     if (is(conv2d_forward_kind, conv2d_backward_data_kind)) flipped_filter();
-    if (is(dropout_kind)) the_rest_of_one("p");
+    if (is(dropout_kind)) complement("p");
     other_epsilons();
     return std::move(formulas_);
   }
@@ -102,7 +102,7 @@ class Formulas {
   }
 
   /// A share taken for what it leaves of 1.
-  void the_rest_of_one(std::string_view share) {
+  void complement(std::string_view share) {
     const double own = number_of(call_, share).value();
     if (own != 0.5) with(share, 1.0 - own, own);
   }
@@ -139,7 +139,7 @@ class Formulas {
       std::string_view input, std::string name, const std::function<void(HostTensor&)>& change,
       const std::function<std::int64_t(std::int64_t)>& place = [](std::int64_t e) { return e; }) {
     const auto at = *position_of(call_.kind.inputs, call_.attributes, input);
-    if (operands_.inputs[at].shape().elements() > most_changed_elements) return;
+    if (operands_.inputs[at].shape().elements() > max_changed_elements) return;
     formulas_.push_back(
         {std::move(name), [=, operands = operands_, output = output_](std::span<const std::int64_t> elements) {
            HostTensor changed(operands.inputs[at]);
@@ -216,7 +216,7 @@ class Formulas {
   }
 
   void momentum() {
-    if (is_output("running_mean'") || is_output("running_var'")) the_rest_of_one("momentum");
+    if (is_output("running_mean'") || is_output("running_var'")) complement("momentum");
   }
 
   // --- attention

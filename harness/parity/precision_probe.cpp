@@ -76,8 +76,8 @@ bool is_readable(const CallSpecs& op, const OpProduct& product) {
 }
 
 PrecisionProbe::PrecisionProbe(const CallSpecs& op, const OpProduct& product, std::uint64_t seed,
-                               std::int64_t most_ordered)
-    : op_(op), product_(product), seed_(seed), most_ordered_(most_ordered) {}
+                               std::int64_t max_ordered)
+    : op_(op), product_(product), seed_(seed), max_ordered_(max_ordered) {}
 
 std::optional<ProbeLaunch> PrecisionProbe::next() {
   if (stage_ == Stage::sums && !sum_probe_) {
@@ -90,14 +90,14 @@ std::optional<ProbeLaunch> PrecisionProbe::next() {
     value_probe_.emplace(*data_, seed_, sums_.bits);
     // With lines enough for both, one launch does. Results that a lost NaN spoils are no tree then, and no harm.
     const std::int64_t line = value_probe_->next_line();
-    if (has_sums_ && OrderProbe::suffice(*data_, line, most_ordered_))
-      order_probe_.emplace(*data_, line, sums_, false, most_ordered_);
+    if (has_sums_ && OrderProbe::suffice(*data_, line, max_ordered_))
+      order_probe_.emplace(*data_, line, sums_, false, max_ordered_);
     return data_->launch();
   }
   if (stage_ == Stage::order && !order_probe_ && has_sums_) {
     const bool denormals = values_.keeps_a.value_or(false) && values_.keeps_b.value_or(false);
     data_.emplace(op_, product_);
-    order_probe_.emplace(*data_, 0, sums_, denormals, most_ordered_);
+    order_probe_.emplace(*data_, 0, sums_, denormals, max_ordered_);
     if (order_probe_->usable()) return data_->launch();
   }
   stage_ = Stage::done;
@@ -143,7 +143,7 @@ PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) 
     told.fraction = sums_.fraction;
     told.emptied = sums_.emptied_every;
     if (sums_.partial_bits) told.partial = type_of_bits(*sums_.partial_bits);
-    told.order = order_words(order_, product_.k());
+    told.order = order_text(order_, product_.k());
     if (sums_.more_than) told.note = fmt::format("no bit of a sum is lost: it keeps more than {}", *sums_.more_than);
     if (!sums_.bits && sums_.kept)
       told.note = fmt::format("sums of few products keep {} bits; there are too few to read more", *sums_.kept);
@@ -163,7 +163,7 @@ PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) 
 
 namespace {
 
-constexpr double small_scale = 0x1p-8, least_normal_scale = 0x1p-6;  // of e4m3
+constexpr double small_scale = 0x1p-8, min_normal_scale = 0x1p-6;    // of e4m3
 constexpr double e8m0_of_127 = 254.0, e8m0_nan = 255.0;              // OCP Microscaling Formats 1.0, 5.4.1
 
 bool has_two_scales(const CallSpecs& op) {
@@ -183,9 +183,9 @@ PlanArithmetic open_result(const CallSpecs& op, double scale) {
   PlanArithmetic told;
   told.kind = std::string(op.call.kind.name);
   if (has_two_scales(op)) {
-    told.denormals = scale == small_scale          ? "scales below 2^-6 kept"
-                     : scale == least_normal_scale ? "scales below 2^-6 raised to it"
-                                                   : fmt::format("a scale of 2^-8 becomes {}", scale);
+    told.denormals = scale == small_scale        ? "scales below 2^-6 kept"
+                     : scale == min_normal_scale ? "scales below 2^-6 raised to it"
+                                                 : fmt::format("a scale of 2^-8 becomes {}", scale);
   } else {
     told.specials = scale == e8m0_nan      ? "a block with an infinity is NaN"
                     : scale == e8m0_of_127 ? "an infinity saturates, with a scale of 2^127"

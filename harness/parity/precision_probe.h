@@ -24,9 +24,9 @@ namespace gpubench {
 
 class PrecisionProbe {
  public:
-  /// Both must outlive it. `most_ordered`: positions of k of which the order is read; fewer than 3: none.
+  /// Both must outlive it. `max_ordered`: positions of k of which the order is read; fewer than 3: none.
   PrecisionProbe(const CallSpecs& op, const OpProduct& product, std::uint64_t seed,
-                 std::int64_t most_ordered = gpubench::most_ordered);
+                 std::int64_t max_ordered = gpubench::max_ordered);
 
   /// The next launch, which may follow from what the last one showed; none where all is read.
   [[nodiscard]] std::optional<ProbeLaunch> next();
@@ -46,7 +46,7 @@ class PrecisionProbe {
   const CallSpecs& op_;
   const OpProduct& product_;
   std::uint64_t seed_;
-  std::int64_t most_ordered_;
+  std::int64_t max_ordered_;
   Stage stage_ = Stage::sums;
   std::optional<SumProbe> sum_probe_;
   std::optional<ProbeData> data_;  ///< of the two below

@@ -14,7 +14,7 @@ namespace {
 // too, since the widest accumulator of such products keeps more bits than normal ones span.
 constexpr Exponents e8m0_scales{-30, 30}, e4m3_scales{-9, 8};
 // Of the numbers of e2m1 1 to 6.
-constexpr int most_f4 = 2;
+constexpr int max_f4 = 2;
 // A stored E8M0 scale of 1.
 constexpr double e8m0_one = 127.0;
 
@@ -61,9 +61,9 @@ Exponents ProbeData::range(const Side& side, bool denormals) const {
     case DType::f8_e5m2: return {least(-14, -16), 15};
     case DType::f8_e4m3: return {least(-6, -9), 8};
     case DType::f4_e2m1: {
-      if (side.scales == nullptr) return {0, most_f4};
+      if (side.scales == nullptr) return {0, max_f4};
       const Exponents& scale = range_of_scale(inputs_[side.scales->input].spec.dtype);
-      return {scale.least, scale.most + most_f4};
+      return {scale.least, scale.most + max_f4};
     }
     default: return {0, 0};
   }
@@ -111,7 +111,7 @@ namespace {
 constexpr int fewest = 5;
 
 std::optional<ExponentPlan> plan_up_to(int last, int variants, int unit, const Exponents& left, const Exponents& right,
-                                       std::int64_t most_rows) {
+                                       std::int64_t max_rows) {
   ExponentPlan s;
   s.last = last;
   s.variants = variants;
@@ -120,7 +120,7 @@ std::optional<ExponentPlan> plan_up_to(int last, int variants, int unit, const E
   s.rows = (s.count() + variants - 1) / variants;
   const int low = std::max(left.least, s.first + unit + (variants - 1) * s.rows - right.most);
   const int high = std::min(left.most - s.rows + 1, s.first + unit - right.least);
-  if (s.rows > most_rows || low > high) return std::nullopt;
+  if (s.rows > max_rows || low > high) return std::nullopt;
   s.left = std::clamp((s.first + unit) / 2, low, high);
   s.right = s.first + unit - s.left;
   return s;
@@ -128,22 +128,22 @@ std::optional<ExponentPlan> plan_up_to(int last, int variants, int unit, const E
 
 }  // namespace
 
-int least_unit(const ProbeData& data) {
+int min_unit(const ProbeData& data) {
   const Exponents left = data.left_range(), right = data.right_range();
-  const bool narrow = left.most < most_exponent || right.most < most_exponent;
+  const bool narrow = left.most < max_exponent || right.most < max_exponent;
   int unit = narrow ? left.least + right.least : 0;
-  if (narrow && bits_of(data.left_type()) != 4) unit = std::max(unit, least_f16_exponent);
-  if (data.output_type() == DType::f16) unit = std::max(unit, least_f16_exponent - data.factor_exponent());
+  if (narrow && bits_of(data.left_type()) != 4) unit = std::max(unit, min_f16_exponent);
+  if (data.output_type() == DType::f16) unit = std::max(unit, min_f16_exponent - data.factor_exponent());
   return unit;
 }
 
 std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int unit, int enough,
-                                           std::int64_t most_rows, std::int64_t most_columns) {
-  const int most = std::min(most_exponent, left.most + right.most - unit);
+                                           std::int64_t max_rows, std::int64_t max_columns) {
+  const int most = std::min(max_exponent, left.most + right.most - unit);
   std::optional<ExponentPlan> best;
-  for (int variants = 1; 2 * variants <= most_columns && variants <= most; ++variants) {
+  for (int variants = 1; 2 * variants <= max_columns && variants <= most; ++variants) {
     for (int last = most; last > fewest; --last) {
-      const std::optional<ExponentPlan> plan = plan_up_to(last, variants, unit, left, right, most_rows);
+      const std::optional<ExponentPlan> plan = plan_up_to(last, variants, unit, left, right, max_rows);
       if (!plan) continue;
       if (!best || plan->last > best->last) best = plan;
       break;

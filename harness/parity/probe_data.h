@@ -36,7 +36,7 @@ struct ProbeLaunch {
 [[nodiscard]] inline int significant_bits(DType type) { return -std::ilogb(unit_roundoff(type)); }
 
 /// Of the largest and smallest normal power of two in f16, within which sums in it have to stay.
-inline constexpr int most_f16_exponent = 15, least_f16_exponent = -14;
+inline constexpr int max_f16_exponent = 15, min_f16_exponent = -14;
 
 /// 2^least ... 2^most, each also times 1.5.
 struct Exponents {
@@ -105,12 +105,12 @@ class ProbeData {
 // that as few lines as possible give all E.
 
 /// Of E the least: one of 2^3 and 1 must be exact in any sum. The most: more than f64 keeps.
-inline constexpr int least_exponent = 3, most_exponent = 60;
+inline constexpr int min_exponent = 3, max_exponent = 60;
 
 /// Row i of the left operand and column v of the right one (of so many variants) make
 /// E = (left + i) + (right + v rows) - unit; s is 2^one_left 2^one_right.
 struct ExponentPlan {
-  int first = least_exponent, last = 0;  ///< E
+  int first = min_exponent, last = 0;  ///< E
   int rows = 0, variants = 0;
   int left = 0, right = 0;
   int one_left = 0, one_right = 0;
@@ -122,11 +122,11 @@ struct ExponentPlan {
 
 /// The exponent of s that leaves most room above it: 0 where there is plenty, else the least at which s is a normal
 /// number of the operands, of the output and, but for 4-bit types, of sums in f16.
-[[nodiscard]] int least_unit(const ProbeData& data);
+[[nodiscard]] int min_unit(const ProbeData& data);
 
 /// As few variants as lead up to E = `enough`, else as far as it goes with two columns for each variant. None where no
 /// E beyond a few does.
 [[nodiscard]] std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int unit,
-                                                         int enough, std::int64_t most_rows, std::int64_t most_columns);
+                                                         int enough, std::int64_t max_rows, std::int64_t max_columns);
 
 }  // namespace gpubench

@@ -17,7 +17,7 @@ constexpr std::int64_t many_lines = 64;
 // Positions for pairs that have rows and columns of their own.
 constexpr std::array pair_positions{0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256};
 // bf16 holds whole numbers up to here, as sums in it do.
-constexpr std::int64_t most_in_bf16 = 256;
+constexpr std::int64_t max_in_bf16 = 256;
 
 }  // namespace
 
@@ -75,7 +75,7 @@ struct OrderProbe::Design {
       return sums.bits == significant_bits(type) || sums.partial_bits == significant_bits(type);
     };
     const bool in_f16 = data.output_type() == DType::f16 || has_bits_of(DType::f16);
-    if (data.output_type() == DType::bf16 || has_bits_of(DType::bf16)) most = std::min(most, most_in_bf16);
+    if (data.output_type() == DType::bf16 || has_bits_of(DType::bf16)) most = std::min(most, max_in_bf16);
     pairs = l.most < wide_exponent || r.most < wide_exponent;
     if (!pairs && in_f16) return false;  // no suite has such sums
     return pairs ? design_pairs(sums, most, in_f16, has_bits_of(DType::f16)) : design_masks(most);
@@ -84,7 +84,7 @@ struct OrderProbe::Design {
   [[nodiscard]] std::int64_t lines_left() const { return std::min(data.left_lines(), data.right_lines()) - first_line; }
 
   bool design_masks(std::int64_t most) {
-    const std::int64_t lines = std::min({most, lines_left(), most_ordered});
+    const std::int64_t lines = std::min({most, lines_left(), max_ordered});
     if (lines < 3) return false;
     const std::int64_t all = data.positions();
     huge_left = huge_right = wide_exponent;
@@ -109,8 +109,8 @@ struct OrderProbe::Design {
   // As many positions as there are lines for their pairs, and as huge a number as swallows all ones.
   bool design_pairs(const SumReading& sums, std::int64_t most, bool in_f16, bool f16_sums) {
     const int least =
-        in_f16 ? std::max(l.least + r.least, least_f16_exponent - data.factor_exponent()) : l.least + r.least;
-    const int top = f16_sums ? std::min(most_f16_exponent, l.most + r.most) : l.most + r.most;
+        in_f16 ? std::max(l.least + r.least, min_f16_exponent - data.factor_exponent()) : l.least + r.least;
+    const int top = f16_sums ? std::min(max_f16_exponent, l.most + r.most) : l.most + r.most;
     const int kept = std::max(sums.kept.value_or(0), sums.fraction.value_or(-1) + 1);
     if (kept == 0) return false;
     const std::int64_t lines = lines_left();
@@ -169,7 +169,7 @@ OrderProbe::OrderProbe(OrderProbe&&) noexcept = default;
 bool OrderProbe::suffice(const ProbeData& data, std::int64_t first_line, std::int64_t most) {
   const bool wide = data.left_range().most >= wide_exponent && data.right_range().most >= wide_exponent;
   const std::int64_t all = std::min(data.left_lines(), data.right_lines()), left = all - first_line;
-  const std::int64_t wanted = std::min({most, data.positions(), most_ordered});
+  const std::int64_t wanted = std::min({most, data.positions(), max_ordered});
   return wide && (left >= wanted || (all < wanted && left >= many_lines));
 }
 
@@ -181,7 +181,7 @@ std::vector<OrderReading> OrderProbe::read() const {
 
 std::string OrderReading::words() const { return tree ? tree->text(places) : "no single order: outputs differ"; }
 
-std::string order_words(const std::vector<OrderReading>& readings, std::int64_t k) {
+std::string order_text(const std::vector<OrderReading>& readings, std::int64_t k) {
   std::string text;
   for (const OrderReading& reading : readings) {
     if (!text.empty()) text += "; ";

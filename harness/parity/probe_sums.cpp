@@ -12,7 +12,7 @@ namespace gpubench {
 namespace {
 
 // No sum keeps fewer bits: with fewer, it is no plain sum.
-constexpr int fewest_bits = 5;
+constexpr int min_bits = 5;
 // How far is enough for f32's 24 bits and what tensor cores keep behind the largest of 8-bit products or wider ones, of
 // 4-bit ones (35 bits), and for f64's 53.
 constexpr int enough_exponents = 28, enough_of_f4 = 38, enough_of_f64 = 56;
@@ -21,9 +21,9 @@ constexpr int enough_exponents = 28, enough_of_f4 = 38, enough_of_f64 = 56;
 constexpr std::array after_distances{2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 23, 24, 31, 32, 33, 48, 63, 64, 65};
 constexpr std::int64_t beyond_a_step = 128;
 // Numbers in one sum that is counted: bf16 holds whole numbers up to 256.
-constexpr std::int64_t most_counted = 250;
+constexpr std::int64_t max_counted = 250;
 // A sum of a running one and an outer one of f32: ones survive beside 2^E in the outer one up to here.
-constexpr int most_outer_exponent = 23;
+constexpr int max_outer_exponent = 23;
 
 // +2^E at `huge`, s at `small`, -2^E at `opposite`.
 struct Window {
@@ -152,7 +152,7 @@ struct SumProbe::Design {
     const std::int64_t half = last_even() / 2;
     if (half < 4) return;
     counted_step = 2;
-    while (half / counted_step > most_counted) counted_step *= 2;
+    while (half / counted_step > max_counted) counted_step *= 2;
     const std::optional<std::int64_t> first = columns(plan.variants);
     if (!first) return;
     counted = *first;
@@ -176,7 +176,7 @@ struct SumProbe::Design {
     if (data.positions() < 3) return false;
     const bool f4 = bits_of(data.left_type()) == 4;
     const Exponents left = data.left_range(), right = data.right_range();
-    const int unit = least_unit(data);
+    const int unit = min_unit(data);
     const int enough = f4 ? enough_of_f4 : data.left_type() == DType::f64 ? enough_of_f64 : enough_exponents;
     three_rows = data.left_lines() >= 8;
     const std::optional<ExponentPlan> found = plan_exponents(
@@ -184,8 +184,8 @@ struct SumProbe::Design {
     if (!found) return false;
     plan = *found;
     // Sums in f16 overflow beyond 2^15: where operands have its range, single huge numbers stay below.
-    const bool like_f16 = !f4 && left.most + right.most < most_exponent;
-    plan.high = like_f16 ? std::min(plan.last, most_f16_exponent - unit) : plan.last;
+    const bool like_f16 = !f4 && left.most + right.most < max_exponent;
+    plan.high = like_f16 ? std::min(plan.last, max_f16_exponent - unit) : plan.last;
     plan.high_left = std::min(left.most, plan.high + unit - right.least);
     plan.high_right = plan.high + unit - plan.high_left;
     const std::int64_t all = last_even();
@@ -219,7 +219,7 @@ struct SumProbe::Design {
       // What is left is a multiple of two, the last place of 2^E from here on; or the sum has overflowed.
       if (std::isfinite(value) && std::fmod(value, 2.0) != 0.0) plain = false;
     }
-    if (lost && *lost < fewest_bits) plain = false;
+    if (lost && *lost < min_bits) plain = false;
     return lost;
   }
 
@@ -331,9 +331,9 @@ struct SumProbe::Design {
   }
 
   void read_emptied(SumReading& reading) const {
-    if (counted < 0 || !reading.bits || *reading.bits >= most_outer_exponent) return;
+    if (counted < 0 || !reading.bits || *reading.bits >= max_outer_exponent) return;
     // So far above the register's last place that many ones at once are lost as well.
-    const int exponent = std::min({*reading.bits + 9, most_outer_exponent, plan.last});
+    const int exponent = std::min({*reading.bits + 9, max_outer_exponent, plan.last});
     const double left = of_exponent(exponent, counted);
     const auto ones = static_cast<double>(counted_ones);
     if (left == 0.0) reading.not_emptied_within = counted_ones * counted_step * data.step();

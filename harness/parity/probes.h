@@ -129,7 +129,7 @@ class ValueProbe {
 // own, and both operands share the huge number.
 
 /// No tree is read of more positions of k.
-inline constexpr std::int64_t most_ordered = 512;
+inline constexpr std::int64_t max_ordered = 512;
 
 /// The order of some positions of k.
 struct OrderReading {
@@ -162,6 +162,6 @@ class OrderProbe {
 };
 
 /// What the readings say of one product: "in order of k"; "the first 64: 16 at once, in order; every 16th: in order".
-[[nodiscard]] std::string order_words(const std::vector<OrderReading>& readings, std::int64_t k);
+[[nodiscard]] std::string order_text(const std::vector<OrderReading>& readings, std::int64_t k);
 
 }  // namespace gpubench

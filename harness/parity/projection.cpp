@@ -19,7 +19,7 @@ namespace {
 constexpr double chance_of_an_alarm = 1e-12;  // for all sums of an output
 constexpr std::int64_t narrowest_group = 16;  // elements in a sum
 constexpr std::int64_t elements_at_once = 65536;
-constexpr double most_factors = 512.0;  // 1 to 1023
+constexpr double max_factors = 512.0;  // 1 to 1023
 // What making and reading an element of exact data takes in any case, in fp64 operations.
 constexpr double making_flop = 16.0;
 
@@ -141,7 +141,7 @@ class Projector {
     add_up();
   }
 
-  ProjectionResult result(std::span<const CheckedElement> judged, std::int64_t most_suspects) const {
+  ProjectionResult result(std::span<const CheckedElement> judged, std::int64_t max_suspects) const {
     const double t = std::sqrt(2.0 * std::log(2.0 * static_cast<double>(sums_.size()) / chance_of_an_alarm));
     const double ratio = bound_ratio(judged);
     ProjectionResult result;
@@ -161,11 +161,11 @@ class Projector {
     for (const auto& one : off) {
       const std::vector<std::int64_t> sum = elements_of(one.second);
       const auto named = static_cast<std::int64_t>(result.suspects.size() + sum.size());
-      if (!result.suspects.empty() && named > most_suspects) break;
+      if (!result.suspects.empty() && named > max_suspects) break;
       result.suspects.insert(result.suspects.end(), sum.begin(), sum.end());
     }
     result.suspects.insert(result.suspects.end(), odd_.begin(),
-                           odd_.begin() + std::min<std::ptrdiff_t>(std::ssize(odd_), most_suspects));
+                           odd_.begin() + std::min<std::ptrdiff_t>(std::ssize(odd_), max_suspects));
     std::sort(result.suspects.begin(), result.suspects.end());
     return result;
   }
@@ -279,7 +279,7 @@ class Projector {
 }  // namespace
 
 std::optional<ProjectionResult> project(const Operands& operands, const TensorView& output, int index,
-                                        std::span<const CheckedElement> judged, std::int64_t most_suspects,
+                                        std::span<const CheckedElement> judged, std::int64_t max_suspects,
                                         double flop_budget, std::uint64_t key, const Parallel& parallel,
                                         double multiple_of) {
   const bool exact = multiple_of > 0.0;
@@ -312,11 +312,11 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
       const double room = 0x1p53 / (64.0 * extents * units.flop_per_unit);
       if (!(room >= 1.0)) return std::nullopt;
       numbers = static_cast<std::uint64_t>(
-          std::clamp(0.5 * std::pow(room, 1.0 / static_cast<double>(count)), 1.0, most_factors));
+          std::clamp(0.5 * std::pow(room, 1.0 / static_cast<double>(count)), 1.0, max_factors));
       groups = 1;
     }
     return Projector(operands, output, index, std::span(axes).first(count), groups, numbers, key, multiple_of, parallel)
-        .result(judged, most_suspects);
+        .result(judged, max_suspects);
   }
   return std::nullopt;
 }

@@ -43,13 +43,13 @@ using Parallel = std::function<void(std::int64_t count, double flop, const std::
 
 /// Projects an output of an op, if the op is linear along one of its axes and that costs no more than `flop_budget`
 /// fp64 operations (reading an element counts as one); the axis is cut into as many groups as this allows, each with a
-/// sum of its own. `judged`: elements of the output that were judged; at least one. `most_suspects`: elements of sums
+/// sum of its own. `judged`: elements of the output that were judged; at least one. `max_suspects`: elements of sums
 /// that are off to name, those of the farthest first; a sum is named whole, and one always. `multiple_of`: of exact
 /// results, what they are whole multiples of (these take one group); else 0. Nothing for outputs in fp64 that are not
 /// exact, whose own arithmetic the sums would need to surpass.
 [[nodiscard]] std::optional<ProjectionResult> project(const Operands& operands, const TensorView& output, int index,
-                                                      std::span<const CheckedElement> judged,
-                                                      std::int64_t most_suspects, double flop_budget, std::uint64_t key,
-                                                      const Parallel& parallel, double multiple_of = 0.0);
+                                                      std::span<const CheckedElement> judged, std::int64_t max_suspects,
+                                                      double flop_budget, std::uint64_t key, const Parallel& parallel,
+                                                      double multiple_of = 0.0);
 
 }  // namespace gpubench

@@ -12,7 +12,7 @@ namespace gpubench {
 namespace {
 
 // However expensive a unit is, a fault that is spread over the whole output must hit a few that are judged.
-constexpr std::int64_t fewest_strata = 16;
+constexpr std::int64_t min_strata = 16;
 
 // Rounding two ends, comparing, and keeping the tally of one element takes as long as about this many fp64 operations.
 constexpr double comparison_flop = 16.0;
@@ -23,8 +23,8 @@ double work_of_unit(const CheckUnits& units) {
   return units.flop_per_unit + comparison_flop * static_cast<double>(units.elements);
 }
 
-double least_work(const CheckUnits& units) {
-  return static_cast<double>(std::min(units.count, fewest_strata)) * work_of_unit(units);
+double min_work(const CheckUnits& units) {
+  return static_cast<double>(std::min(units.count, min_strata)) * work_of_unit(units);
 }
 
 UnitChoice UnitChoice::all(std::int64_t count) {
@@ -52,15 +52,14 @@ std::vector<std::int64_t> UnitChoice::slice(std::int64_t first, std::int64_t cou
 UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector<std::int64_t> suspects,
                         std::uint64_t key) {
   const double affordable = flop_budget / work_of_unit(units);
-  if (static_cast<double>(units.count) <= affordable || units.count <= fewest_strata)
-    return UnitChoice::all(units.count);
+  if (static_cast<double>(units.count) <= affordable || units.count <= min_strata) return UnitChoice::all(units.count);
 
   std::set<std::int64_t> met;
   std::erase_if(suspects, [&](std::int64_t unit) { return !met.insert(unit).second; });
-  const auto most_suspects = static_cast<std::size_t>(std::max(affordable, static_cast<double>(fewest_strata)));
-  if (suspects.size() > most_suspects) suspects.resize(most_suspects);  // the first ones settle the verdict
+  const auto max_suspects = static_cast<std::size_t>(std::max(affordable, static_cast<double>(min_strata)));
+  if (suspects.size() > max_suspects) suspects.resize(max_suspects);  // the first ones settle the verdict
   const auto paid = static_cast<std::int64_t>(affordable) - static_cast<std::int64_t>(units.landmarks.size());
-  const std::int64_t strata = std::min(units.count, std::max(paid, fewest_strata));
+  const std::int64_t strata = std::min(units.count, std::max(paid, min_strata));
   // Quotient and remainder separately, because stratum * count may not fit 64 bits.
   const std::int64_t width = units.count / strata;
   const std::int64_t wider = units.count % strata;
@@ -79,7 +78,7 @@ UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector
 
 namespace {
 
-constexpr std::size_t most_largest = 8;
+constexpr std::size_t max_largest = 8;
 constexpr std::size_t most_smallest = 4;
 constexpr std::int64_t run_elements = 128;  // looked at together
 
@@ -87,32 +86,32 @@ constexpr std::int64_t run_elements = 128;  // looked at together
 template <class Before>
 class First {
  public:
-  explicit First(std::size_t most) : most_(most) {}
+  explicit First(std::size_t most) : max_(most) {}
   [[nodiscard]] bool takes(std::uint64_t magnitude) const {
-    return found_.size() < most_ || Before()(magnitude, found_.back().first);
+    return found_.size() < max_ || Before()(magnitude, found_.back().first);
   }
   void offer(std::uint64_t magnitude, std::int64_t linear) {
     if (!takes(magnitude)) return;
     const auto after =
         std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return Before()(magnitude, other.first); });
     found_.insert(after, {magnitude, linear});
-    if (found_.size() > most_) found_.pop_back();
+    if (found_.size() > max_) found_.pop_back();
   }
   [[nodiscard]] const auto& found() const { return found_; }
 
  private:
-  std::size_t most_;
+  std::size_t max_;
   std::vector<std::pair<std::uint64_t, std::int64_t>> found_;
 };
 
 struct Extremes {
-  First<std::greater<>> largest{most_largest};
+  First<std::greater<>> largest{max_largest};
   First<std::less<>> smallest{most_smallest};
 };
 
 // The chunks that hold everything a Scan names. Of the n largest elements each is in one of the n chunks whose largest
 // come first: else n elements of other chunks would come before it.
-std::set<std::int64_t> worth_a_look(std::span<const ChunkScan> chunks, std::int64_t most_suspects, bool floating) {
+std::set<std::int64_t> suspects_of(std::span<const ChunkScan> chunks, std::int64_t max_suspects, bool floating) {
   std::set<std::int64_t> chosen;
   std::int64_t suspects = 0;
   bool unwritten = false;
@@ -120,7 +119,7 @@ std::set<std::int64_t> worth_a_look(std::span<const ChunkScan> chunks, std::int6
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const ChunkScan& chunk = chunks[i];
     const auto at = static_cast<std::int64_t>(i);
-    if ((chunk.suspects() > 0 && suspects < most_suspects) || (chunk.unwritten > 0 && !unwritten)) chosen.insert(at);
+    if ((chunk.suspects() > 0 && suspects < max_suspects) || (chunk.unwritten > 0 && !unwritten)) chosen.insert(at);
     suspects += chunk.suspects();
     unwritten = unwritten || chunk.unwritten > 0;
     if (!floating || chunk.finite == 0) continue;
@@ -143,7 +142,7 @@ Scan scan(const TensorView& output, std::int64_t most) {
   Scan found;
   Extremes extremes;
   std::vector<std::byte> bits(static_cast<std::size_t>(bytes_of(type, scan_chunk_elements)));
-  for (const std::int64_t chunk : worth_a_look(chunks, most, is_float(type))) {
+  for (const std::int64_t chunk : suspects_of(chunks, most, is_float(type))) {
     const std::int64_t first = chunk * scan_chunk_elements;
     const std::int64_t count = std::min(scan_chunk_elements, output.shape().elements() - first);
     output.read_bits(first, count, bits.data());

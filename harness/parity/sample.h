@@ -32,7 +32,7 @@ class UnitChoice {
 [[nodiscard]] double work_of_unit(const CheckUnits& units);
 
 /// That of the fewest units that choose_units() chooses.
-[[nodiscard]] double least_work(const CheckUnits& units);
+[[nodiscard]] double min_work(const CheckUnits& units);
 
 /// All units where that costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
 /// wrong, the most suspicious first, possibly repeated; as many as the budget allows), and one unit from each of as
@@ -55,7 +55,7 @@ struct Scan {
 [[nodiscard]] bool poison_is_ambiguous(DType type);
 
 /// Examines every logical element in place; of a tensor on a device only the few chunks with such elements are read.
-/// Keeps at most `most_suspects`.
-[[nodiscard]] Scan scan(const TensorView& output, std::int64_t most_suspects);
+/// Keeps at most `max_suspects`.
+[[nodiscard]] Scan scan(const TensorView& output, std::int64_t max_suspects);
 
 }  // namespace gpubench

@@ -88,7 +88,7 @@ std::optional<SummationTree> SummationTree::of_sizes(std::span<const int> sizes,
   return tree.root().leaves == terms ? std::optional(std::move(tree)) : std::nullopt;
 }
 
-int SummationTree::most_at_once() const {
+int SummationTree::max_at_once() const {
   std::size_t most = 1;
   for (const Node& node : nodes_) {
     if (node.children.size() < 3) continue;

@@ -32,7 +32,7 @@ class SummationTree {
   [[nodiscard]] const Node& root() const { return node(root_); }
   [[nodiscard]] int terms() const { return root().leaves; }
   /// The most terms that one node adds at once, besides a sum of earlier ones; 1 where every node has two children.
-  [[nodiscard]] int most_at_once() const;
+  [[nodiscard]] int max_at_once() const;
 
   /// "in order", "8 at once, in order", "16 interleaved lanes, each in order, added in pairs", "blocks of 64, each in
   /// order, added in order", else the tree in brackets, cut to about 100 characters. `places`: of the terms along k,

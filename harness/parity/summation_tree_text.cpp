@@ -14,11 +14,11 @@ namespace {
 
 using Node = SummationTree::Node;
 
-constexpr std::size_t most_text = 100;
+constexpr std::size_t max_text = 100;
 
 std::string shortened(std::string text) {
-  if (text.size() <= most_text) return text;
-  return text.substr(0, most_text) + " ...";
+  if (text.size() <= max_text) return text;
+  return text.substr(0, max_text) + " ...";
 }
 
 // A tree in words.
@@ -31,7 +31,7 @@ class Words {
     for (const auto& form : {&Words::one_by_one, &Words::in_pairs, &Words::in_blocks}) {
       if (std::string text = (this->*form)(node); !text.empty()) return text;
     }
-    return shortened(brackets(node, most_text));
+    return shortened(brackets(node, max_text));
   }
 
  private:

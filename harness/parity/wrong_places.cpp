@@ -19,7 +19,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_bands = 32;
+constexpr std::int64_t max_bands = 32;
 
 // The indices along one axis.
 struct Span {
@@ -73,7 +73,7 @@ WrongPlaces wrong_places(const TensorSpec& spec, std::span<const std::int64_t> w
   places.tensor = spec.name;
   places.rows = rows;
   places.columns = columns;
-  const std::int64_t row_bands = std::min(rows, most_bands), column_bands = std::min(columns, most_bands);
+  const std::int64_t row_bands = std::min(rows, max_bands), column_bands = std::min(columns, max_bands);
   places.column_bands = column_bands;
   places.counts.assign(static_cast<std::size_t>(row_bands * column_bands), 0);
   std::vector<Span> spans(static_cast<std::size_t>(shape.rank()));
@@ -91,7 +91,7 @@ WrongPlaces wrong_places(const TensorSpec& spec, std::span<const std::int64_t> w
 namespace {
 
 constexpr std::int64_t bits_stretch = std::int64_t{1} << 16U;  // equal ones are passed at the speed of memcmp
-constexpr std::size_t most_places = std::size_t{1} << 20U;     // of which the least box is worked out
+constexpr std::size_t max_places = std::size_t{1} << 20U;      // of which the least box is worked out
 constexpr std::uint64_t lanes_of_warp = 32;
 
 // Calls visit(linear, a, b, at) for each element of other bits: element `at` of the two stretches a and b.
@@ -139,10 +139,10 @@ class Picture {
     last_ = linear;
     same_ = same_ && mask == mask_;
     bits_ |= mask;
-    fewest_ = std::min(fewest_, std::popcount(mask));
-    most_ = std::max(most_, std::popcount(mask));
+    min_ = std::min(min_, std::popcount(mask));
+    max_ = std::max(max_, std::popcount(mask));
     in_lanes_ |= std::uint64_t{1} << (static_cast<std::uint64_t>(linear) % lanes_of_warp);
-    if (places_.size() < most_places) places_.push_back(linear);
+    if (places_.size() < max_places) places_.push_back(linear);
   }
 
   [[nodiscard]] WrongBits found(const TensorSpec& spec) const {
@@ -172,8 +172,8 @@ class Picture {
     const std::string_view each = elements_ == 1 ? "" : " of each";
     if (same_) return fmt::format(", in bit{} {}{}", ending_of(bits_), bit_ranges(bits_), each);
     return fmt::format(", in {} bit{} of each, among {}",
-                       fewest_ == most_ ? std::to_string(fewest_) : fmt::format("{} to {}", fewest_, most_),
-                       most_ == 1 ? "" : "s", bit_ranges(bits_));
+                       min_ == max_ ? std::to_string(min_) : fmt::format("{} to {}", min_, max_), max_ == 1 ? "" : "s",
+                       bit_ranges(bits_));
   }
 
   static std::string_view ordinal_ending(std::int64_t number) {
@@ -190,7 +190,7 @@ class Picture {
   std::int64_t elements_ = 0, first_ = -1, last_ = -1, step_ = 0;
   bool even_ = true, same_ = true;
   std::uint64_t mask_ = 0, bits_ = 0, in_lanes_ = 0;
-  int fewest_ = 64, most_ = 0;
+  int min_ = 64, max_ = 0;
   std::vector<std::int64_t> places_;
 };
 

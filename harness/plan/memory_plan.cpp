@@ -151,7 +151,9 @@ MemoryPlan plan_memory(const Program& program, int segments) {
   return plan;
 }
 
-MemoryPlan least_memory(const Program& program) { return plan_memory(program, static_cast<int>(program.ops().size())); }
+MemoryPlan minimal_memory(const Program& program) {
+  return plan_memory(program, static_cast<int>(program.ops().size()));
+}
 
 std::vector<std::vector<int>> dependencies(const Program& program, const MemoryPlan& memory, std::span<const int> ops) {
   std::vector<std::vector<int>> result = program.dependencies(ops);

@@ -38,7 +38,7 @@ struct MemoryPlan {
   }
   [[nodiscard]] bool is_shared(StorageId id) const { return slot(id).storages.size() > 1; }
   /// Whether it has its memory when the timed ops have run.
-  [[nodiscard]] bool is_left(StorageId id) const { return slot(id).storages.back() == id; }
+  [[nodiscard]] bool keeps_memory(StorageId id) const { return slot(id).storages.back() == id; }
   /// Whether some memory is used twice.
   [[nodiscard]] bool reuses() const { return slots.size() < slot_of.size(); }
   /// Of all slots, without guards.
@@ -50,7 +50,7 @@ struct MemoryPlan {
 [[nodiscard]] MemoryPlan plan_memory(const Program& program, int segments);
 
 /// As little memory as plan_memory() comes to.
-[[nodiscard]] MemoryPlan least_memory(const Program& program);
+[[nodiscard]] MemoryPlan minimal_memory(const Program& program);
 
 /// Program::dependencies(), and for each op that writes reused memory every earlier op that touched what was there.
 [[nodiscard]] std::vector<std::vector<int>> dependencies(const Program& program, const MemoryPlan& memory,

@@ -123,8 +123,8 @@ class Overrides {
           changed.label.clear();
         }
         result.push_back(std::move(changed));
-        if (result.size() > most_points) {
-          throw UsageError("--batch and --axis make more than " + std::to_string(most_points) +
+        if (result.size() > max_points) {
+          throw UsageError("--batch and --axis make more than " + std::to_string(max_points) +
                            " sizes of one case together: every value is taken with every other; give fewer");
         }
         if (dim == nullptr && !is_1) break;  // this workload has no such axis
@@ -133,7 +133,7 @@ class Overrides {
     return result;
   }
 
-  static constexpr std::size_t most_points = 10'000;  // as many cases as reports are designed for
+  static constexpr std::size_t max_points = 10'000;  // as many cases as reports are designed for
 
   const Selection& selection_;
 };
@@ -205,11 +205,11 @@ class Planner {
       if (ranks < 1) throw UsageError("--ranks has value " + std::to_string(ranks) + ", expected at least 1");
       const auto can = [ranks](const Declared& d) { return runs_on(d.info, ranks); };
       if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), can)) continue;
-      int fewest = workloads.front().info.fewest_ranks;
+      int fewest = workloads.front().info.min_ranks;
       int most = 1;
       for (const Declared& d : workloads) {
-        fewest = std::min(fewest, d.info.fewest_ranks);
-        most = std::max(most, d.info.most_ranks);
+        fewest = std::min(fewest, d.info.min_ranks);
+        most = std::max(most, d.info.max_ranks);
       }
       throw UsageError(
           "--ranks " + std::to_string(ranks) + ": the selected suites run on " +
@@ -219,7 +219,7 @@ class Planner {
   }
 
   [[nodiscard]] static bool runs_on(const WorkloadInfo& info, int ranks) {
-    return ranks >= info.fewest_ranks && ranks <= info.most_ranks;
+    return ranks >= info.min_ranks && ranks <= info.max_ranks;
   }
 
   [[nodiscard]] static bool has_layers_for(const Point& point, const RankLayout& parallel) {
@@ -236,11 +236,10 @@ class Planner {
     if (selection_.ranks.empty() && info.on_all_ranks) {
       std::vector<int> powers;
       const int there = selection_.processes.value_or(selection_.ranks_there);
-      for (int ranks = info.fewest_ranks; ranks <= std::min(there, info.most_ranks); ranks *= 2)
-        powers.push_back(ranks);
+      for (int ranks = info.min_ranks; ranks <= std::min(there, info.max_ranks); ranks *= 2) powers.push_back(ranks);
       return powers;
     }
-    if (selection_.ranks.empty() && !selection_.processes) return {info.fewest_ranks};
+    if (selection_.ranks.empty() && !selection_.processes) return {info.min_ranks};
     std::vector<int> wanted = asked_for();
     std::erase_if(wanted, [&](int ranks) { return !runs_on(info, ranks); });
     return wanted;

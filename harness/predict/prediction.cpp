@@ -11,7 +11,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_sizes = 1000;
+constexpr std::size_t max_sizes = 1000;
 constexpr std::int64_t far_from_measured = 16;  // times as many devices
 constexpr double little = 0.05;
 
@@ -29,8 +29,8 @@ double growth_error(std::span<const MeasuredStep> measured) {
   const double doublings = std::log2(static_cast<double>(measured.back().shape.devices) /
                                      static_cast<double>(measured.front().shape.devices));
   return doublings > 0.0
-             ? std::min(most_growth, 2.0 * std::sqrt(2.0) * published_errors().weak.root_mean_square / doublings)
-             : most_growth;
+             ? std::min(max_growth, 2.0 * std::sqrt(2.0) * published_errors().weak.root_mean_square / doublings)
+             : max_growth;
 }
 
 /// The models that what is known allows: the likeliest, and those of the shortest and the longest steps.
@@ -46,18 +46,18 @@ Allowed allowed_by(const PredictionRequest& request) {
     const std::int64_t first = request.devices.empty() ? 1 : request.devices.front();
     all.likely = {*request.flop_per_s, 1.0, usual_growth, first};
     all.fastest = {*request.flop_per_s, 0.0, 0.0, first};
-    all.slowest = {*request.flop_per_s, most_exposed, most_growth, first};
+    all.slowest = {*request.flop_per_s, max_exposed, max_growth, first};
     return all;
   }
   all.likely = all.fastest = all.slowest = fit(request.model, request.measured, request.network);
   if (all.likely.assumes_exposure) {
     all.fastest = assuming(0.0, request);
-    all.slowest = assuming(most_exposed, request);
+    all.slowest = assuming(max_exposed, request);
   }
   const bool is_one = request.measured.size() == 1;  // which leaves open what a doubling adds
-  const double error = is_one ? most_growth : growth_error(request.measured);
+  const double error = is_one ? max_growth : growth_error(request.measured);
   all.fastest.growth = is_one ? 0.0 : std::max(0.0, all.fastest.growth - error);
-  all.slowest.growth = is_one ? most_growth : std::min(most_growth, all.slowest.growth + error);
+  all.slowest.growth = is_one ? max_growth : std::min(max_growth, all.slowest.growth + error);
   return all;
 }
 
@@ -68,8 +68,8 @@ struct Reach {
 };
 
 Reach reach_of(const PredictionRequest& request) {
-  Reach reach{most_published_devices,
-              fmt::format("beyond {} devices, the most that was ever published", most_published_devices)};
+  Reach reach{max_published_devices,
+              fmt::format("beyond {} devices, the most that was ever published", max_published_devices)};
   if (request.measured.empty()) return reach;
   const std::int64_t measured = request.measured.back().shape.devices;
   if (measured * far_from_measured < reach.devices)
@@ -87,7 +87,7 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
     size.terms = terms_of(request.model, shape, request.network);
     size.memory = memory_of(request.model, shape, size.terms);
   } catch (const std::invalid_argument& e) {
-    size.why_not = e.what();
+    size.failure = e.what();
     return size;
   }
   const StepModel& model = models.likely;
@@ -100,7 +100,7 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   if (devices > reach.devices) {
     size.extrapolated = reach.why;
     const double doublings = std::log2(static_cast<double>(devices) / static_cast<double>(reach.devices));
-    size.high_s *= 1.0 + most_growth * doublings;  // which nobody has seen, and may each add what the worst did
+    size.high_s *= 1.0 + max_growth * doublings;  // which nobody has seen, and may each add what the worst did
   }
   const double tokens = static_cast<double>(size.global_batch) * static_cast<double>(request.sequence);
   size.tokens_per_s = tokens / size.seconds;
@@ -119,7 +119,7 @@ std::int64_t extent(std::string_view digits, std::string_view word) {
   if (const std::optional<std::int64_t> value = extent_in(digits)) return *value;
   throw std::invalid_argument(
       fmt::format("'{}' is no size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100",
-                  word, most_extent));
+                  word, max_extent));
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ Prediction predict(const PredictionRequest& request) {
 std::vector<std::int64_t> parse_sizes(std::span<const std::string> words) {
   std::vector<std::int64_t> sizes;
   const auto add = [&](std::int64_t size) {
-    if (sizes.size() == most_sizes) throw std::invalid_argument(fmt::format("more than {} sizes", most_sizes));
+    if (sizes.size() == max_sizes) throw std::invalid_argument(fmt::format("more than {} sizes", max_sizes));
     sizes.push_back(size);
   };
   for (const std::string& word : words) {

@@ -31,7 +31,7 @@ struct PredictionRequest {
 /// One size. Shares are of the step.
 struct PredictedSize {
   std::int64_t devices = 0;
-  std::string why_not;  ///< set where the size doesn't fit the layout or the batch; then nothing else is
+  std::string failure;  ///< set where the size doesn't fit the layout or the batch; then nothing else is
   StepTerms terms{};
   DeviceMemory memory{};
   std::int64_t global_batch = 0;

@@ -18,7 +18,7 @@ struct PublishedSeries {
 [[nodiscard]] std::span<const PublishedSeries> published_series();
 
 /// The most devices that anything was published of: Llama 3 405B on 16,384 H100 (arXiv 2407.21783, section 3.3).
-inline constexpr std::int64_t most_published_devices = 16'384;
+inline constexpr std::int64_t max_published_devices = 16'384;
 
 /// One step that took no part in the fit.
 struct PredictedStep {

@@ -14,7 +14,7 @@ namespace gpubench {
 namespace {
 
 /// Of a step: noise makes a difference in the wire's share that is below this.
-constexpr double least_apart = 0.01;
+constexpr double min_apart = 0.01;
 
 struct Axis {
   std::string_view name;
@@ -27,7 +27,7 @@ constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor},        {"pp", &Paralle
 /// x of the two equations T = F / r + x W of two steps; nothing where they don't determine it.
 std::optional<double> exposure_of(const StepTerms& a, double a_s, const StepTerms& b, double b_s) {
   const double apart = a.flop * b.wire.seconds - b.flop * a.wire.seconds;
-  if (!(std::fabs(apart) > least_apart * a.flop * b_s)) return {};
+  if (!(std::fabs(apart) > min_apart * a.flop * b_s)) return {};
   return (a.flop * b_s - b.flop * a_s) / apart;
 }
 
@@ -41,7 +41,7 @@ std::optional<std::int64_t> extent_in(std::string_view digits) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-  return is_number && value >= 1 && value <= most_extent ? std::optional(value) : std::nullopt;
+  return is_number && value >= 1 && value <= max_extent ? std::optional(value) : std::nullopt;
 }
 
 ParallelLayout parse_layout(std::string_view text) {
@@ -57,7 +57,7 @@ ParallelLayout parse_layout(std::string_view text) {
     if (axis == std::end(axes) || !extent) {
       throw std::invalid_argument(fmt::format(
           "'{}' is no axis with an extent; expected some of tp, pp, cp, ep, vp and mbs, each from 1 to {}: tp=8,pp=4",
-          word, most_extent));
+          word, max_extent));
     }
     if (std::ranges::find(given, name) != given.end())
       throw std::invalid_argument(fmt::format("'{}' is given twice", name));
@@ -148,7 +148,7 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
   const StepTerms b = terms_of(model, large.shape, network);
   result.growth = 0.0;
   if (const std::optional<double> share = exposure_of(a, small.seconds, b, large.seconds)) {
-    result.exposed = std::clamp(*share, 0.0, most_exposed);
+    result.exposed = std::clamp(*share, 0.0, max_exposed);
     result.assumes_exposure = false;
     take_rate();
     return result;
@@ -157,7 +157,7 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
   const double twice = doublings(large.shape.devices, small.shape.devices);
   if (twice > 0.0) {
     const double alike = result.seconds(b, large.shape.devices);
-    result.growth = std::clamp((large.seconds / alike - 1.0) / twice, 0.0, most_growth);
+    result.growth = std::clamp((large.seconds / alike - 1.0) / twice, 0.0, max_growth);
   }
   return result;
 }

@@ -47,8 +47,8 @@ enum class Optimizer { sharded, replicated };
 [[nodiscard]] std::string slowest_of(const GradientExchange& wire, const Network& network);
 
 /// Of devices, and of each axis of a layout: products of what a plan multiplies stay within 64 bits.
-inline constexpr std::int64_t most_extent = 1 << 20;
-/// A whole number from 1 to most_extent; nothing for any other text.
+inline constexpr std::int64_t max_extent = 1 << 20;
+/// A whole number from 1 to max_extent; nothing for any other text.
 [[nodiscard]] std::optional<std::int64_t> extent_in(std::string_view digits);
 
 /// How a model lies on the devices. What is left beside these axes is data-parallel.
@@ -107,7 +107,7 @@ struct StepModel {
 inline constexpr double usual_growth = 0.006;
 
 /// As far as a fit goes: the published series lie within. More than all of the wire's time is a network that is shared.
-inline constexpr double most_exposed = 1.5, most_growth = 0.02;
+inline constexpr double max_exposed = 1.5, max_growth = 0.02;
 
 /// From one or two measured steps, the smaller first. `network` is theirs. `exposed`: x where they don't determine it.
 /// Throws std::invalid_argument for other counts, and for steps that take less than what is on the wire.

@@ -71,7 +71,7 @@ static_assert(std::is_same_v<std::variant_alternative_t<GPUBENCH_LIST, Attribute
 }  // namespace
 
 int gpubench_main(int argc, char** argv) {
-  if (argc > 0 && argv[0][0] == '/') stand_in_for(argv[0]);
+  if (argc > 0 && argv[0][0] == '/') set_program(argv[0]);
   return run_program(argc, argv, all_suites(), built_in_backends(argv[0]), built_revision());
 }
 

@@ -44,7 +44,7 @@ class RankServer {
         answer = failure();
       }
       progress_.compute().end();
-      request == Request::release ? answers_.say_nothing() : answers_.answer(answer);
+      request == Request::release ? answers_.skip_answer() : answers_.answer(answer);
     }
   }
 
@@ -246,7 +246,7 @@ class RankServer {
       ServedProgram& program = *programs.emplace_back(std::make_unique<ServedProgram>());
       append(program, program.program.compute, compute);
       append(program, program.program.communication, communication);
-      program.program.beside_compute = message.get_bool();
+      program.program.overlaps_compute = message.get_bool();
       return 0;
     });
     std::vector<const ServedProgram*> order;

@@ -76,15 +76,15 @@ class RemoteBackend final : public Backend {
   }
 
   void write(std::byte* device, std::span<const std::byte> host) override {
-    for (std::size_t done = 0; done < host.size(); done += most_piece_bytes) {
+    for (std::size_t done = 0; done < host.size(); done += max_piece_bytes) {
       MessageWriter request = about(Request::write, device + done);
-      request.put(host.subspan(done, std::min(most_piece_bytes, host.size() - done)));
+      request.put(host.subspan(done, std::min(max_piece_bytes, host.size() - done)));
       (void)ask(request);
     }
   }
   void read(std::span<std::byte> host, const std::byte* device) override {
-    for (std::size_t done = 0; done < host.size(); done += most_piece_bytes) {
-      const std::span<std::byte> piece = host.subspan(done, std::min(most_piece_bytes, host.size() - done));
+    for (std::size_t done = 0; done < host.size(); done += max_piece_bytes) {
+      const std::span<std::byte> piece = host.subspan(done, std::min(max_piece_bytes, host.size() - done));
       MessageWriter request = about(Request::read, device + done);
       request.put(static_cast<std::uint64_t>(piece.size()));
       take(piece, ask(request));
@@ -93,7 +93,7 @@ class RemoteBackend final : public Backend {
   void read_runs(std::span<std::byte> host, std::span<const std::byte* const> from) override {
     if (from.empty() || host.empty()) return;
     const std::size_t run = host.size() / from.size();
-    const std::size_t at_once = std::max<std::size_t>(1, std::min(most_piece_bytes / run, most_piece_bytes / 16));
+    const std::size_t at_once = std::max<std::size_t>(1, std::min(max_piece_bytes / run, max_piece_bytes / 16));
     for (std::size_t done = 0; done < from.size(); done += at_once) {
       const std::span<const std::byte* const> some = from.subspan(done, std::min(at_once, from.size() - done));
       MessageWriter request = RemoteProcess::request(Request::runs);
@@ -122,7 +122,7 @@ class RemoteBackend final : public Backend {
   void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override {
     if (offsets.empty() || host.empty()) return;
     const std::size_t run = host.size() / offsets.size();
-    const std::size_t at_once = std::max<std::size_t>(1, std::min(most_piece_bytes / run, most_piece_bytes / 8));
+    const std::size_t at_once = std::max<std::size_t>(1, std::min(max_piece_bytes / run, max_piece_bytes / 8));
     for (std::size_t done = 0; done < offsets.size(); done += at_once) {
       const std::span<const std::int64_t> some = offsets.subspan(done, std::min(at_once, offsets.size() - done));
       MessageWriter request = about(Request::gather, device);

@@ -98,7 +98,7 @@ void RemoteProcess::begin(const MessageWriter& request) {
 }
 
 std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
-                                                          const std::function<void(const Beat&)>& on_beat) {
+                                                          const std::function<void(const Heartbeat&)>& on_beat) {
   bool ends = true;  // what throws does, too
   const AtEnd after([&] {
     if (ends) turn_.give_back();
@@ -109,7 +109,7 @@ std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
 }
 
 std::optional<std::vector<std::byte>> RemoteProcess::next(double seconds,
-                                                          const std::function<void(const Beat&)>& on_beat) {
+                                                          const std::function<void(const Heartbeat&)>& on_beat) {
   std::optional<std::vector<std::byte>> message;
   try {
     message = channel_.receive(seconds);
@@ -131,7 +131,7 @@ std::optional<std::vector<std::byte>> RemoteProcess::next(double seconds,
       return message;
     }
     if (kind == Answer::beat) {
-      Beat beat;
+      Heartbeat beat;
       beat.steps = reader.get<std::uint64_t>();
       beat.waits = reader.get_bool();
       beat.label = reader.text();
@@ -156,14 +156,14 @@ std::optional<std::vector<std::byte>> RemoteProcess::next(double seconds,
   throw BackendError(fmt::format("{}: {}", name_, text));
 }
 
-std::vector<std::byte> RemoteProcess::finish(const std::function<void(const Beat&)>& on_beat) {
+std::vector<std::byte> RemoteProcess::finish(const std::function<void(const Heartbeat&)>& on_beat) {
   while (true) {
     if (std::optional<std::vector<std::byte>> answer = hear(look_every_s, on_beat)) return *std::move(answer);
   }
 }
 
 std::vector<std::byte> RemoteProcess::ask(const MessageWriter& request,
-                                          const std::function<void(const Beat&)>& on_beat) {
+                                          const std::function<void(const Heartbeat&)>& on_beat) {
   begin(request);
   return finish(on_beat);
 }

@@ -41,14 +41,14 @@ class RemoteProcess {
   /// BackendError with its name, Unsupported and ProgramError with their own texts, DeviceLost; and where it is lost
   /// (StallWatch::look).
   [[nodiscard]] std::vector<std::byte> ask(const MessageWriter& request,
-                                           const std::function<void(const Beat&)>& on_beat = {});
+                                           const std::function<void(const Heartbeat&)>& on_beat = {});
   /// The two halves of it. Between the two nothing else may be asked of this one.
   void begin(const MessageWriter& request);
-  [[nodiscard]] std::vector<std::byte> finish(const std::function<void(const Beat&)>& on_beat = {});
+  [[nodiscard]] std::vector<std::byte> finish(const std::function<void(const Heartbeat&)>& on_beat = {});
   /// A part of finish(): hears one message, for which it waits so long; nothing where there is no answer yet. Who asked
   /// several processes hears all of them by turns: one that nobody listens to would count as silent.
   [[nodiscard]] std::optional<std::vector<std::byte>> hear(double seconds,
-                                                           const std::function<void(const Beat&)>& on_beat = {});
+                                                           const std::function<void(const Heartbeat&)>& on_beat = {});
 
   /// Told with the next request. Any thread may call it.
   enum class Held { buffer, plan, launch };
@@ -62,7 +62,7 @@ class RemoteProcess {
  private:
   void send_releases();
   [[nodiscard]] std::optional<std::vector<std::byte>> next(double seconds,
-                                                           const std::function<void(const Beat&)>& on_beat);
+                                                           const std::function<void(const Heartbeat&)>& on_beat);
   [[noreturn]] void lose(const std::string& why);
 
   Channel& channel_;

@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_programs = 256;  // that the other process is to keep
+constexpr std::size_t max_programs = 256;  // that the other process is to keep
 
 class RemoteQueues final : public RankQueues {
  public:
@@ -33,7 +33,7 @@ class RemoteQueues final : public RankQueues {
     of_interval_.clear();
     // What is released is not to be kept alive by programs.
     const std::uint64_t releases = rank_.process->releases();
-    if (releases == seen_releases_ && programs_.size() < most_programs) return;
+    if (releases == seen_releases_ && programs_.size() < max_programs) return;
     seen_releases_ = releases;
     programs_.clear();
     forget_ = true;
@@ -49,11 +49,11 @@ class RemoteQueues final : public RankQueues {
           request.put(step.first);
           request.put(step.second);
         });
-      request.put(steps.beside_compute);
+      request.put(steps.overlaps_compute);
     });
     request.put_list(order_);
     const std::vector<std::byte> answer =
-        rank_.process->ask(request, [this](const Beat& beat) { at_(*labels_.insert(beat.label).first); });
+        rank_.process->ask(request, [this](const Heartbeat& beat) { at_(*labels_.insert(beat.label).first); });
     return MessageReader(answer).get<double>();
   }
 
@@ -61,12 +61,12 @@ class RemoteQueues final : public RankQueues {
   using Lane = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // launch, and what it waits for
   struct Steps {
     std::array<Lane, 2> lanes;  // compute, communication
-    bool beside_compute = false;
+    bool overlaps_compute = false;
     friend auto operator<=>(const Steps&, const Steps&) = default;
   };
 
   std::uint32_t number_of(const RankProgram& program) {
-    Steps steps{{}, program.beside_compute};
+    Steps steps{{}, program.overlaps_compute};
     for (const LaneStep& step : program.compute) {
       const auto* work = dynamic_cast<const RemoteLaunch*>(step.work->get());
       if (work == nullptr) refuse(*step.label);

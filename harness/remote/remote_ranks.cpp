@@ -53,8 +53,8 @@ std::vector<std::vector<std::byte>> hear_all(std::span<const std::shared_ptr<Rem
 
 /// The same request to each of them at the same time; `message(i)`: to the i-th.
 template <class Message>
-std::vector<std::vector<std::byte>> ask_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
-                                            const Message& message) {
+std::vector<std::vector<std::byte>> request_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
+                                                const Message& message) {
   for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->begin(message(i));
   return hear_all(processes);
 }
@@ -95,7 +95,7 @@ class RemoteCommunicator final : public Communicator {
   ~RemoteCommunicator() override {
     try {
       if (watch_->lost().empty())
-        (void)ask_all(processes_of(RankGroup::first(size())), [this](std::size_t) {
+        (void)request_all(processes_of(RankGroup::first(size())), [this](std::size_t) {
           MessageWriter request = RemoteProcess::request(Request::close);
           request.put(ranks_.front().set);
           return request;
@@ -118,7 +118,7 @@ class RemoteCommunicator final : public Communicator {
     const auto* own = dynamic_cast<const CollectivePlan*>(plan.get());
     if (own == nullptr) throw BackendError("the plan is empty or of another backend; expected a collective's");
     const RankGroup& group = own->call().group;
-    const auto answers = ask_all(processes_of(group), [&](std::size_t member) {
+    const auto answers = request_all(processes_of(group), [&](std::size_t member) {
       const RemoteRank& rank = ranks_[static_cast<std::size_t>(group[static_cast<int>(member)])];
       MessageWriter request = RemoteProcess::request(Request::join);
       request.put(rank.set);
@@ -234,9 +234,9 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
                       "unreachable",
                       greeting.note_s, fmt::join(missing, ", ")));
   });
-  std::vector<double> asked_s(channels.size()), answered_s(channels.size());
+  std::vector<double> requested_s(channels.size()), answered_s(channels.size());
   for (std::size_t rank = 0; rank < unknown.size(); ++rank) {
-    asked_s[rank] = time_of_day_s();
+    requested_s[rank] = time_of_day_s();
     unknown[rank]->begin(RemoteProcess::request(Request::hello));
   }
   sending = false;
@@ -273,9 +273,9 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
           fmt::format("{} was started with {}, process 0 with {}; start all processes with the same "
                       "flags",
                       name, there, here));
-    const double ahead_s = hello.clock_s - (asked_s[rank] + answered_s[rank]) / 2.0;
-    constexpr double worth_a_word_s = 1.0;
-    if (std::fabs(ahead_s) > worth_a_word_s + (answered_s[rank] - asked_s[rank]) / 2.0) {
+    const double ahead_s = hello.clock_s - (requested_s[rank] + answered_s[rank]) / 2.0;
+    constexpr double min_noted_skew_s = 1.0;
+    if (std::fabs(ahead_s) > min_noted_skew_s + (answered_s[rank] - requested_s[rank]) / 2.0) {
       notes_.push_back(fmt::format("the clock of {} is {:.3g} s {} that of process 0; no duration is made of it", name,
                                    std::fabs(ahead_s), ahead_s > 0.0 ? "ahead of" : "behind"));
     }
@@ -292,7 +292,7 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
 void RemoteRanks::compare_devices() {
   std::vector<DeviceInfo> devices;
   for (const auto& answer :
-       ask_all(processes_, [](std::size_t) { return RemoteProcess::request(Request::describe); })) {
+       request_all(processes_, [](std::size_t) { return RemoteProcess::request(Request::describe); })) {
     MessageReader reader(answer);
     devices.push_back(get_device(reader));
   }
@@ -325,7 +325,7 @@ RankSet RemoteRanks::open(int ranks) {
                                   this->ranks(), ranks));
   const std::span members = std::span(processes_).first(static_cast<std::size_t>(ranks));
   const std::uint64_t number = ++sets_;
-  (void)ask_all(members, [&](std::size_t) {
+  (void)request_all(members, [&](std::size_t) {
     MessageWriter request = RemoteProcess::request(Request::open);
     request.put(number);
     request.put(ranks);

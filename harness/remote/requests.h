@@ -44,10 +44,10 @@ namespace gpubench {
 inline constexpr std::uint32_t protocol_version = 1;
 
 /// Bytes of tensors, at most, in one message.
-inline constexpr std::size_t most_piece_bytes = std::size_t{8} << 20U;
+inline constexpr std::size_t max_piece_bytes = std::size_t{8} << 20U;
 
 /// Of one message in all: eight thousand million elements can be scanned at a time.
-inline constexpr std::size_t most_message_bytes = std::size_t{64} << 20U;
+inline constexpr std::size_t max_message_bytes = std::size_t{64} << 20U;
 
 /// A rank that is at work says so this often.
 inline constexpr double beat_every_s = 0.5;
@@ -110,7 +110,7 @@ inline void put_place(MessageWriter& to, const Place& place) {
 }
 
 /// How far a process is.
-struct Beat {
+struct Heartbeat {
   std::uint64_t steps = 0;  ///< grows with every op that it begins or ends
   bool waits = false;       ///< it is in a collective, and computes nothing beside it
   std::string label;        ///< of the op that it is in, or was in last

@@ -15,7 +15,7 @@ const std::string waiting_for_device = "waiting for its device";
 
 }  // namespace
 
-Beat WorkProgress::beat() const {
+Heartbeat WorkProgress::beat() const {
   const bool computes = compute_.busy_;
   const bool waits = !computes && communication_.busy_;
   const std::string* const label = waits ? communication_.label_ : compute_.label_;
@@ -68,11 +68,11 @@ void ServedLanes::compute(const LaneStep& step) {
   progress_.compute().end();
 }
 
-void ServedLanes::communicate(const LaneStep& step, bool beside_compute) {
+void ServedLanes::communicate(const LaneStep& step, bool overlaps_compute) {
   if (cut_off_) return;
   progress_.communication().begin(step.label);
   try {
-    collectives_->run(*step.work, beside_compute);
+    collectives_->run(*step.work, overlaps_compute);
   } catch (...) {
     cut_off_ = failed_ = true;
     keep(std::current_exception());
@@ -83,7 +83,7 @@ void ServedLanes::communicate(const LaneStep& step, bool beside_compute) {
 // One lane alone needs nobody to wait for. Of the shortest collectives, every tenth of a microsecond counts.
 void ServedLanes::run(const RankProgram& program) {
   if (program.compute.empty()) {
-    for (const LaneStep& step : program.communication) communicate(step, program.beside_compute);
+    for (const LaneStep& step : program.communication) communicate(step, program.overlaps_compute);
   } else if (program.communication.empty()) {
     for (const LaneStep& step : program.compute) compute(step);
   } else {
@@ -144,7 +144,7 @@ void Answerer::beat() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::duration<double>(beat_every_s), [this] { return ending_; })) {
     if (!busy_) continue;
-    const Beat beat = progress_.beat();
+    const Heartbeat beat = progress_.beat();
     MessageWriter message;
     message.put(Answer::beat);
     message.put(beat.steps);

@@ -49,7 +49,7 @@ class WorkProgress {
   /// The texts that a lane is given must live as long as this.
   [[nodiscard]] Lane& compute() { return compute_; }
   [[nodiscard]] Lane& communication() { return communication_; }
-  [[nodiscard]] Beat beat() const;
+  [[nodiscard]] Heartbeat beat() const;
 
  private:
   Lane compute_, communication_;
@@ -83,7 +83,7 @@ class ServedLanes {
  private:
   [[nodiscard]] double time_on(RankQueues& queues, std::span<const ServedProgram* const> order);
   void compute(const LaneStep& step);
-  void communicate(const LaneStep& step, bool beside_compute);
+  void communicate(const LaneStep& step, bool overlaps_compute);
   void run(const RankProgram& program);
   void keep(std::exception_ptr failure);
   void serve_communication();
@@ -129,7 +129,7 @@ class Answerer {
     channel_.send(message.bytes());
   }
   /// The request has no answer.
-  void say_nothing() {
+  void skip_answer() {
     const std::lock_guard lock(mutex_);
     busy_ = false;
   }

@@ -12,8 +12,8 @@ namespace gpubench {
 namespace {
 
 std::uint64_t expect_piece(std::uint64_t bytes) {
-  if (bytes > most_piece_bytes)
-    throw MessageError(fmt::format("{} bytes are asked for at a time; at most {} can be", bytes, most_piece_bytes));
+  if (bytes > max_piece_bytes)
+    throw MessageError(fmt::format("{} bytes are asked for at a time; at most {} can be", bytes, max_piece_bytes));
   return bytes;
 }
 
@@ -28,7 +28,7 @@ std::byte* ServedMemory::at(const Place& place, std::uint64_t bytes) {
   return buffer.data() + place.offset;
 }
 
-std::byte* ServedMemory::really_at(const Place& place, std::uint64_t bytes) {
+std::byte* ServedMemory::mapped_address(const Place& place, std::uint64_t bytes) {
   if (place.buffer == 0) throw MessageError("memory is asked for that is in no buffer");
   return at(place, bytes);
 }
@@ -38,34 +38,34 @@ void ServedMemory::act(Request request, Backend& device, MessageReader& message,
   const Place place = get_place(message);
   if (request == Request::write) {
     const std::span<const std::byte> bytes = message.bytes();
-    device.write(really_at(place, bytes.size()), bytes);
+    device.write(mapped_address(place, bytes.size()), bytes);
   } else if (request == Request::read) {
     std::vector<std::byte> bytes(expect_piece(message.get<std::uint64_t>()));
-    device.read(bytes, really_at(place, bytes.size()));
+    device.read(bytes, mapped_address(place, bytes.size()));
     answer.put(std::span<const std::byte>(bytes));
   } else if (request == Request::fill) {
     const std::span<const std::byte> pattern = message.bytes();
     const auto count = message.get<std::uint64_t>();
-    device.fill(really_at(place, count), pattern, count);
+    device.fill(mapped_address(place, count), pattern, count);
   } else if (request == Request::copy) {
     const Place from = get_place(message);
     const auto count = message.get<std::uint64_t>();
-    device.copy(really_at(place, count), really_at(from, count), count);
+    device.copy(mapped_address(place, count), mapped_address(from, count), count);
   } else if (request == Request::gather) {
     gather(device, place, message, answer);
   } else if (request == Request::scan) {
     scan(device, place, message, answer);
   } else {
     const auto count = message.get<std::uint64_t>();
-    answer.put(device.fingerprint(really_at(place, count), count));
+    answer.put(device.fingerprint(mapped_address(place, count), count));
   }
 }
 
 void ServedMemory::runs(Backend& device, MessageReader& message, MessageWriter& answer) {
   const auto run = message.get<std::uint64_t>();
-  if (run > most_piece_bytes) throw MessageError("a run of bytes is longer than a message");
+  if (run > max_piece_bytes) throw MessageError("a run of bytes is longer than a message");
   const std::vector<const std::byte*> from =
-      message.list([&]() -> const std::byte* { return really_at(get_place(message), run); });
+      message.list([&]() -> const std::byte* { return mapped_address(get_place(message), run); });
   std::vector<std::byte> bytes(expect_piece(run * from.size()));
   device.read_runs(bytes, from);
   answer.put(std::span<const std::byte>(bytes));
@@ -74,13 +74,13 @@ void ServedMemory::runs(Backend& device, MessageReader& message, MessageWriter& 
 void ServedMemory::gather(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer) {
   const auto run = message.get<std::uint64_t>();
   const std::vector<std::int64_t> offsets = message.numbers<std::int64_t>();
-  if (run > most_piece_bytes) throw MessageError("a run of bytes is longer than a message");
+  if (run > max_piece_bytes) throw MessageError("a run of bytes is longer than a message");
   for (const std::int64_t offset : offsets) {
     const std::uint64_t from = place.offset + static_cast<std::uint64_t>(offset);  // below 0 wraps, and is refused
-    (void)really_at({place.buffer, from}, run);
+    (void)mapped_address({place.buffer, from}, run);
   }
   std::vector<std::byte> bytes(expect_piece(run * offsets.size()));
-  device.gather(bytes, really_at(place, 0), offsets);
+  device.gather(bytes, mapped_address(place, 0), offsets);
   answer.put(std::span<const std::byte>(bytes));
 }
 
@@ -89,14 +89,14 @@ void ServedMemory::scan(Backend& device, const Place& place, MessageReader& mess
   RowView rows;
   for (std::int64_t* number : {&rows.rows, &rows.columns, &rows.stride}) *number = message.get<std::int64_t>();
   for (const std::int64_t number : {rows.rows, rows.columns, rows.stride}) {
-    if (number < 0 || number > most_tensor_bytes) throw MessageError("rows of a scan that cannot be");
+    if (number < 0 || number > max_tensor_bytes) throw MessageError("rows of a scan that cannot be");
   }
   const double last = static_cast<double>(rows.rows) * static_cast<double>(std::max(rows.stride, rows.columns));
-  if (last > static_cast<double>(most_tensor_bytes)) throw MessageError("a scan of more than any tensor has");
+  if (last > static_cast<double>(max_tensor_bytes)) throw MessageError("a scan of more than any tensor has");
   const std::int64_t span = rows.elements() == 0 ? 0 : (rows.rows - 1) * rows.stride + rows.columns;
-  const std::byte* data = really_at(place, static_cast<std::uint64_t>(bytes_of(type, span)));
+  const std::byte* data = mapped_address(place, static_cast<std::uint64_t>(bytes_of(type, span)));
   const auto count = static_cast<std::size_t>(scan_chunks(rows.elements()));
-  if (count * sizeof(ChunkScan) > most_message_bytes) throw MessageError("a scan of more than a message can tell");
+  if (count * sizeof(ChunkScan) > max_message_bytes) throw MessageError("a scan of more than a message can tell");
   std::vector<ChunkScan> chunks(count);
   device.scan(chunks, data, type, rows);
   answer.put(std::as_bytes(std::span(chunks)));

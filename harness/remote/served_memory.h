@@ -19,19 +19,19 @@ class Numbered {
  public:
   explicit Numbered(std::string what) : what_(std::move(what)) {}
   [[nodiscard]] std::uint64_t add(Thing thing) {
-    things_.emplace(++last_, std::move(thing));
+    objects_.emplace(++last_, std::move(thing));
     return last_;
   }
   [[nodiscard]] Thing& at(std::uint64_t number) {
-    const auto found = things_.find(number);
-    if (found == things_.end()) throw MessageError("there is no " + what_ + " " + std::to_string(number) + " here");
+    const auto found = objects_.find(number);
+    if (found == objects_.end()) throw MessageError("there is no " + what_ + " " + std::to_string(number) + " here");
     return found->second;
   }
-  void drop(std::uint64_t number) { things_.erase(number); }
+  void drop(std::uint64_t number) { objects_.erase(number); }
 
  private:
   std::string what_;
-  std::map<std::uint64_t, Thing> things_;
+  std::map<std::uint64_t, Thing> objects_;
   std::uint64_t last_ = 0;
 };
 
@@ -47,7 +47,7 @@ class ServedMemory {
 
  private:
   /// Of what is sent or examined, which cannot be nowhere.
-  [[nodiscard]] std::byte* really_at(const Place& place, std::uint64_t bytes);
+  [[nodiscard]] std::byte* mapped_address(const Place& place, std::uint64_t bytes);
   void runs(Backend& device, MessageReader& message, MessageWriter& answer);
   void gather(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer);
   void scan(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer);

@@ -26,7 +26,7 @@ void StallWatch::begin(int rank) {
   own.moved = own.heard = Clock::now();
 }
 
-void StallWatch::heard(int rank, const Beat& beat) {
+void StallWatch::heard(int rank, const Heartbeat& beat) {
   const std::lock_guard lock(mutex_);
   Rank& own = ranks_.at(static_cast<std::size_t>(rank));
   own.heard = Clock::now();

@@ -20,7 +20,7 @@ class StallWatch {
 
   /// Rank `rank` was asked for something.
   void begin(int rank);
-  void heard(int rank, const Beat& beat);
+  void heard(int rank, const Heartbeat& beat);
   /// It has answered.
   void end(int rank);
 
@@ -41,7 +41,7 @@ class StallWatch {
   struct Rank {
     std::string name;
     bool busy = false;
-    Beat last{};
+    Heartbeat last{};
     Clock::time_point moved{};
     Clock::time_point heard{};
   };

@@ -17,7 +17,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 // Letters, digits, '_' and bytes outside ASCII.
-bool in_word(char c) {
+bool is_word_character(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return std::isalnum(byte) != 0 || c == '_' || byte >= 0x80;
 }
@@ -86,10 +86,11 @@ bool has_extension(std::string_view name) {
 
 // "ann.lee@mail.example.com"; 0: none.
 std::size_t mail_at(std::string_view text) {
-  const std::size_t local = length_of(text, [](char c) { return in_word(c) || c == '.' || c == '+' || c == '-'; });
+  const std::size_t local =
+      length_of(text, [](char c) { return is_word_character(c) || c == '.' || c == '+' || c == '-'; });
   if (local == 0 || local == text.size() || text[local] != '@') return 0;
   std::string_view domain = text.substr(local + 1);
-  domain = domain.substr(0, length_of(domain, [](char c) { return in_word(c) || c == '.' || c == '-'; }));
+  domain = domain.substr(0, length_of(domain, [](char c) { return is_word_character(c) || c == '.' || c == '-'; }));
   while (domain.ends_with('.') || domain.ends_with('-')) domain.remove_suffix(1);
   const std::string_view top = extension_of(domain);
   const auto is_letter = [](char c) { return lower_case(c) >= 'a' && lower_case(c) <= 'z'; };
@@ -100,7 +101,7 @@ std::size_t mail_at(std::string_view text) {
 std::size_t uuid_at(std::string_view text) {
   if (!text.starts_with("GPU-") && !text.starts_with("MIG-")) return 0;
   constexpr std::size_t least = 12;
-  const std::size_t size = length_of(text, [](char c) { return in_word(c) || c == '-' || c == '/'; });
+  const std::size_t size = length_of(text, [](char c) { return is_word_character(c) || c == '-' || c == '/'; });
   return size >= least && text.substr(0, size).find_first_of("0123456789") != std::string_view::npos ? size : 0;
 }
 
@@ -113,7 +114,7 @@ std::size_t groups_at(std::string_view text, std::string_view marks, int base) {
     });
     at += digits;
     if (digits == 0) return 0;
-    if (group == marks.size()) return at < text.size() && in_word(text[at]) ? 0 : at;
+    if (group == marks.size()) return at < text.size() && is_word_character(text[at]) ? 0 : at;
     if (at == text.size() || text[at++] != marks[group]) return 0;
   }
 }
@@ -125,14 +126,14 @@ struct Identifying {
 
 // Whether `text` starts with this name as a whole word; ignores case, as host names do.
 bool starts_with_name(std::string_view text, std::string_view name) {
-  return text.size() >= name.size() && (text.size() == name.size() || !in_word(text[name.size()])) &&
+  return text.size() >= name.size() && (text.size() == name.size() || !is_word_character(text[name.size()])) &&
          std::equal(name.begin(), name.end(), text.begin(),
                     [](char a, char b) { return lower_case(a) == lower_case(b); });
 }
 
 bool has_name(std::string_view text, std::string_view name) {
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if ((at == 0 || !in_word(text[at - 1])) && starts_with_name(text.substr(at), name)) return true;
+    if ((at == 0 || !is_word_character(text[at - 1])) && starts_with_name(text.substr(at), name)) return true;
   }
   return false;
 }
@@ -141,22 +142,22 @@ bool has_name(std::string_view text, std::string_view name) {
 Identifying identifying_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at), before = text.substr(0, at);
   const char last = at == 0 ? ' ' : before.back();
-  if (in_word(last)) {  // a compiler's -I/folder; "B/s" is not a path
+  if (is_word_character(last)) {  // a compiler's -I/folder; "B/s" is not a path
     const bool flag = at > 1 && before[at - 2] == '-' && (at == 2 || before[at - 3] == ' ');
     return {"path", flag && rest.front() == '/' ? path_at(rest) : 0};
   }
   if (const std::size_t size = uuid_at(rest); size > 0) return {"gpu", size};
   if (const std::size_t size = groups_at(rest, "::.", 16); size > 0) return {"bus", size};
   if (const std::size_t size = groups_at(rest, "...", 10); size > 0) return {"address", size};
-  const bool goes_on = std::string_view("/.~-)*$^").find(last) != std::string_view::npos;  // "^gemm/.*/x1$" is not a
-                                                                                           // path
-  return {"path", goes_on ? 0 : path_at(rest)};
+  const bool continues = std::string_view("/.~-)*$^").find(last) != std::string_view::npos;  // "^gemm/.*/x1$" is not a
+                                                                                             // path
+  return {"path", continues ? 0 : path_at(rest)};
 }
 
 // Only numbers and common words ("close", "avx2", ":4096:8").
 bool is_common_value(std::string_view value) {
   for (std::size_t at = 0; at < value.size();) {
-    const std::size_t size = length_of(value.substr(at), in_word);
+    const std::size_t size = length_of(value.substr(at), is_word_character);
     const std::string word = in_lower_case(value.substr(at, size));
     const bool number = word.find_first_not_of("0123456789") == std::string::npos;
     if (!number && common_words.find(" " + word + " ") == std::string_view::npos) return false;
@@ -262,8 +263,8 @@ void Anonymizer::know_users_in(std::string_view text) {
     for (std::size_t at = text.find(homes); at != std::string_view::npos; at = text.find(homes, at)) {
       at += homes.size();
       const std::string_view rest = text.substr(at);
-      know("user",
-           std::string(rest.substr(0, length_of(rest, [](char c) { return in_word(c) || c == '-' || c == '.'; }))));
+      know("user", std::string(rest.substr(
+                       0, length_of(rest, [](char c) { return is_word_character(c) || c == '-' || c == '.'; }))));
     }
   }
 }
@@ -305,7 +306,7 @@ void Anonymizer::know_file(std::string_view path) {
 // "results/acme/x.json"; 0: none, as in "gemm/linear/m=8/f32/x1" and "GB/s".
 std::size_t Anonymizer::relative_path_at(std::string_view text) const {
   const std::string_view path = path_word(text);
-  if (path.find('/') == std::string_view::npos || !in_word(path.front())) return 0;
+  if (path.find('/') == std::string_view::npos || !is_word_character(path.front())) return 0;
   const Words parts = parts_of(path);
   const bool known = std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return one_of(parts_, part); });
   return known || has_extension(parts.back()) ? path.size() : 0;
@@ -315,18 +316,19 @@ std::string Anonymizer::text(std::string_view text) const {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view rest = text.substr(at);
-    const bool begins = at == 0 || !in_word(text[at - 1]);
+    const bool begins = at == 0 || !is_word_character(text[at - 1]);
     const auto named = std::find_if(names_.begin(), names_.end(),
                                     [&](const auto& one) { return begins && starts_with_name(rest, one.first); });
     std::size_t size = 1;
     std::string instead(rest.substr(0, 1));
     // "impl:loops/tiles.avx" is a plan of an implementation.
-    const bool goes_on = !begins || (at > 0 && std::string_view("/.~-)*$^@").find(text[at - 1]) != std::string::npos) ||
-                         text.substr(0, at).ends_with("impl:");
-    if (const std::size_t mail = goes_on ? 0 : mail_at(rest); mail > 0) {
+    const bool continues = !begins ||
+                           (at > 0 && std::string_view("/.~-)*$^@").find(text[at - 1]) != std::string::npos) ||
+                           text.substr(0, at).ends_with("impl:");
+    if (const std::size_t mail = continues ? 0 : mail_at(rest); mail > 0) {
       size = mail;
       instead = alias("mail", rest.substr(0, mail));
-    } else if (const std::size_t file = goes_on ? 0 : relative_path_at(rest); file > 0) {
+    } else if (const std::size_t file = continues ? 0 : relative_path_at(rest); file > 0) {
       size = file;
       instead = path(rest.substr(0, file));
     } else if (named != names_.end()) {

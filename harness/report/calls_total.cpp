@@ -69,7 +69,7 @@ std::vector<CallsTotal> calls_totals(std::span<const CaseRecord> records) {
 
 std::string time_of(const CallsTotal& total) {
   if (!total.ns) return "n/a";
-  const bool sure = (*total.high_ns - *total.low_ns) / 2.0 <= most_half_width * *total.ns;
+  const bool sure = (*total.high_ns - *total.low_ns) / 2.0 <= max_half_width * *total.ns;
   return (sure ? "" : "~") + format_time_ns(*total.ns);
 }
 

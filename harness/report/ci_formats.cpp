@@ -17,9 +17,9 @@ namespace gpubench {
 namespace {
 
 // One text must not use the space of all other rows.
-constexpr std::size_t most_cell_bytes = 2000;
+constexpr std::size_t max_cell_bytes = 2000;
 
-std::string cell(std::string_view text) { return markdown_cell(shortened(text, most_cell_bytes)); }
+std::string cell(std::string_view text) { return markdown_cell(shortened(text, max_cell_bytes)); }
 
 std::string head_of(const Report& report) {
   const RunContext& run = report.run;
@@ -61,21 +61,21 @@ std::string row_of(const CaseRecord& record) {
 }  // namespace
 
 std::string with_rows(std::string head, std::size_t count, const std::function<std::string(std::size_t)>& row,
-                      std::size_t most_bytes) {
+                      std::size_t max_bytes) {
   constexpr std::size_t spare = 200;  // for the line with the number of rows left out
-  if (head.size() > most_bytes) {
-    const std::size_t end = most_bytes == 0 ? std::string::npos : head.rfind('\n', most_bytes - 1);
+  if (head.size() > max_bytes) {
+    const std::size_t end = max_bytes == 0 ? std::string::npos : head.rfind('\n', max_bytes - 1);
     return head.substr(0, end == std::string::npos ? 0 : end + 1);
   }
   std::string text = std::move(head);
   std::size_t rows = 0;
   for (; rows < count; ++rows) {
     const std::string next = row(rows);
-    if (text.size() + next.size() + spare > most_bytes) break;
+    if (text.size() + next.size() + spare > max_bytes) break;
     text += next;
   }
   const std::string rest = rows < count ? fmt::format("\n{} more cases are left out here.\n", count - rows) : "";
-  return text.size() + rest.size() <= most_bytes ? text + rest : text;
+  return text.size() + rest.size() <= max_bytes ? text + rest : text;
 }
 
 std::string markdown_text(const Report& report, std::size_t limit_bytes) {
@@ -86,8 +86,8 @@ std::string markdown_text(const Report& report, std::size_t limit_bytes) {
 
 namespace {
 
-constexpr std::size_t most_annotations = 9;
-constexpr std::size_t most_message_bytes = 4096;
+constexpr std::size_t max_annotations = 9;
+constexpr std::size_t max_message_bytes = 4096;
 
 std::string command(AnnotationKind kind, std::string_view title, std::string_view message) {
   return fmt::format("::{} title={}::{}\n", kind == AnnotationKind::error ? "error" : "warning", github_property(title),
@@ -101,10 +101,10 @@ std::string annotations_text(std::span<const Annotation> annotations, std::strin
   for (const AnnotationKind kind : {AnnotationKind::error, AnnotationKind::warning}) {
     std::size_t count = 0;
     for (const Annotation& one : annotations) {
-      if (one.kind == kind && ++count <= most_annotations)
-        text += command(kind, one.title, shortened(one.message, most_message_bytes));
+      if (one.kind == kind && ++count <= max_annotations)
+        text += command(kind, one.title, shortened(one.message, max_message_bytes));
     }
-    if (count > most_annotations) text += command(kind, rest, fmt::format("and {} more", count - most_annotations));
+    if (count > max_annotations) text += command(kind, rest, fmt::format("and {} more", count - max_annotations));
   }
   return text;
 }
@@ -137,9 +137,9 @@ void append_summary(const std::string& path, const std::function<std::string(std
   // Opening a pipe would block until it has a reader.
   if (there && !fs::is_regular_file(status)) throw WriteError(fmt::format("{}: is not a regular file", visible(path)));
   const std::uintmax_t size = there ? fs::file_size(path, error) : 0;
-  if (size >= most_summary_bytes && there) return;
+  if (size >= max_summary_bytes && there) return;
   std::ofstream file(path, std::ios::app | std::ios::binary);
-  if (file) file << text(most_summary_bytes - size) << std::flush;
+  if (file) file << text(max_summary_bytes - size) << std::flush;
   if (file) return;
   const int reason = errno;
   file.close();

@@ -30,8 +30,8 @@ std::string parts_lines(const char* by, std::span<const StepPart> parts, const C
   for (const StepPart& part : parts) {
     const std::optional<double> mfu = utilization(record.derived, part.flop_per_s());
     table.add({format_time_ns(part.median_ns),
-               share_is_sure(part.share, record.summary) ? percent(part.share) : "unknown", fmt::format("{}", part.ops),
-               format_quantity(part.flop, "FLOP"), format_quantity(part.bytes, "B"),
+               share_is_reliable(part.share, record.summary) ? percent(part.share) : "unknown",
+               fmt::format("{}", part.ops), format_quantity(part.flop, "FLOP"), format_quantity(part.bytes, "B"),
                format_quantity(part.flop_per_s(), "FLOP/s"), mfu ? percent(*mfu) : "-", part.name});
   }
   return table.text(style, indent_below);
@@ -54,10 +54,11 @@ std::string breakdown_lines(const CaseRecord& record, const ConsoleStyle& style)
   if (derived.breakdown.empty()) return "";
   TextTable table({{"  alone", Align::right}, {"share", Align::right}, {"op"}, {"by"}});
   for (const OpShare& op : derived.breakdown) {
-    table.add({format_time_ns(op.median_ns), share_is_sure(op.share, record.summary) ? percent(op.share) : "unknown",
+    table.add({format_time_ns(op.median_ns),
+               share_is_reliable(op.share, record.summary) ? percent(op.share) : "unknown",
                fmt::format("{} ({})", op.label, op.kind), op.implementation});
   }
-  const std::optional<double> remainder = sure_remainder(record);
+  const std::optional<double> remainder = reliable_remainder(record);
   table.add({"", remainder ? fmt::format("{:+.1f}%", 100.0 * *remainder) : "unknown",
              "remainder (gaps +, overlap and warm caches -)"});
   std::string lines = parts_lines("kind of op", parts_by_kind(derived.breakdown), record, style);
@@ -90,9 +91,9 @@ std::string energy_text(const Derived& derived) {
 std::string ranks_text(const CaseRecord& record) {
   const Derived& derived = record.derived;
   std::vector<std::string> parts;
-  if (const std::optional<double> efficiency = sure_efficiency(record))
+  if (const std::optional<double> efficiency = reliable_efficiency(record))
     parts.push_back(fmt::format("efficiency {:.2f} against one rank", *efficiency));
-  if (const std::optional<double> exposed = sure_exposed(record))
+  if (const std::optional<double> exposed = reliable_exposed(record))
     parts.push_back(fmt::format("{} of the step is exposed communication", percent(*exposed)));
   else if (derived.ranks && derived.ranks->exposed_communication)
     parts.emplace_back("exposed communication unknown");
@@ -109,7 +110,7 @@ std::string percentiles_text(const CaseRecord& record) {
   const std::vector<double> samples = samples_per_run_ns(record);
   const auto at = [&samples](double p) { return format_time_ns(quantile(samples, p)); };
   return fmt::format("p50 {}, p90 {}, p99 {} (of {} samples)", at(0.50), at(0.90),
-                     samples.size() >= fewest_for_p99 ? at(0.99) : "-", samples.size());
+                     samples.size() >= min_for_p99 ? at(0.99) : "-", samples.size());
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ struct Ending {
 /// All samples of valid rounds in ns per run, by the clock of the summary.
 [[nodiscard]] std::vector<double> samples_per_run_ns(const CaseRecord& record);
 /// With fewer samples the 99th percentile would be the largest.
-inline constexpr std::size_t fewest_for_p99 = 100;
+inline constexpr std::size_t min_for_p99 = 100;
 
 [[nodiscard]] Tone tone_of(Verdict verdict);
 

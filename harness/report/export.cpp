@@ -234,7 +234,7 @@ std::string numbers_of(const CaseRecord& r) {
   const auto share = [&d](std::optional<double> PeakShare::*which) {
     return d.peak ? (*d.peak).*which : std::optional<double>();
   };
-  const auto p99 = samples.size() >= fewest_for_p99 ? std::optional(quantile(samples, 0.99)) : std::nullopt;
+  const auto p99 = samples.size() >= min_for_p99 ? std::optional(quantile(samples, 0.99)) : std::nullopt;
   const std::vector<std::string> cells{told(d.headline, "headline"),
                                        csv_cell(d.headline_unit),
                                        told(s.median_ns, "median"),

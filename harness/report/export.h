@@ -98,10 +98,10 @@ struct JUnitDocument {
 /// cut between rows with the number of those left out.
 [[nodiscard]] std::string markdown_text(const Report& report, std::size_t limit_bytes);
 
-/// `head`, as many rows as fit into `most_bytes`, and the number left out. `row`: text of row i with its newline. Cuts
+/// `head`, as many rows as fit into `max_bytes`, and the number left out. `row`: text of row i with its newline. Cuts
 /// a head that is too long between lines.
 [[nodiscard]] std::string with_rows(std::string head, std::size_t count,
-                                    const std::function<std::string(std::size_t)>& row, std::size_t most_bytes);
+                                    const std::function<std::string(std::size_t)>& row, std::size_t max_bytes);
 
 // GitHub Actions: annotations of a step, and its summary. The limits are GitHub's.
 
@@ -121,7 +121,7 @@ struct Annotation {
 [[nodiscard]] std::vector<Annotation> annotations_of(const Report& report);
 
 /// Below GitHub's limit: it drops step summaries above 1024 KiB.
-inline constexpr std::size_t most_summary_bytes = 900U << 10U;
+inline constexpr std::size_t max_summary_bytes = 900U << 10U;
 
 /// Appends `text` for the remaining room to the step's summary; nothing if it is full. Earlier commands may have
 /// written to it. Throws WriteError if it is not a regular file or cannot be written; then the file is unchanged.

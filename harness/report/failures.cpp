@@ -36,7 +36,7 @@ Fact worst_fact(const OpParity& op) {
                                format_exact(w.want), std::fabs(w.got - w.want), w.bound, op.error_over_bound)};
 }
 
-std::string_view in_words(std::string_view phase) {
+std::string_view phase_text(std::string_view phase) {
   if (phase == "recheck") return "recheck of the timed launch";
   if (phase == "exact") return "launch on exact data";
   if (phase == "special") return "launch on data that reveal faults";
@@ -44,7 +44,7 @@ std::string_view in_words(std::string_view phase) {
 }
 
 void add_op_facts(std::vector<Fact>& facts, const OpParity& op) {
-  facts.emplace_back("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind), in_words(op.phase),
+  facts.emplace_back("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind), phase_text(op.phase),
                                        op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
   if (op.worst) facts.push_back(worst_fact(op));
   facts.emplace_back(

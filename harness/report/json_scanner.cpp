@@ -29,14 +29,14 @@ std::string_view hint(std::string_view before, std::string_view word) {
 
 // The word around character `at`; for other characters, the character.
 std::string_view word_around(std::string_view text, std::size_t at) {
-  const auto is_of_a_word = [](char c) {
+  const auto is_word_character = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
   };
-  if (!is_of_a_word(text[at])) return text.substr(at, 1);
+  if (!is_word_character(text[at])) return text.substr(at, 1);
   std::size_t begin = at;
-  while (begin > 0 && is_of_a_word(text[begin - 1])) --begin;
+  while (begin > 0 && is_word_character(text[begin - 1])) --begin;
   std::size_t end = at;
-  while (end < text.size() && is_of_a_word(text[end])) ++end;
+  while (end < text.size() && is_word_character(text[end])) ++end;
   return text.substr(begin, end - begin);
 }
 
@@ -67,11 +67,11 @@ void append_utf8(std::uint32_t c, std::string& to) {
 // For up to 15 digits with a point and no exponent, as most samples: exact integer over exact power of ten, which
 // rounds correctly (Clinger, "How to read floating point numbers accurately", PLDI 1990). Nothing for other numbers.
 std::optional<double> short_decimal(std::string_view number) {
-  constexpr std::size_t most_digits = 15;
+  constexpr std::size_t max_digits = 15;
   constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
   const bool negative = number.front() == '-';
   if (negative) number.remove_prefix(1);
-  if (number.size() > most_digits + 1) return std::nullopt;
+  if (number.size() > max_digits + 1) return std::nullopt;
   std::int64_t digits = 0;
   std::size_t point = number.size();
   for (std::size_t i = 0; i < number.size(); ++i) {

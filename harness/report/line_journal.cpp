@@ -43,7 +43,7 @@ bool is_without_lines(std::string_view text) {
 }
 
 // Refuses files that an interrupted run still locks, links, and other users' files.
-Descriptor opened_anew(const std::string& path, const WriteRules& rules) {
+Descriptor created_file(const std::string& path, const WriteRules& rules) {
   constexpr int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   const std::string name = rules.name_of(path);
   if (rules.replace) ::unlinkat(rules.folder, name.c_str(), 0);
@@ -102,12 +102,12 @@ JournalEnd read_lines(const std::string& path, const VisitLine& visit) {
   return lines_in(read_text(path, file_limits), path, visit);
 }
 
-LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there)
-    : path_(path), rules_(rules), file_(opened_anew(path, rules)) {
+LineJournal::LineJournal(const std::string& path, const WriteRules& rules, std::string_view exists_text)
+    : path_(path), rules_(rules), file_(created_file(path, rules)) {
   const bool there = file_.get() < 0 && errno == EEXIST;
   if (file_.get() < 0 && !there) cannot_write(path_, "create it", errno);
   if (!there) lock();
-  if (there || has_lines(file_, path_)) throw WriteError(fmt::format("{}: {}", visible(path), if_there));
+  if (there || has_lines(file_, path_)) throw WriteError(fmt::format("{}: {}", visible(path), exists_text));
   if (retried([&] { return ::ftruncate(file_.get(), 0); }) != 0) cannot_write(path_, "empty it", errno);
 }
 

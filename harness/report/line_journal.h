@@ -30,9 +30,9 @@ JournalEnd read_lines(const std::string& path, const VisitLine& visit);
 /// Only one process may write to a journal.
 class LineJournal {
  public:
-  /// Starts a journal. Throws WriteError, with the text `if_there` if the file exists and must not be replaced.
+  /// Starts a journal. Throws WriteError, with the text `exists_text` if the file exists and must not be replaced.
   /// Replaces a file of the same user without a complete line.
-  LineJournal(const std::string& path, const WriteRules& rules, std::string_view if_there);
+  LineJournal(const std::string& path, const WriteRules& rules, std::string_view exists_text);
   /// Continues a journal: reads it as read_lines(), locked and through the descriptor for append(). The first append()
   /// cuts off a torn last line. Throws ReadError, and WriteError if another process writes to it.
   LineJournal(const std::string& path, const WriteRules& rules, const VisitLine& visit);

@@ -96,12 +96,12 @@ class Problems {
     Enough() : std::runtime_error("too many problems") {}
   };
 
-  static constexpr std::size_t most_kept = 50;
-  static constexpr std::size_t most_counted = 1000;
+  static constexpr std::size_t max_kept = 50;
+  static constexpr std::size_t max_counted = 1000;
 
   void add(std::string problem) {
-    if (kept_.size() < most_kept) kept_.push_back(std::move(problem));
-    if (++count_ == most_counted) throw Enough();
+    if (kept_.size() < max_kept) kept_.push_back(std::move(problem));
+    if (++count_ == max_counted) throw Enough();
   }
 
   /// Adds a ReadError of `step` as a problem.
@@ -116,7 +116,7 @@ class Problems {
 
   [[nodiscard]] bool none() const { return count_ == 0; }
   [[nodiscard]] std::size_t count() const { return count_; }
-  [[nodiscard]] bool many() const { return count_ >= most_counted; }
+  [[nodiscard]] bool many() const { return count_ >= max_counted; }
   [[nodiscard]] const std::vector<std::string>& kept() const { return kept_; }
 
  private:

@@ -142,7 +142,7 @@ std::string_view meaning_of(Verdict verdict) {
   }
 }
 
-std::vector<std::pair<std::string, std::string>> words_to_explain(std::span<const CaseRecord> records) {
+std::vector<std::pair<std::string, std::string>> legend_entries(std::span<const CaseRecord> records) {
   std::vector<std::pair<std::string, std::string>> words;
   const auto add = [&](std::string word, std::string_view meaning) {
     const bool known = std::any_of(words.begin(), words.end(), [&](const auto& one) { return one.first == word; });

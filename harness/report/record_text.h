@@ -43,7 +43,7 @@ struct TimingCount {
 [[nodiscard]] std::string_view meaning_of(Verdict verdict);
 
 /// Flags and verdicts of these records that need an explanation, each once with its meaning.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> words_to_explain(std::span<const CaseRecord> records);
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> legend_entries(std::span<const CaseRecord> records);
 
 inline constexpr std::string_view id_grammar =
     "a case's id: suite/workload/sizes/precision[/mode...]/xRANKS; the same id is the same work on every machine";

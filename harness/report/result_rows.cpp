@@ -107,7 +107,7 @@ struct RowCase {
 };
 
 RowCase case_of_row(const Case& c, const std::string& name, int before, const ConsoleStyle& style) {
-  constexpr int least_label = 6;  // width of a label on the name's line
+  constexpr int min_label = 6;  // width of a label on the name's line
   const int width = width_of(style);
   const bool beside = before + columns(name) <= width;
   const int start = beside ? before : 2;
@@ -115,7 +115,7 @@ RowCase case_of_row(const Case& c, const std::string& name, int before, const Co
   RowCase row{(beside ? "  " : "\n  ") + shown, start + columns(shown), shown == name};
   const std::string label = visible(c.label);
   if (label.empty()) return row;
-  const bool same_line = row.end + 2 + std::min(columns(label), least_label) <= width;
+  const bool same_line = row.end + 2 + std::min(columns(label), min_label) <= width;
   const int label_start = same_line ? row.end + 2 : indent_below;
   const std::string shown_label = clipped(label, width - label_start, style);
   row.text += (same_line ? "  " : "\n" + std::string(indent_below, ' ')) + shown_label;

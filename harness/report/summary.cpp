@@ -45,11 +45,11 @@ std::string efficiency_cell(const CaseRecord& record, std::span<const CaseRecord
     return other.c.ranks == 1 && other.verdict == Verdict::pass &&
            other.c.id_without_ranks() == record.c.id_without_ranks();
   });
-  return alone || record.derived.ranks->efficiency ? share_or_unknown(sure_efficiency(record)) : "-";
+  return alone || record.derived.ranks->efficiency ? share_or_unknown(reliable_efficiency(record)) : "-";
 }
 
 std::string exposed_cell(const CaseRecord& record) {
-  return record.derived.ranks->exposed_communication ? share_or_unknown(sure_exposed(record)) : "-";
+  return record.derived.ranks->exposed_communication ? share_or_unknown(reliable_exposed(record)) : "-";
 }
 
 }  // namespace
@@ -123,14 +123,14 @@ std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle&
   std::copy_if(records.begin(), records.end(), std::back_inserter(shown),
                [&](const CaseRecord& record) { return !style.quiet || went_wrong(record.verdict); });
   std::string text;
-  for (const auto& [word, meaning] : words_to_explain(shown)) {
+  for (const auto& [word, meaning] : legend_entries(shown)) {
     text += fitted(fmt::format("[{}] {}", visible(word), meaning), style.width, 4) + "\n";
   }
   return text.empty() ? "" : "\n" + paint(text, Tone::faint, style);
 }
 
 namespace {
-constexpr std::size_t most_untried = 10;
+constexpr std::size_t max_untried = 10;
 }
 
 std::vector<std::string> untried_lines(const RunContext& run) {
@@ -157,10 +157,10 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
   std::string text = fmt::format("VERDICT  {}{}  {}\n", paint(word, tone, style), correct,
                                  fitted(rest, style.width, indent + columns(word) + columns(correct) + 2));
   if (!unreliable.empty()) text += std::string(indent, ' ') + fitted(unreliable, style.width, indent) + "\n";
-  for (std::size_t i = 0; i < std::min(ending.untried.size(), most_untried); ++i)
+  for (std::size_t i = 0; i < std::min(ending.untried.size(), max_untried); ++i)
     text += fmt::format("untried  {}\n", fitted(visible(ending.untried[i]), style.width, indent));
-  if (ending.untried.size() > most_untried)
-    text += fmt::format("         and {} more ops, in the report\n", ending.untried.size() - most_untried);
+  if (ending.untried.size() > max_untried)
+    text += fmt::format("         and {} more ops, in the report\n", ending.untried.size() - max_untried);
   if (totals.count(Verdict::unverified) > 0) {
     text += paint(fitted("NOTHING WAS VERIFIED: --check off; these numbers are not results and are not in `benchmarks`",
                          style.width, 0) +
@@ -206,7 +206,7 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
 std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& style,
                        std::span<const RankPlace> places) {
   constexpr int usual_width = 92;
-  constexpr std::size_t most_parts = 8;
+  constexpr std::size_t max_parts = 8;
   std::string text;
   const auto say = [&](const std::string& line, int indent) {
     text += std::string(static_cast<std::size_t>(indent), ' ') + fitted(line, style.width, indent + 2) + "\n";
@@ -223,12 +223,12 @@ std::string links_text(std::span<const CaseRecord> records, const ConsoleStyle& 
                     visible(rank_text(slowest->a, places)), visible(rank_text(slowest->b, places))),
         2);
     const std::vector<LatePart> late = late_parts(map, places);
-    for (std::size_t i = 0; i < std::min(late.size(), most_parts); ++i) {
+    for (std::size_t i = 0; i < std::min(late.size(), max_parts); ++i) {
       say(fmt::format("{}: {:.1f}% behind, in {} of {} rounds", visible(late[i].name), 100.0 * late[i].lateness.late,
                       late[i].lateness.rounds_late, late[i].lateness.rounds),
           2);
     }
-    if (late.size() > most_parts) say(fmt::format("and {} more, in the report", late.size() - most_parts), 2);
+    if (late.size() > max_parts) say(fmt::format("and {} more, in the report", late.size() - max_parts), 2);
     if (late.empty()) say("none is certainly behind", 2);
     const auto unreliable = std::ranges::count_if(map.links, [](const Link& l) { return l.lateness.unreliable; });
     if (unreliable > 0) say(fmt::format("{} with timings too uncertain to tell", unreliable), 2);

@@ -20,9 +20,9 @@ using Setting = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view schema = "gpubench-tuning";
 constexpr std::int64_t schema_version = 1;
-constexpr std::size_t most_choices = 20000;
+constexpr std::size_t max_choices = 20000;
 constexpr ReadLimits limits{
-    .bytes = std::size_t{16} << 20U, .depth = 2, .values = most_choices + 1000, .members = most_choices};
+    .bytes = std::size_t{16} << 20U, .depth = 2, .values = max_choices + 1000, .members = max_choices};
 
 Setting facts_of(const TuningSetting& setting) {
   const DeviceInfo& device = setting.device;
@@ -134,8 +134,8 @@ void TuningCacheFile::save() {
       // An invalid file was reported on reading and is replaced now.
     }
     for (const auto& [key, implementation] : own_) all[key] = implementation;
-    choices_ = all.size() <= most_choices ? std::move(all) : own_;
-    if (choices_.size() <= most_choices) write_atomically(path_, text_of(setting_, choices_), {.replace = true});
+    choices_ = all.size() <= max_choices ? std::move(all) : own_;
+    if (choices_.size() <= max_choices) write_atomically(path_, text_of(setting_, choices_), {.replace = true});
   } catch (const std::exception& e) {
     writable_ = false;
     complaint_ = fmt::format("choices are not stored: {}", e.what());

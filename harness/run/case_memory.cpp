@@ -100,7 +100,7 @@ std::string GuardedBlock::check_guards() {
   std::array<std::byte, guard_bytes> after{};
   backend_->read(before, guard_before());
   const auto behind = std::span(after).first(after_bytes_);
-  backend_->read(behind, guard_behind());
+  backend_->read(behind, guard_after());
   return check_guards(before, behind);
 }
 
@@ -116,7 +116,7 @@ std::string GuardedBlock::check_guards(std::span<const std::byte> before, std::s
 
 std::string check_guards_of(Backend& backend, std::span<GuardedBlock* const> blocks) {
   std::vector<const std::byte*> from;
-  for (const GuardedBlock* one : blocks) from.insert(from.end(), {one->guard_before(), one->guard_behind()});
+  for (const GuardedBlock* one : blocks) from.insert(from.end(), {one->guard_before(), one->guard_after()});
   std::vector<std::byte> zones(from.size() * guard_bytes);
   backend.read_runs(zones, from);
   std::string first;

@@ -73,7 +73,7 @@ class GuardedBlock {
   [[nodiscard]] std::string check_guards(std::span<const std::byte> before, std::span<const std::byte> behind);
   /// Where the guards begin; each has guard_bytes, but for that after storages in a slot.
   [[nodiscard]] const std::byte* guard_before() const { return data_ - guard_bytes; }
-  [[nodiscard]] const std::byte* guard_behind() const { return data_ + bytes_; }
+  [[nodiscard]] const std::byte* guard_after() const { return data_ + bytes_; }
 
  private:
   Backend* backend_;

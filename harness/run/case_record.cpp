@@ -36,7 +36,7 @@ std::uint64_t digest_of_fills() {
   return digest;
 }
 
-std::string_view in_words(Verdict verdict) {
+std::string_view phase_text(Verdict verdict) {
   switch (verdict) {
     case Verdict::fail: return "failed";
     case Verdict::not_proven: return "was not proven";
@@ -159,7 +159,7 @@ CaseRecord unfinished_record(const PlannedCase& planned, int signal, const CaseR
 void add_op(CaseRecord& record, OpParity parity) {
   if (parity.verdict != Verdict::pass) {
     blame(record, parity.verdict,
-          fmt::format("op '{}' ({}) {} in {}: {}", parity.label, parity.kind, in_words(parity.verdict), parity.phase,
+          fmt::format("op '{}' ({}) {} in {}: {}", parity.label, parity.kind, phase_text(parity.verdict), parity.phase,
                       parity.reason));
   }
   record.parity.ops.push_back(std::move(parity));

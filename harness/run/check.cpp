@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t cheap_to_watch_bytes = std::int64_t{32} << 20U;
 
 /// fp64 work up to which the textbook runs a whole program, four times: about ten seconds on two cores.
-constexpr double most_end_to_end_flop = 2e9;
+constexpr double max_end_to_end_flop = 2e9;
 
 bool any_overlap(const Program& program, std::span<const ValueId> values, ValueId value) {
   return std::any_of(values.begin(), values.end(), [&](ValueId other) { return program.overlaps(other, value); });
@@ -32,7 +32,7 @@ bool overlap_each_other(const Program& program, std::span<const ValueId> values)
 // Whether any output can be judged within the budget.
 bool is_affordable(const CallSpecs& op, double flop_budget) {
   for (int output = 0; output < static_cast<int>(op.outputs.size()); ++output) {
-    if (least_work(definition(op.call.kind).units(op, output)) <= flop_budget) return true;
+    if (min_work(definition(op.call.kind).units(op, output)) <= flop_budget) return true;
   }
   return false;
 }
@@ -92,7 +92,7 @@ void CaseCheck::alone() {
 void CaseCheck::end_to_end() {
   const Program& program = prepared_.program();
   if (options_.check != CheckMode::full || program.ops().size() < 2 || record_.verdict != Verdict::pass ||
-      !(textbook_flop(program) <= most_end_to_end_flop)) {
+      !(textbook_flop(program) <= max_end_to_end_flop)) {
     return;
   }
   if (options_.alive) options_.alive();
@@ -100,7 +100,8 @@ void CaseCheck::end_to_end() {
   const auto results = gpubench::end_to_end(prepared_.judged_program(), prepared_.planned().c.id_without_ranks(),
                                             options_.seed, [&](ValueId id) -> std::optional<TensorView> {
                                               const Value& value = program.value(id);
-                                              if (!prepared_.memory_plan().is_left(value.storage)) return std::nullopt;
+                                              if (!prepared_.memory_plan().keeps_memory(value.storage))
+                                                return std::nullopt;
                                               return TensorView(value.spec, reader[value.storage] + value.offset_bytes);
                                             });
   add_end_to_end(record_, results);
@@ -290,7 +291,7 @@ void CaseCheck::replay() {
   KeptContents kept;
   replay_in_segments(plan, kept);
   const std::optional<Fingerprints> in_segments =
-      prepared_.memory_plan().reuses() ? std::optional(what_is_left()) : std::nullopt;
+      prepared_.memory_plan().reuses() ? std::optional(final_fingerprints()) : std::nullopt;
   if (!plan.pauses.empty()) prepared_.reset(0);
   prepared_.backend().run(prepared_.timed(0));
 
@@ -298,7 +299,7 @@ void CaseCheck::replay() {
   look_at_constants(0, turned, "the timed launch");
   judge_ops(plan, std::nullopt, kept);
   if (in_segments) compare_with_segments(*in_segments);
-  rounds_.tell_deferred();
+  rounds_.report_deferred();
 }
 
 // Judges what the plan judges at a pause, and keeps the other values that will be overwritten.
@@ -364,7 +365,7 @@ void CaseCheck::judge_ops(const RecheckPlan& plan, std::optional<int> pause, con
   }
 }
 
-Fingerprints CaseCheck::what_is_left() {
+Fingerprints CaseCheck::final_fingerprints() {
   std::vector<StorageId> storages = prepared_.produced();
   storages.insert(storages.end(), prepared_.state().begin(), prepared_.state().end());
   return fingerprints_of(prepared_, 0, storages);
@@ -372,11 +373,11 @@ Fingerprints CaseCheck::what_is_left() {
 
 // The segments were judged; the timed launch as a whole must leave the same bits.
 void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
-  const Fingerprints whole = what_is_left();
+  const Fingerprints whole = final_fingerprints();
   if (whole == in_segments) return;
   prepared_.reset(0);
   prepared_.backend().run(prepared_.timed(0));
-  if (what_is_left() != whole) {
+  if (final_fingerprints() != whole) {
     segments_vary_ = true;
     return;
   }

@@ -67,7 +67,7 @@ class StorageReader {
                                        int op, const OpView& view, const OpParity& parity, std::int64_t& room);
 
 /// What the tensors of one case may take.
-inline constexpr std::int64_t most_saved_bytes = std::int64_t{1} << 30U;
+inline constexpr std::int64_t max_saved_bytes = std::int64_t{1} << 30U;
 
 class OpJudge {
  public:
@@ -92,7 +92,7 @@ class OpJudge {
 
   const PreparedCase& prepared_;
   const RunOptions& options_;
-  mutable std::int64_t room_for_failures_ = most_saved_bytes;
+  mutable std::int64_t room_for_failures_ = max_saved_bytes;
   double total_work_ = 0.0;  ///< fp64 work of judging everything, estimated from costs
 };
 
@@ -104,7 +104,7 @@ using Fingerprints = std::map<int, std::uint64_t>;
 [[nodiscard]] Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages);
 
 /// The chance that one of so many rechecks sees a fault that one of `launches` launches has, each on its own.
-[[nodiscard]] double chance_to_see(int rechecks, int launches);
+[[nodiscard]] double detection_probability(int rechecks, int launches);
 /// "1000 rechecks: a fault in 1 of 1,000 launches is seen with 63%"
 [[nodiscard]] std::string recheck_text(int rechecks);
 
@@ -141,14 +141,14 @@ class RoundCheck {
   [[nodiscard]] bool settle(int copy, const std::vector<StorageId>& differing,
                             const std::function<std::int64_t()>& again);
   /// Call after the replay, which names the op if it finds the same fault: reports the faults that are left.
-  void tell_deferred();
+  void report_deferred();
 
   /// "outputs of 3 rounds as checked, bit for bit"; empty if no round was compared.
   [[nodiscard]] std::string coverage() const;
 
  private:
   struct Left;
-  [[nodiscard]] bool judge_left(int copy, const std::vector<StorageId>& differing);
+  [[nodiscard]] bool judge_remaining(int copy, const std::vector<StorageId>& differing);
   [[nodiscard]] bool repeat(int copy, const std::vector<StorageId>& differing,
                             const std::function<std::int64_t()>& again);
   [[nodiscard]] std::string rounds_coverage() const;
@@ -240,7 +240,7 @@ class CaseCheck {
   void replay_in_segments(const RecheckPlan& plan, KeptContents& kept);
   void judge_ops(const RecheckPlan& plan, std::optional<int> pause, const KeptContents& kept);
   void look_at_outputs(int first, int last);
-  [[nodiscard]] Fingerprints what_is_left();
+  [[nodiscard]] Fingerprints final_fingerprints();
   void compare_with_segments(const Fingerprints& in_segments);
   void judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                 const LaunchKind& kind, const std::string& fault);

@@ -26,7 +26,7 @@
 namespace gpubench {
 namespace {
 
-constexpr int above_all_given = 20;  // higher than any descriptor number that a child is given
+constexpr int first_free_descriptor = 20;  // higher than any descriptor number that a child is given
 constexpr int look_ms = 2;
 constexpr double patience_s = 2.0;
 constexpr int unseen_end = 255 << 8;                         // status of a child whose end nobody saw
@@ -63,7 +63,7 @@ std::vector<char*> environment_of(const ChildSetup& setup) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   bool ready = true;
   for (auto& [its, ours] : given) {
-    ours = ::fcntl(ours, F_DUPFD_CLOEXEC, above_all_given);
+    ours = ::fcntl(ours, F_DUPFD_CLOEXEC, first_free_descriptor);
     ready = ready && ours >= 0;
   }
   for (const auto& [its, ours] : given) ready = ready && ::dup2(ours, its) >= 0;
@@ -89,7 +89,7 @@ pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup)
   const std::vector<char*> variables = environment_of(setup);
   std::vector<std::pair<int, int>> given(setup.descriptors.begin(), setup.descriptors.end());
   std::pair<Descriptor, Descriptor> ends = make_pipe();  // the child writes its error there; exec closes it
-  Descriptor complaints(::fcntl(ends.second.get(), F_DUPFD_CLOEXEC, above_all_given));
+  Descriptor complaints(::fcntl(ends.second.get(), F_DUPFD_CLOEXEC, first_free_descriptor));
   const pid_t parent = ::getpid();
   const pid_t pid = complaints.get() < 0 ? -1 : ::fork();
   if (pid == 0) become(words.data(), variables.data(), setup, given, parent, complaints.get());
@@ -238,7 +238,7 @@ WorkerProcess::WorkerProcess(const WorkerCommand& command, Channel to_worker, Ch
       end_(started(command, to_worker.second, from_worker.second)) {}
 
 WorkerProcess::~WorkerProcess() {
-  if (!end_.ended() && !left_behind_) dismiss();
+  if (!end_.ended() && !abandoned_) dismiss();
 }
 
 void WorkerProcess::signal_group(int signal) const { ::kill(-end_.pid(), signal); }
@@ -258,11 +258,11 @@ void WorkerProcess::dismiss() {
 }
 
 void WorkerProcess::terminate() {
-  if (end_.ended() || left_behind_) return;
+  if (end_.ended() || abandoned_) return;
   signal_group(SIGTERM);
   if (end_.within(patience_s)) return;
   signal_group(SIGKILL);
-  left_behind_ = !end_.within(patience_s);
+  abandoned_ = !end_.within(patience_s);
 }
 
 }  // namespace gpubench

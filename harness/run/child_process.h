@@ -127,7 +127,7 @@ class WorkerProcess {
   Descriptor to_worker_;
   Descriptor from_worker_;
   ChildEnd end_;
-  bool left_behind_ = false;
+  bool abandoned_ = false;
 };
 
 }  // namespace gpubench

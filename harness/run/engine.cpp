@@ -20,8 +20,8 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_grouped = 16;
-constexpr std::int64_t most_grouped_bytes = std::int64_t{2} << 30U;
+constexpr std::size_t max_grouped = 16;
+constexpr std::int64_t max_grouped_bytes = std::int64_t{2} << 30U;
 constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;  // between groups; more goes back to the device
 
 /// Calls `step`; an exception becomes the record's verdict, with the errors that the device's driver reports.
@@ -73,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> implementations(const CaseRecor
 
 // Throws DoesNotFit if the case does not fit even with all possible reuse of memory.
 void require_room(const PlannedCase& planned, std::int64_t available) {
-  if (planned.bytes > available) require_fit(least_memory(planned.workload->build(planned.c)).bytes(), available);
+  if (planned.bytes > available) require_fit(minimal_memory(planned.workload->build(planned.c)).bytes(), available);
 }
 
 bool may_go_on(const CaseRecord& record) {
@@ -175,7 +175,7 @@ std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases) 
   for (std::size_t i = 0; i < cases.size(); ++i) {
     bytes += cases[i]->bytes;
     const bool is_contender = i > 0 && cases[i]->id() == cases[i - 1]->id();
-    const bool fits = !sizes.empty() && sizes.back() < most_grouped && bytes <= most_grouped_bytes;
+    const bool fits = !sizes.empty() && sizes.back() < max_grouped && bytes <= max_grouped_bytes;
     if (is_contender || fits) {
       ++sizes.back();
       continue;
@@ -188,7 +188,7 @@ std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases) 
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
   const std::int64_t limit = group_bytes_for(options_.protocol(), available_bytes(backend_));
-  const std::int64_t most_contenders = available_bytes(backend_) / 2;  // the check needs the rest
+  const std::int64_t max_contenders = available_bytes(backend_) / 2;  // the check needs the rest
   note_cache_errors(observer);
   std::size_t first = 0;
   while (first < cases.size() && stop == 0) {
@@ -198,7 +198,7 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
     for (; first + count < cases.size() && cases[first + count].c.ranks == ranks; ++count) {
       bytes += footprint(cases[first + count]);
       const bool is_contender = cases[first + count].id() == cases[first + count - 1].id();
-      if (bytes > (is_contender ? most_contenders : limit)) break;
+      if (bytes > (is_contender ? max_contenders : limit)) break;
     }
     for (auto& [of, used] : contexts_) {
       if (used != nullptr) used->arena.reset(of.first == ranks ? arena_keep_bytes : 0);
@@ -276,7 +276,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
       record.memory = memory_by_kind(active.prepared->program());
     }
     active.check = std::make_unique<CaseCheck>(*active.prepared, options_, record);
-    if (!runs_own(*active.prepared)) active.probes.reset();
+    if (!runs_own_implementation(*active.prepared)) active.probes.reset();
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "plan");
   });
   if (!may_go_on(record)) return finish(active, observer);
@@ -313,7 +313,7 @@ void Engine::adopt_rounds(CaseRecord& record, const Protocol& protocol) const {
 
 void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop) {
   const Protocol protocol = options_.protocol();
-  const auto goes_on = [&group](const Active& active) {
+  const auto continues = [&group](const Active& active) {
     return active.takes_turns() && std::ranges::any_of(group, [&active](const Active& other) {
              return other.planned->id() == active.planned->id() && other.takes_turns() && !other.settled;
            });
@@ -322,7 +322,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
     std::vector<Active*> unfinished;
     std::vector<std::string> keys;
     for (Active& active : group) {
-      if (!goes_on(active)) continue;
+      if (!continues(active)) continue;
       unfinished.push_back(&active);
       keys.push_back(active.record.key());
     }

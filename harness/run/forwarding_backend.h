@@ -52,8 +52,8 @@ class ForwardingBackend : public Backend {
   [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
     return inner_.fingerprint(device, bytes);
   }
-  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
-    inner_.will_plan(calls, alive);
+  void announce_plans(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
+    inner_.announce_plans(calls, alive);
   }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {

@@ -19,15 +19,15 @@
 namespace gpubench {
 namespace {
 
-constexpr double faster_if_kept = 1.2;
-constexpr double most_novelty_s = 20.0;
-constexpr int early_looks = 3;
+constexpr double kept_speedup = 1.2;
+constexpr double max_novelty_s = 20.0;
+constexpr int early_polls = 3;
 constexpr int later_ms = 20;
 /// OpenMP's threads spin for a while after a parallel region, Intel's for 200 ms.
 constexpr int spin_ms = 300;
 constexpr int busy_ms = 100;
 constexpr double busy_share = 0.1;             // on a machine that has other work, too
-constexpr std::int64_t most_looked_at = 4096;  // of each storage
+constexpr std::int64_t max_looked_at = 4096;   // of each storage
 constexpr std::int64_t look_bytes = 8;
 
 std::int64_t minor_faults() {
@@ -66,7 +66,7 @@ class Places {
     for (const StorageId id : written) {
       const std::int64_t runs = prepared.program().storage(id).bytes / look_bytes;
       if (runs == 0) continue;
-      const std::int64_t count = std::min(runs, most_looked_at);
+      const std::int64_t count = std::min(runs, max_looked_at);
       Of of{id, {}, !prepared.program().is_state(id)};
       for (std::int64_t i = 0; i < count; ++i)
         of.offsets.push_back((count == 1 ? 0 : i * (runs - 1) / (count - 1)) * look_bytes);
@@ -98,7 +98,7 @@ class Places {
 
 }  // namespace
 
-bool runs_own(const PreparedCase& prepared) {
+bool runs_own_implementation(const PreparedCase& prepared) {
   const std::vector<int>& ops = prepared.ops(Phase::timed);
   return std::any_of(ops.begin(), ops.end(),
                      [&](int op) { return prepared.implementation(op).starts_with(own_plan_prefix); });
@@ -106,7 +106,7 @@ bool runs_own(const PreparedCase& prepared) {
 
 bool keeps_results(const std::vector<NoveltyPair>& pairs) {
   return !pairs.empty() && std::all_of(pairs.begin(), pairs.end(), [](const NoveltyPair& pair) {
-    return pair.new_ns > faster_if_kept * pair.seen_ns;
+    return pair.new_ns > kept_speedup * pair.seen_ns;
   });
 }
 
@@ -163,7 +163,7 @@ void ImplProbes::add_flags() {
 void ImplProbes::early_return(PreparedCase& prepared) {
   Places places(prepared);
   bool busy = false;
-  for (int look = 0; look < early_looks; ++look) {
+  for (int look = 0; look < early_polls; ++look) {
     prepared.reset(0);
     const auto before = places.look();
     (void)prepared.time_once(0);
@@ -208,7 +208,7 @@ void ImplProbes::novelty(PreparedCase& prepared, std::uint64_t seed) {
     pair.seen_ns = run_ns(data);
     if (!keeps_results({pair})) break;
     pairs.push_back(pair);
-    if (watch.seconds() > most_novelty_s && pairs.size() < 2 * novelty_pairs) {
+    if (watch.seconds() > max_novelty_s && pairs.size() < 2 * novelty_pairs) {
       coverage_ += fmt::format("; kept results were looked for in {} pairs of runs only, for their time", pairs.size());
       return;
     }

@@ -16,7 +16,7 @@
 namespace gpubench {
 
 /// Whether an op of the case runs in an implementation under test.
-[[nodiscard]] bool runs_own(const PreparedCase& prepared);
+[[nodiscard]] bool runs_own_implementation(const PreparedCase& prepared);
 
 /// Nanoseconds of a pair of runs: on data that are new, and on the same data written once more.
 struct NoveltyPair {

@@ -97,21 +97,21 @@ class WrongBackend final : public ForwardingBackend {
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     auto all = std::make_shared<WrongLaunch>();
     std::vector<Launch> right;
-    std::vector<std::vector<int>> stands_for(launches.size());  // positions in `right` to wait for instead
+    std::vector<std::vector<int>> substitutes(launches.size());  // positions in `right` to wait for instead
     Schedule remaining{{}, schedule.mode};
     for (std::size_t i = 0; i < launches.size(); ++i) {
       std::vector<int> waits_for;
       for (const int earlier : schedule.dependencies[i]) {
-        const auto& positions = stands_for[static_cast<std::size_t>(earlier)];
+        const auto& positions = substitutes[static_cast<std::size_t>(earlier)];
         waits_for.insert(waits_for.end(), positions.begin(), positions.end());
       }
       const WrongLaunch* one = wrong(launches[i]);
       if (one != nullptr) all->corrupted.insert(all->corrupted.end(), one->corrupted.begin(), one->corrupted.end());
       if (one != nullptr && one->dropped) {
-        stands_for[i] = std::move(waits_for);
+        substitutes[i] = std::move(waits_for);
         continue;
       }
-      stands_for[i] = {static_cast<int>(right.size())};
+      substitutes[i] = {static_cast<int>(right.size())};
       right.push_back(one == nullptr ? launches[i] : one->right);
       remaining.dependencies.push_back(std::move(waits_for));
     }

@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t smallest_kept = std::size_t{1} << 20U;  // the allocator is fast enough for smaller ones
+constexpr std::size_t min_kept_bytes = std::size_t{1} << 20U;  // the allocator is fast enough for smaller ones
 constexpr std::size_t largest_step = std::size_t{256}
                                      << 20U;  // sizes are rounded up, so that the next case can reuse a block
 constexpr std::size_t alignment = 256;        // what GPU libraries have fast code for
@@ -30,7 +30,7 @@ Buffer ordinary(std::size_t bytes) {
 }  // namespace
 
 HostBlock HostMemory::take(std::size_t bytes) {
-  if (bytes < smallest_kept) {
+  if (bytes < min_kept_bytes) {
     auto small = std::make_shared<const Buffer>(ordinary(bytes));
     return {{small->data(), bytes}, small};
   }
@@ -53,7 +53,7 @@ HostMemory::Kept HostMemory::allocate(std::size_t bytes) {
   for (const Kept& block : blocks_) pinned += block.pinned ? block.buffer.bytes() : 0;
   Kept made;
   try {
-    if (pinned <= most_pinned_bytes) {
+    if (pinned <= max_pinned_bytes) {
       made.buffer = backend_.allocate_in(Memory::pinned_host, bytes);
       made.pinned = true;
     }

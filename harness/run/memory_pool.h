@@ -21,7 +21,7 @@ struct HostBlock {
 };
 
 /// Pinning takes about a second for every 4 GB, and a machine with GPUs may have hundreds of them.
-inline constexpr std::size_t most_pinned_bytes = std::size_t{8} << 30U;
+inline constexpr std::size_t max_pinned_bytes = std::size_t{8} << 30U;
 
 /// Blocks of host memory, pinned where the backend has such memory, so that copies run at the speed of the bus.
 class HostMemory {
@@ -29,7 +29,7 @@ class HostMemory {
   /// The backend must outlive it.
   explicit HostMemory(Backend& backend) : backend_(backend) {}
 
-  /// `bytes` uninitialized bytes: a free block if one is large enough, else a new one. Pinned up to most_pinned_bytes
+  /// `bytes` uninitialized bytes: a free block if one is large enough, else a new one. Pinned up to max_pinned_bytes
   /// in all; ordinary memory beyond that, and where the backend has no other.
   [[nodiscard]] HostBlock take(std::size_t bytes);
 

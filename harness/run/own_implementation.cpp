@@ -187,14 +187,14 @@ OwnImplementation::OwnImplementation(std::string name, const gpubench_implementa
 }
 
 void OwnImplementation::take(const gpubench_implementation& table) {
-  constexpr std::uint32_t least_size = offsetof(gpubench_implementation, destroy);  // without its optional end
+  constexpr std::uint32_t min_size = offsetof(gpubench_implementation, destroy);  // without its optional end
   if (table.abi_version >> 16U != GPUBENCH_ABI_MAJOR)
     throw BackendError("implementation '" + name_ + "' was built for version " + version_text(table.abi_version) +
                        " of the interface; this gpubench has " + version_text(GPUBENCH_ABI_VERSION) +
                        ": build it with this one's gpubench/implementation.h");
-  if (table.struct_size < least_size)
+  if (table.struct_size < min_size)
     throw BackendError("implementation '" + name_ + "' has a table of " + std::to_string(table.struct_size) +
-                       " bytes; expected at least " + std::to_string(least_size));
+                       " bytes; expected at least " + std::to_string(min_size));
   std::memcpy(&table_, &table, std::min<std::size_t>(table.struct_size, sizeof(table_)));
   if (table_.offers == nullptr || table_.run == nullptr)
     throw BackendError("implementation '" + name_ + "' lacks " + (table_.run == nullptr ? "run" : "offers") +

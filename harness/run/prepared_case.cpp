@@ -95,7 +95,8 @@ void PreparedCase::plan_storages(std::int64_t other_bytes, std::int64_t availabl
   for (int segments = 2; needed() > available_bytes && memory_plan_.segments < ops; segments *= 2)
     memory_plan_ = plan_memory(program(), segments);
   if (needed() > available_bytes) require_fit(std::min(all, needed()), available_bytes);
-  std::ranges::copy_if(produced_, std::back_inserter(left_), [&](StorageId id) { return memory_plan_.is_left(id); });
+  std::ranges::copy_if(produced_, std::back_inserter(left_),
+                       [&](StorageId id) { return memory_plan_.keeps_memory(id); });
 }
 
 void PreparedCase::plan_ops(const PlanRequest& request) {
@@ -108,7 +109,7 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
   }
   const Stopwatch watch;
   std::vector<CallToPlan> calls = calls_to_plan(request);
-  backend_.will_plan(calls, request.alive);
+  backend_.announce_plans(calls, request.alive);
   for (auto& [call, specs, options] : calls) {
     const int op = static_cast<int>(plans_.size());
     if (!options.pinned.empty()) pinned_ops_.insert(op);

@@ -95,7 +95,7 @@ std::string SignalHandlers::restore() const {
 
 namespace {
 
-constexpr std::size_t most_processors = 8192;  // as Linux can have
+constexpr std::size_t max_processors = 8192;  // as Linux can have
 
 std::size_t count(const std::vector<unsigned long>& processors) {
   std::size_t bits = 0;
@@ -105,7 +105,7 @@ std::size_t count(const std::vector<unsigned long>& processors) {
 
 // Empty for a thread that has ended. The system call: the C library's function zeroes a set of another size.
 std::vector<unsigned long> processors_of(pid_t thread) {
-  std::vector<unsigned long> processors(most_processors / (8 * sizeof(unsigned long)));
+  std::vector<unsigned long> processors(max_processors / (8 * sizeof(unsigned long)));
   if (::syscall(SYS_sched_getaffinity, thread, processors.size() * sizeof(unsigned long), processors.data()) < 0)
     processors.clear();
   return processors;

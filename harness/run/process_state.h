@@ -110,7 +110,7 @@ class Scheduling {
 [[nodiscard]] std::string changed_code(pid_t process);
 
 /// Whether changed_code() can look into this process at all; the reason, else empty.
-[[nodiscard]] std::string why_code_is_hidden(pid_t process);
+[[nodiscard]] std::string hidden_code_reason(pid_t process);
 
 /// Compares the time stamps of a worker's messages with the supervisor's clock; both are the system's monotonic clock,
 /// so honest ones differ only by how long a message was under way.

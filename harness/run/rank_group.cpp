@@ -112,8 +112,8 @@ class RankGroupBackend final : public Backend {
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
 
   // What one rank's library compiles serves the others on such a device.
-  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
-    set_.backends.front()->will_plan(calls, alive);
+  void announce_plans(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
+    set_.backends.front()->announce_plans(calls, alive);
   }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {

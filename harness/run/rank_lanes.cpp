@@ -51,7 +51,7 @@ std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const S
     placed.push_back(std::move(own));
   }
   const bool computes = std::ranges::any_of(programs, [](const RankProgram& one) { return !one.compute.empty(); });
-  for (RankProgram& program : programs) program.beside_compute = computes;
+  for (RankProgram& program : programs) program.overlaps_compute = computes;
   return programs;
 }
 

@@ -224,10 +224,10 @@ void RankThreads::wait_and_judge(int first, int last, double stall_limit_s) {
   for (int one = first; one < last; ++one) shared.of(one).failure = nullptr;
   const int rank = thread % shared.ranks;
   const std::string place = shared.place_of(thread);
-  const bool goes_on = shared.hooks.restart();
+  const bool continues = shared.hooks.restart();
   const auto tell = [&](const std::string& text, bool is_lost) {
-    if (!goes_on) shared.lost = text;
-    if (is_lost || !goes_on) throw DeviceLost(text);
+    if (!continues) shared.lost = text;
+    if (is_lost || !continues) throw DeviceLost(text);
     throw BackendError(text);
   };
   try {

@@ -14,8 +14,8 @@ namespace gpubench {
 namespace {
 
 // What may cross the bus after a round if the host has to read memory that it does not see: about 20 ms.
-constexpr std::int64_t most_bytes_of_round = std::int64_t{256} << 20U;
-constexpr std::int64_t most_round_suspects = 1000;
+constexpr std::int64_t max_bytes_of_round = std::int64_t{256} << 20U;
+constexpr std::int64_t max_round_suspects = 1000;
 
 HostBytes content_of(PreparedCase& prepared, int copy, StorageId id) { return prepared.memory(copy).block(id).copy(); }
 
@@ -43,7 +43,7 @@ void RoundCheck::begin(int copies, bool whole) {
   while (chosen_.size() < pairs) {
     const StorageId id = watched_[next_ % watched_.size()];
     bytes += prepared_.program().storage(id).bytes;
-    if (!seen && !whole && bytes > most_bytes_of_round && !chosen_.empty()) break;
+    if (!seen && !whole && bytes > max_bytes_of_round && !chosen_.empty()) break;
     chosen_.emplace(static_cast<int>(next_ / watched_.size()), id.index);
     next_ = (next_ + 1) % pairs;
   }
@@ -102,7 +102,7 @@ bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const
   if (!prepared_.state().empty() || prepared_.memory_plan().reuses()) return repeat(copy, differing, again);
   // Once differences have proved harmless, one copy a round is judged, in turn: each costs a run and a comparison.
   if (varies_ && rechecks_ == 0 && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
-  return judge_left(copy, differing);
+  return judge_remaining(copy, differing);
 }
 
 // What the round left, and what the ops leave when they run alone once more.
@@ -117,7 +117,7 @@ struct RoundCheck::Left {
   }
 };
 
-bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
+bool RoundCheck::judge_remaining(int copy, const std::vector<StorageId>& differing) {
   const Program& program = prepared_.program();
   const RecheckPlan plan = plan_recheck(program, prepared_.memory_plan());
   Left left{{}, {}, StorageReader(prepared_, copy)};
@@ -153,7 +153,7 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (std::ranges::count(differing, program.value(call.outputs[i]).storage) == 0) continue;
-      ElementDifferences apart = difference(got[i], wanted[i], most_round_suspects);
+      ElementDifferences apart = difference(got[i], wanted[i], max_round_suspects);
       elements += apart.elements;
       suspects[i] = std::move(apart.largest);
     }
@@ -228,13 +228,13 @@ std::string RoundCheck::writer_of(int storage) const {
   return label;
 }
 
-void RoundCheck::tell_deferred() {
+void RoundCheck::report_deferred() {
   for (OpParity& parity : deferred_) add_op(record_, std::move(parity));
   deferred_.clear();
   if (!deferred_reason_.empty()) blame(record_, Verdict::fail, std::exchange(deferred_reason_, {}));
 }
 
-double chance_to_see(int rechecks, int launches) { return 1.0 - std::pow(1.0 - 1.0 / launches, rechecks); }
+double detection_probability(int rechecks, int launches) { return 1.0 - std::pow(1.0 - 1.0 / launches, rechecks); }
 
 std::string recheck_text(int rechecks) {
   int launches = 10;  // a round number of about as many
@@ -242,7 +242,7 @@ std::string recheck_text(int rechecks) {
   const std::string rate =
       launches >= 1000 ? fmt::format("{},{:03}", launches / 1000, launches % 1000) : std::to_string(launches);
   return fmt::format("{} recheck{}: a fault in 1 of {} launches is seen with {:.2g}%", rechecks,
-                     rechecks == 1 ? "" : "s", rate, std::min(99.9, 100.0 * chance_to_see(rechecks, launches)));
+                     rechecks == 1 ? "" : "s", rate, std::min(99.9, 100.0 * detection_probability(rechecks, launches)));
 }
 
 std::string RoundCheck::rechecks_coverage() const {

@@ -42,14 +42,14 @@ class WireObserver : public RunObserver {
     for (const auto& [index, key] : group) index_[key] = index;
   }
   void phase(std::string_view key, std::string_view phase) override {
-    tell_clock();
+    send_clock();
     write_frame(fd_, {FrameKind::phase, fmt::format("{} {}", index_.at(std::string(key)), phase)});
   }
   void finished(const CaseRecord& record) override {
     write_frame(fd_, {FrameKind::record, fmt::format("{}\n{}", index_.at(record.key()), codec_.encode(record))});
   }
   void round(const CaseRecord& record) override {
-    tell_clock();
+    send_clock();
     write_frame(fd_, {FrameKind::round, fmt::format("{}\n{}", index_.at(record.key()), codec_.encode(record))});
   }
   void note(std::string_view text) override { write_frame(fd_, {FrameKind::note, std::string(text)}); }
@@ -61,7 +61,7 @@ class WireObserver : public RunObserver {
 
  private:
   static constexpr double beat_s = 0.5;
-  void tell_clock() { write_frame(fd_, {FrameKind::clock, fmt::format("{:.9f}", monotonic_s())}); }
+  void send_clock() { write_frame(fd_, {FrameKind::clock, fmt::format("{:.9f}", monotonic_s())}); }
 
   Stopwatch since_beat_;
   int fd_;

@@ -21,7 +21,7 @@
 namespace gpubench {
 namespace {
 
-constexpr double most_flop = 5e8;        // a second or two: less than a worker may be silent
+constexpr double max_flop = 5e8;         // a second or two: less than a worker may be silent
 constexpr std::int64_t piece = 1 << 14;  // elements at a time
 
 /// The text ends the reason of the op.
@@ -125,7 +125,7 @@ void save_stored(const std::string& path, const TensorView& view) {
 // The units of an output whose expected values are worked out, ascending: all, or evenly spaced ones and the worst.
 std::vector<std::int64_t> wanted_units(const CheckUnits& units, const TensorSpec& spec, const OpParity& parity) {
   const double cost = static_cast<double>(units.count) * std::max(1.0, units.flop_per_unit);
-  const auto step = static_cast<std::int64_t>(std::max(1.0, std::ceil(cost / most_flop)));
+  const auto step = static_cast<std::int64_t>(std::max(1.0, std::ceil(cost / max_flop)));
   std::vector<std::int64_t> wanted;
   for (std::int64_t unit = 0; unit < units.count; unit += step) wanted.push_back(unit);
   if (parity.worst && parity.worst->tensor == spec.name) {

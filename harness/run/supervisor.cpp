@@ -29,16 +29,16 @@ namespace {
 
 constexpr int tick_ms = 50;
 /// Consecutive workers that may die without announcing a case before the remaining cases are given up.
-constexpr int most_stillborn = 4;
+constexpr int max_failed_starts = 4;
 /// Cases that may end in the same way before any case has been prepared.
-constexpr int most_unprepared = 3;
+constexpr int max_unprepared = 3;
 constexpr std::string_view preparing = "prepare";  ///< the first phase of a case
 
 /// Machines differ from those that the estimate was fitted to, and may run other work as well.
 constexpr double times_estimate = 3.0;
 
 /// A message that was understood: a case entered a phase, ended a round, or is finished.
-struct News {
+struct WorkerMessage {
   FrameKind kind = FrameKind::phase;
   std::size_t index = 0;
   std::string phase;
@@ -84,7 +84,7 @@ class Supervisor {
       if (group.empty()) return;
       if (gives_up()) {
         for (const std::size_t index : group)
-          fail(index, fmt::format("given up: {} cases failed alike before any could be prepared: {}", most_unprepared,
+          fail(index, fmt::format("given up: {} cases failed alike before any could be prepared: {}", max_unprepared,
                                   unprepared_fault_));
         return;
       }
@@ -113,8 +113,8 @@ class Supervisor {
       }
       worker_.reset();
       frames_ = FrameReader();
-      stillborn_ = announced_ ? 0 : stillborn_ + 1;
-      if (stillborn_ >= most_stillborn || hopeless_) {
+      failed_starts_ = announced_ ? 0 : failed_starts_ + 1;
+      if (failed_starts_ >= max_failed_starts || hopeless_) {
         for (const std::size_t index : group) fail(index, fmt::format("no worker could do any work: {}", *fault));
         continue;
       }
@@ -171,13 +171,13 @@ class Supervisor {
       if (ready <= 0) {
         if (options_.deadline_floor_s <= 0.0 || !silent_too_long()) continue;
         worker_->terminate();
-        return fmt::format("no answer for {:.3g} s{}", deadline_s_, why_so_long());
+        return fmt::format("no answer for {:.3g} s{}", deadline_s_, slow_reason());
       }
       bool open = true;
       bool done = false;
       std::optional<std::string> nonsense;
       tampered_.reset();
-      std::vector<News> news;
+      std::vector<WorkerMessage> news;
       try {
         open = read_some(worker_->output(), frames_);
         while (const std::optional<Frame> frame = done || tampered_ || gives_up() ? std::nullopt : frames_.next()) {
@@ -195,8 +195,8 @@ class Supervisor {
       } catch (const std::exception& e) {  // of wire or codec: this worker cannot be trusted any more
         nonsense = e.what();
       }
-      for (const News& one : news) tell(one);
-      tell_if_slow();
+      for (const WorkerMessage& one : news) tell(one);
+      note_if_slow();
       if (gives_up()) {
         worker_->terminate();
         return unprepared_fault_;
@@ -234,7 +234,7 @@ class Supervisor {
   }
 
   /// Interprets a message. Throws for one that makes no sense.
-  News take(const Frame& frame) {
+  WorkerMessage take(const Frame& frame) {
     if (frame.kind == FrameKind::refusal) throw WireError("a refusal: " + frame.body);
     if (frame.kind != FrameKind::phase && frame.kind != FrameKind::round && frame.kind != FrameKind::record)
       throw WireError("a message that is not for a supervisor");
@@ -265,7 +265,7 @@ class Supervisor {
   /// Of a worker in which an implementation under test has run.
   void look_at_code(const PlannedCase& planned, CaseRecord& record) {
     if (planned.c.contender.empty()) return;
-    if (const std::string why = why_code_is_hidden(worker_->pid()); !why.empty())
+    if (const std::string why = hidden_code_reason(worker_->pid()); !why.empty())
       return pass_on(fmt::format("the code of workers cannot be compared with its files: {}", why));
     const std::string changed = changed_code(worker_->pid());
     if (changed.empty()) return;
@@ -288,7 +288,7 @@ class Supervisor {
     return seconds;
   }
 
-  void tell(const News& news) {
+  void tell(const WorkerMessage& news) {
     if (news.kind == FrameKind::record) {
       observer_.finished(*news.record);
     } else if (news.kind == FrameKind::round) {
@@ -314,7 +314,7 @@ class Supervisor {
     unprepared_fault_ = fault;
   }
 
-  [[nodiscard]] bool gives_up() const { return unprepared_ >= most_unprepared; }
+  [[nodiscard]] bool gives_up() const { return unprepared_ >= max_unprepared; }
 
   [[nodiscard]] double expected_s(std::size_t index) const {
     const auto found = options_.expected_s.find(cases_[index].key());
@@ -346,7 +346,7 @@ class Supervisor {
     if (!heard_) deadline_s_ = std::max(deadline_s_, options_.opening_deadline_s);
   }
 
-  [[nodiscard]] std::string why_so_long() const {
+  [[nodiscard]] std::string slow_reason() const {
     if (!heard_) return " from a new worker";
     if (deadline_s_ <= options_.deadline_floor_s) return "";
     return deadline_s_ < options_.deadline_cap_s
@@ -355,7 +355,7 @@ class Supervisor {
   }
 
   // A worker that answers may finish; that it takes long is noted once per case.
-  void tell_if_slow() {
+  void note_if_slow() {
     if (!running_ || options_.deadline_floor_s <= 0.0 || since_phase_.seconds() <= deadline_s_) return;
     if (!slow_.insert(*running_).second) return;
     observer_.note(
@@ -383,7 +383,7 @@ class Supervisor {
   std::set<std::size_t> slow_;  ///< cases already noted to take long
   bool announced_ = false;      ///< the current worker has announced a case of this group
   bool hopeless_ = false;       ///< no worker can be started at all
-  int stillborn_ = 0;
+  int failed_starts_ = 0;
   bool any_prepared_ = false;            ///< a case got beyond its first phase
   int unprepared_ = 0;                   ///< cases in a row that failed alike before that
   std::string unprepared_fault_;         ///< how

@@ -17,9 +17,9 @@ namespace {
 
 // Telemetry needs at least 2 s; runs may be a little faster than their median.
 constexpr double energy_window_s = 2.2;
-constexpr double most_runs = 1e8;
+constexpr double max_runs = 1e8;
 // Backends combine runs into one host call, in numbers that divide this: an odd number of runs would be launched one by
-// one, and the window would show the power of a device that waits for its host. most_runs is a multiple.
+// one, and the window would show the power of a device that waits for its host. max_runs is a multiple.
 constexpr double joined_runs = 256;
 
 void restore_all(PreparedCase& prepared) {
@@ -78,7 +78,7 @@ std::string fault_of(const RoundRecord& round, const Protocol& protocol) {
 }
 
 // Whether an earlier round of the case was kept although all its repetitions had failed.
-bool kept_in_spite(const CaseRecord& record, const Protocol& protocol) {
+bool kept_despite_fault(const CaseRecord& record, const Protocol& protocol) {
   return std::any_of(record.rounds.begin(), record.rounds.end(),
                      [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
@@ -126,7 +126,7 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
   const RoundPlan plan = plan_of_round(prepared, protocol, record);
   RoundRecord round = watched_round(prepared, plan, launches, telemetry);
   int rejected = 0;
-  if (!kept_in_spite(record, protocol)) {
+  if (!kept_despite_fault(record, protocol)) {
     for (const double pause_s : redo_pauses_s) {
       if (fault_of(round, protocol).empty()) break;
       ++rejected;
@@ -149,7 +149,7 @@ std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& teleme
   if (runs > joined_runs) runs = std::ceil(runs / joined_runs) * joined_runs;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
-  const RoundPlan plan{1, static_cast<std::int64_t>(std::min(runs, most_runs)), 0, 0.0};
+  const RoundPlan plan{1, static_cast<std::int64_t>(std::min(runs, max_runs)), 0, 0.0};
   const std::vector<RoundRecord> window{watched_round(prepared, plan, launches, telemetry)};
   return energy_per_run_j(window, median_ns);
 }

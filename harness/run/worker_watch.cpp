@@ -102,7 +102,7 @@ bool is_c_library(const std::string& path) {
 }
 
 /// The file itself, if it is still the one that is mapped: an upgrade may have replaced it.
-Descriptor still_there(const Mapping& mapping) {
+Descriptor mapped_file(const Mapping& mapping) {
   Descriptor file = opened(mapping.path);
   struct stat facts {};
   if (file.get() < 0 || ::fstat(file.get(), &facts) != 0 || facts.st_ino != mapping.inode) return Descriptor();
@@ -111,7 +111,7 @@ Descriptor still_there(const Mapping& mapping) {
 
 }  // namespace
 
-std::string why_code_is_hidden(pid_t process) {
+std::string hidden_code_reason(pid_t process) {
   const Descriptor memory = opened(fmt::format("/proc/{}/mem", process));
   return memory.get() >= 0 ? "" : std::strerror(errno);
 }
@@ -131,7 +131,7 @@ std::string changed_code(pid_t process) {
     } else if (mapping.offset == 0 && mapping.inode == own.st_ino) {
       changed = changed_file(memory.get(), program, mapping.path, mapping.begin);
     } else if (mapping.offset == 0 && mapping.inode != 0 && is_c_library(mapping.path)) {
-      const Descriptor file = still_there(mapping);
+      const Descriptor file = mapped_file(mapping);
       if (file.get() >= 0) changed = changed_file(memory.get(), file, mapping.path, mapping.begin);
     }
   }

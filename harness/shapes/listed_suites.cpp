@@ -125,7 +125,7 @@ class Lister {
       c.workload = shape.workload;
       c.dims = point.dims;
       c.recipe = recipe;
-      c.ranks = workload.info().fewest_ranks;
+      c.ranks = workload.info().min_ranks;
       (void)c.id();
       (void)workload.build(c);
     } catch (const UsageError& error) {

@@ -22,11 +22,11 @@ const ShapeFormat* const formats[] = {&onednn_verbose_format, &cublaslt_format, 
 constexpr std::string_view known_formats =
     R"(JSON ({"shapes": [...]}), ONEDNN_VERBOSE, cuBLAS, cuBLASLt or rocBLAS logs, DeepBench lists, benchdnn problems)";
 
-constexpr std::string_view own_members[] = {"suite", "workload", "params", "recipe", "calls"};
+constexpr std::string_view gpubench_members[] = {"suite", "workload", "params", "recipe", "calls"};
 
 // {"shapes": [{"suite": "gemm", "workload": "matmul", "params": {"m": 64, "n": 64, "k": 64}, "recipe": "bf16",
 // "calls": 24}]}
-void read_own(const Node& document, ShapeReader& reader) {
+void read_gpubench_list(const Node& document, ShapeReader& reader) {
   for (const auto& [name, value] : document.members()) {
     if (name != "shapes") value.refuse("is no member of a list of shapes; expected shapes alone");
   }
@@ -34,7 +34,7 @@ void read_own(const Node& document, ShapeReader& reader) {
   for (std::size_t i = 0; i < shapes.length(); ++i) {
     const Node one = shapes.at(i);
     for (const auto& [name, value] : one.members()) {
-      if (std::find(std::begin(own_members), std::end(own_members), name) == std::end(own_members))
+      if (std::find(std::begin(gpubench_members), std::end(gpubench_members), name) == std::end(gpubench_members))
         value.refuse("is no member of a shape; expected suite, workload, params, recipe, calls");
     }
     ListedShape shape{one.at("suite").text(), one.at("workload").text(), {}, "", 1.0};
@@ -46,7 +46,7 @@ void read_own(const Node& document, ShapeReader& reader) {
       reader.add(std::move(shape));
     } catch (const UsageError&) {
       one.refuse(fmt::format("cannot be taken: expected calls above 0 and up to 1e15, and at most {} shapes",
-                             most_listed_shapes));
+                             max_listed_shapes));
     }
   }
 }
@@ -71,7 +71,7 @@ ShapeList parse_shape_list(std::string_view text, const std::string& file) {
   if (trimmed(text).starts_with('{')) {
     try {
       const Json document = parse_json(text, file);
-      read_own(Node(document, visible(file)), reader);
+      read_gpubench_list(Node(document, visible(file)), reader);
     } catch (const ReadError& e) {
       throw UsageError(e.what());
     }

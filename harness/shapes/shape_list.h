@@ -32,11 +32,11 @@ struct ShapeList {
 };
 
 /// As many shapes as reports are designed for.
-inline constexpr std::size_t most_listed_shapes = 10'000;
+inline constexpr std::size_t max_listed_shapes = 10'000;
 
 /// Reads a list in any of the formats, which is recognized by its content. `file` only names the source. Throws
 /// UsageError "file:line: why, what was expected" for text in no known format, malformed lines, extents outside 1 to
-/// 2^30, more than most_listed_shapes.
+/// 2^30, more than max_listed_shapes.
 [[nodiscard]] ShapeList parse_shape_list(std::string_view text, const std::string& file);
 
 /// The same of a file. Throws UsageError where it cannot be read.

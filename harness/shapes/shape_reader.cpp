@@ -12,10 +12,10 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_extent = std::int64_t{1}
-                                     << 30;  // so that four of them, two by two, can be multiplied and added
-constexpr double most_calls = 1e15;
-constexpr std::size_t most_reasons = 100;
+constexpr std::int64_t max_extent = std::int64_t{1}
+                                    << 30;  // so that four of them, two by two, can be multiplied and added
+constexpr double max_calls = 1e15;
+constexpr std::size_t max_reasons = 100;
 
 // The recipe of these types, empty where the list names none; nothing where no recipe has them.
 std::optional<std::string> recipe_of(const ListedTypes& types) {
@@ -72,7 +72,7 @@ void ShapeReader::refuse(std::string_view why) const {
 std::int64_t ShapeReader::whole(std::string_view word, std::string_view what, std::int64_t low) const {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < low || value > most_extent)
+  if (error != std::errc() || end != word.data() + word.size() || value < low || value > max_extent)
     refuse(fmt::format("{} is '{}', expected a whole number from {} to 2^30", what, shown(word), low));
   return value;
 }
@@ -80,7 +80,7 @@ std::int64_t ShapeReader::whole(std::string_view word, std::string_view what, st
 void ShapeReader::note(std::string_view reason, double calls, bool taken) {
   const auto same = [&](const ShapesExcept& one) { return one.reason == reason && one.taken == taken; };
   auto found = std::find_if(list_.source.excepts.begin(), list_.source.excepts.end(), same);
-  if (found == list_.source.excepts.end() && list_.source.excepts.size() >= most_reasons) {
+  if (found == list_.source.excepts.end() && list_.source.excepts.size() >= max_reasons) {
     reason = "for other reasons";
     found = std::find_if(list_.source.excepts.begin(), list_.source.excepts.end(), same);
   }
@@ -91,8 +91,8 @@ void ShapeReader::note(std::string_view reason, double calls, bool taken) {
 
 void ShapeReader::add(ListedShape shape) {
   shape.calls *= each_;
-  if (!(shape.calls > 0.0 && shape.calls <= most_calls))
-    refuse(fmt::format("{} calls, expected a number above 0 and up to {}", shape.calls, most_calls));
+  if (!(shape.calls > 0.0 && shape.calls <= max_calls))
+    refuse(fmt::format("{} calls, expected a number above 0 and up to {}", shape.calls, max_calls));
   shape.line = number_;
   const auto [place, is_new] =
       places_.try_emplace({shape.suite, shape.workload, shape.dims, shape.recipe}, list_.shapes.size());
@@ -100,8 +100,8 @@ void ShapeReader::add(ListedShape shape) {
     list_.shapes[place->second].calls += shape.calls;
     return;
   }
-  if (list_.shapes.size() == most_listed_shapes)
-    refuse(fmt::format("one shape more than {}, which is as many as a run takes; split the list", most_listed_shapes));
+  if (list_.shapes.size() == max_listed_shapes)
+    refuse(fmt::format("one shape more than {}, which is as many as a run takes; split the list", max_listed_shapes));
   list_.shapes.push_back(std::move(shape));
 }
 

@@ -37,7 +37,7 @@ struct Wire {
 };
 
 /// Each rank has a message of its own for the others, and sends it by its own link.
-bool sends_own(OpKind kind) { return kind == all_to_all_kind || exchanges_tokens(kind); }
+bool sends_distinct_messages(OpKind kind) { return kind == all_to_all_kind || exchanges_tokens(kind); }
 
 Wire wire_of(const Cluster& cluster, const InNodes& at, OpKind kind, const Cost& cost) {
   if (kind == send_recv_kind) {
@@ -48,7 +48,7 @@ Wire wire_of(const Cluster& cluster, const InNodes& at, OpKind kind, const Cost&
   if (at.nodes < 2.0) return {near_s, 0.0};
   const double times = kind == all_reduce_kind ? 2.0 : 1.0;  // that each byte leaves its node
   const double part = kind == broadcast_kind ? 1.0 : times * (at.nodes - 1.0) / at.nodes;
-  const double links = sends_own(kind) ? 1.0 : at.in_node;
+  const double links = sends_distinct_messages(kind) ? 1.0 : at.in_node;
   return {near_s, part * cost.message_bytes / (cluster.cluster_bytes_per_s * links)};
 }
 
@@ -103,7 +103,7 @@ CollectiveTime collective_time(const Cluster& cluster, const OpCall& call, const
   const InNodes at = spread_of(cluster, call.group);
   if (at.ranks < 2.0) return {cluster.launch_s};
   const Wire wire = wire_of(cluster, at, call.kind, cost);
-  const bool direct = call.kind == send_recv_kind || sends_own(call.kind);
+  const bool direct = call.kind == send_recv_kind || sends_distinct_messages(call.kind);
   const Passes passes = call.kind == all_reduce_kind ? Passes::there_back : direct ? Passes::direct : Passes::once;
   const Way way = fastest_way(passes, at, wire.seconds());
   CollectiveTime time{way.latency_s, wire.seconds() / way.bandwidth * slowest_link(cluster, call.group)};

@@ -65,7 +65,7 @@ class Simulation {
     while (!todo_.empty()) {
       const int rank = todo_.front();
       todo_.pop_front();
-      while (advance_compute(rank) || comes_to_collective(rank)) {
+      while (advance_compute(rank) || reaches_collective(rank)) {
       }
     }
   }
@@ -102,7 +102,7 @@ class Simulation {
   }
 
   /// Whether the rank comes to its next collective and finds all others there.
-  bool comes_to_collective(int rank) {
+  bool reaches_collective(int rank) {
     Lane& own = communication_[static_cast<std::size_t>(rank)];
     const LaneStep* const step = own.next();
     if (step == nullptr) return false;

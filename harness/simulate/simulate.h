@@ -49,7 +49,7 @@ struct Simulated {
   /// Of the whole run, what the slowest rank's own ops don't explain.
   [[nodiscard]] double exposed() const;
   /// "ranks 0 to 7 are in 'bucket0' and wait for rank 3, which is in 'bucket1'"; empty where nothing is stuck.
-  [[nodiscard]] std::string why_stuck() const;
+  [[nodiscard]] std::string stuck_reason() const;
 };
 
 /// What ranks run, and how long each step takes.

@@ -28,7 +28,7 @@ double Simulated::exposed() const {
   return end_s > 0.0 ? 1.0 - busiest / end_s : 0.0;
 }
 
-std::string Simulated::why_stuck() const {
+std::string Simulated::stuck_reason() const {
   if (stuck.empty()) return "";
   struct Meeting {
     std::vector<int> came;

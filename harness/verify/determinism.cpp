@@ -15,7 +15,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_parts = 64;
+constexpr std::int64_t max_parts = 64;
 
 CaseBits bits_of(const PlannedCase& planned, std::uint64_t seed, const DeterminismSubject& subject,
                  const std::vector<LeftValue>& left) {
@@ -29,7 +29,7 @@ CaseBits bits_of(const PlannedCase& planned, std::uint64_t seed, const Determini
     one.implementation = subject.implementation(value.op);
     one.elements = value.tensor.elements();
     // An even number, so that no part begins in the middle of a byte.
-    one.part_elements = std::max<std::int64_t>(2, (one.elements + most_parts - 1) / most_parts / 2 * 2 + 2);
+    one.part_elements = std::max<std::int64_t>(2, (one.elements + max_parts - 1) / max_parts / 2 * 2 + 2);
     for (std::int64_t first = 0; first < one.elements; first += one.part_elements) {
       const std::int64_t count = std::min(one.part_elements, one.elements - first);
       const DType type = value.tensor.spec.dtype;
@@ -179,7 +179,7 @@ std::vector<LeftValue> DeterminismSubject::left() {
   for (const int op : prepared_.ops(Phase::timed)) {
     for (const ValueId id : program().op(op).outputs) {
       const Value& value = program().value(id);
-      if (!prepared_.memory_plan().is_left(value.storage) || !program().survives(id)) continue;
+      if (!prepared_.memory_plan().keeps_memory(value.storage) || !program().survives(id)) continue;
       all.push_back({op, id, HostTensor(TensorView(value.spec, reader[value.storage] + value.offset_bytes))});
     }
   }

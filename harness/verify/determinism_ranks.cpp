@@ -95,7 +95,7 @@ class RankTrial {
     if (axis.empty()) return untested(way::one_batch, "its workload has no batch");
     const PlannedCase planned = with_batch(on_one_rank(planned_), planned_.c.dim(axis) * planned_.c.ranks);
     DeterminismSubject one(group_, planned, options_);
-    if (std::string why = why_not_one_batch(one.program()); !why.empty())
+    if (std::string why = separate_batches_reason(one.program()); !why.empty())
       return untested(way::one_batch, std::move(why));
     const std::map<std::string, HostTensor> whole = assembled(all_.sources());
     const std::set<std::string> given = give(one, [&](const TensorSpec& spec) -> const HostTensor* {
@@ -112,12 +112,12 @@ class RankTrial {
 
  private:
   static PlannedCase on_one_rank(PlannedCase planned) {
-    if (planned.workload->info().fewest_ranks > 1) throw Unsupported("it has no program of one rank");
+    if (planned.workload->info().min_ranks > 1) throw Unsupported("it has no program of one rank");
     planned.c = planned.c.on_one_rank();
     return with_program(std::move(planned));
   }
 
-  static std::string why_not_one_batch(const Program& program) {
+  static std::string separate_batches_reason(const Program& program) {
     const int mixing = first_mixing_op(program);
     if (mixing < static_cast<int>(program.ops().size()))
       return fmt::format("op '{}' ({}) is of the whole batch by definition", program.op(mixing).label,

@@ -222,7 +222,7 @@ std::optional<Program> over_the_wrong_ranks(const Program& step, int op) {
   return std::nullopt;
 }
 
-Program before_it_was_passed_on(const Program& step, int op) {
+Program before_exchange(const Program& step, int op) {
   return changed(step, op, [&](OpCall& call) {
     for (ValueId& id : call.inputs) {
       const std::optional<int> producer = step.value(id).producer;

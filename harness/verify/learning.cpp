@@ -20,7 +20,7 @@ namespace {
 constexpr int band_members = 3;
 /// What the mean loss must lose from the first turn of the batches to the last, by the same batches: without learning
 /// it would be the same to the last bits, so that a twentieth can be nothing else.
-constexpr double least_fall = 0.05;
+constexpr double min_fall = 0.05;
 
 /// The steps as the device runs them: fused, as one launch.
 class DeviceTrainee final : public Trainee {
@@ -54,7 +54,7 @@ class DeviceTrainee final : public Trainee {
   }
   [[nodiscard]] std::optional<TensorView> left(ValueId id) override {
     const Value& value = program().value(id);
-    if (!prepared_.memory_plan().is_left(value.storage)) return std::nullopt;
+    if (!prepared_.memory_plan().keeps_memory(value.storage)) return std::nullopt;
     return TensorView(value.spec, (*left_)[value.storage] + value.offset_bytes);
   }
 
@@ -87,7 +87,7 @@ double first_turn(std::span<const double> losses) {
 double last_turn(std::span<const double> losses) {
   return mean_of_turn(losses.last(std::min<std::size_t>(training_batches, losses.size())));
 }
-bool fell(std::span<const double> losses) { return last_turn(losses) <= (1.0 - least_fall) * first_turn(losses); }
+bool fell(std::span<const double> losses) { return last_turn(losses) <= (1.0 - min_fall) * first_turn(losses); }
 
 /// What the cases have in common of their ids: all but precision, modes of some of them, and ranks.
 std::string model_of(std::span<const PlannedCase> cases) {
@@ -237,15 +237,15 @@ Verdict ModelLearning::verdict() const {
   return worst;
 }
 
-std::string why_not_judged(const Program& step) {
-  constexpr double most_flop = 4e9;
-  constexpr std::int64_t fewest_rows = 8;
-  if (const double flop = textbook_flop(step); !(flop <= most_flop))
-    return fmt::format("too large for the textbook: {:.1e} operations a step, {:.0e} at most", flop, most_flop);
+std::string not_judged_reason(const Program& step) {
+  constexpr double max_flop = 4e9;
+  constexpr std::int64_t min_rows = 8;
+  if (const double flop = textbook_flop(step); !(flop <= max_flop))
+    return fmt::format("too large for the textbook: {:.1e} operations a step, {:.0e} at most", flop, max_flop);
   for (const OpCall& call : step.ops()) {
     if (!declares(call.kind.outputs, "loss")) continue;
-    if (const std::int64_t rows = step.spec(call.input("logits")).shape[0]; rows < fewest_rows)
-      return fmt::format("a batch of {} rows is too small, {} at least: --batch", rows, fewest_rows);
+    if (const std::int64_t rows = step.spec(call.input("logits")).shape[0]; rows < min_rows)
+      return fmt::format("a batch of {} rows is too small, {} at least: --batch", rows, min_rows);
   }
   return {};
 }

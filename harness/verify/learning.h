@@ -58,7 +58,7 @@ class BrokenTrainee final : public TextbookTrainee {
 /// the textbook, which runs each step of each recipe some twenty times. Too few rows: with fewer than eight (images,
 /// tokens) in a batch all gradients come of so few numbers that a single one rounded the other way is outside of what
 /// correct runs differ by (in bf16, of two images, 1 step in 100).
-[[nodiscard]] std::string why_not_judged(const Program& step);
+[[nodiscard]] std::string not_judged_reason(const Program& step);
 /// Batches that come in turn, and so the fewest steps that show learning are two turns of them.
 inline constexpr int training_batches = 4;
 

@@ -41,7 +41,7 @@ bool is_of_parameters(const Program& step, const OpCall& call) {
 }
 
 /// Ops of the backward, and what comes after it: by the gradient of the loss that they read, or what was made of it.
-std::vector<bool> behind_the_loss(const Program& step) {
+std::vector<bool> follows_loss(const Program& step) {
   std::vector<bool> behind;
   std::set<StorageId> made;
   for (const OpCall& call : step.ops()) {
@@ -71,7 +71,7 @@ std::vector<bool> before_the_loss(const Program& step) {
 enum class Of { activations, their_gradients, parameters };
 
 bool is_of(const Program& step, int op, Of what) {
-  if (!behind_the_loss(step)[static_cast<std::size_t>(op)])
+  if (!follows_loss(step)[static_cast<std::size_t>(op)])
     return what == Of::activations && before_the_loss(step)[static_cast<std::size_t>(op)];
   return is_of_parameters(step, step.op(op)) ? what == Of::parameters : what == Of::their_gradients;
 }
@@ -153,9 +153,7 @@ std::vector<FaultMaker> makers() {
     return (call.kind == copy_kind || call.kind == reorder_kind) && has_axis(step, "cp") &&
            reads_passed_on(step, call) && is_of(step, op, Of::their_gradients);
   };
-  const auto not_passed_on = [](const Program& step, int op) {
-    return std::optional(before_it_was_passed_on(step, op));
-  };
+  const auto not_passed_on = [](const Program& step, int op) { return std::optional(before_exchange(step, op)); };
   const auto sends = [](Of what) -> Picks {
     return [=](const Program& step, int op) {
       return step.op(op).kind == broadcast_kind && has_axis(step, "pp") && is_of(step, op, what);
@@ -345,7 +343,7 @@ std::vector<SourceFault> source_faults() {
 
 /// At most `most` of `all`: the first, the last, and evenly between.
 template <class T>
-std::vector<T> some_of(const std::vector<T>& all, std::size_t most) {
+std::vector<T> evenly_chosen(const std::vector<T>& all, std::size_t most) {
   if (all.size() <= most) return all;
   std::vector<T> some;
   for (std::size_t i = 0; i < most; ++i) some.push_back(all[most == 1 ? 0 : i * (all.size() - 1) / (most - 1)]);
@@ -376,7 +374,7 @@ std::vector<FaultyStep> faulty_steps(const Program& step, std::size_t fault_clas
     for (int index = 0; index < static_cast<int>(step.ops().size()); ++index) {
       if (step.op(index).phase == Phase::timed && maker.picks(step, index)) places.push_back(index);
     }
-    for (const int place : some_of(places, most)) {
+    for (const int place : evenly_chosen(places, most)) {
       if (std::optional<Program> program = maker.make(step, place))
         faulty.push_back({fault_class, step.op(place).label, std::move(*program)});
     }
@@ -393,7 +391,7 @@ std::vector<FaultyStep> faulty_steps(const Program& step, std::size_t fault_clas
       if (!is_computed_with(step, {index})) continue;
       places.emplace_back(fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name));
     }
-    for (const std::string& place : some_of(places, most)) {
+    for (const std::string& place : evenly_chosen(places, most)) {
       faulty.push_back({fault_class, place,
                         edited(step, {.place = [&](TensorSpec& spec) {
                                  if (place == (fault.on_all_ranks ? spec.global_name() : std::string_view(spec.name)))

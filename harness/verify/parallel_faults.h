@@ -104,6 +104,6 @@ Program as_on_the_first_rank(const Program& step, int op) {
 /// 3}.
 [[nodiscard]] std::optional<Program> over_the_wrong_ranks(const Program& step, int op);
 /// An op that reads what its rank sent on, not what it got.
-[[nodiscard]] Program before_it_was_passed_on(const Program& step, int op);
+[[nodiscard]] Program before_exchange(const Program& step, int op);
 
 }  // namespace gpubench::faulty

@@ -94,9 +94,9 @@ std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, cons
         {.name = std::string(one.name), .where = std::string(one.where), .rule = std::string(name(one.stage))});
   std::set<std::string> seen;  // small steps
   for (const Step& step : steps_of(cases)) {
-    const auto is_wanted = [&](const FaultRow& row) { return !step.is_extra || row.faults == 0; };
+    const auto is_selected = [&](const FaultRow& row) { return !step.is_extra || row.faults == 0; };
     for (const Sharing& sharing : sharings()) {
-      if (std::ranges::none_of(rows, is_wanted)) break;
+      if (std::ranges::none_of(rows, is_selected)) break;
       const std::optional<Case> c = small_case(*step.workload, step.c, sharing);
       if (stop != 0 || !c || !seen.insert(c->id()).second) continue;
       const std::optional<Program> one = step_of_one_rank(*step.workload, *c);
@@ -110,7 +110,7 @@ std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, cons
       if (const auto off = divergence(alone, step_result(many, key, seed), many))
         alarms.push_back(fmt::format("{} does not train as one rank: {}", c->id(), off->text));
       for (std::size_t i = 0; i < rows.size() && stop == 0; ++i) {
-        if (!is_wanted(rows[i])) continue;
+        if (!is_selected(rows[i])) continue;
         const ParallelFaultClass& one_class = parallel_fault_classes()[i];
         for (const FaultyStep& faulty : faulty_steps(many, i, effort.places_per_fault)) {
           const auto off = divergence(alone, step_result(faulty.program, key, seed, many), many);

@@ -44,7 +44,7 @@ std::vector<std::string_view> types_of(const Program& program, const OpCall& cal
   return types;
 }
 
-std::vector<std::string_view> each_once(std::span<const std::string_view> types) {
+std::vector<std::string_view> unique_types(std::span<const std::string_view> types) {
   std::vector<std::string_view> once;
   for (const std::string_view type : types) {
     if (std::ranges::find(once, type) == once.end()) once.push_back(type);
@@ -72,7 +72,7 @@ class Selftest {
     // The largest first: of calls that differ in nothing but shapes, faults go into the first that is small enough.
     std::vector<const PlannedCase*> chosen;
     for (const PlannedCase& planned : cases_) {
-      if (planned.cost.flop <= effort_.most_case_flop) chosen.push_back(&planned);
+      if (planned.cost.flop <= effort_.max_case_flop) chosen.push_back(&planned);
     }
     std::ranges::stable_sort(chosen, std::greater{}, [](const PlannedCase* one) { return one->cost.flop; });
     const auto step_is_done = [this] { result_.steps_done += stop_ == 0 ? 1 : 0; };
@@ -123,7 +123,7 @@ class Selftest {
       if (record.verdict != Verdict::pass && result_.alarms.empty())
         result_.alarms.push_back(fmt::format("{}: {}", current_, record.reason));
       const std::int64_t done = result_.clean_launches - before;
-      if (done == 0 || done >= launches || planned.bytes > effort_.most_repeated_bytes) break;  // 0: nothing is judged
+      if (done == 0 || done >= launches || planned.bytes > effort_.max_repeated_bytes) break;  // 0: nothing is judged
     }
     options_.seed = seed_;
     ++result_.clean_cases;
@@ -149,9 +149,9 @@ class Selftest {
     const OpCall& call = program.op(op);
     const std::vector<std::string_view> types = types_of(program, call);
     const std::string signature = text_of(call, types);
-    if (seen_.contains(signature) || textbook_flop(program, call) > effort_.most_fault_flop) return;
+    if (seen_.contains(signature) || textbook_flop(program, call) > effort_.max_fault_flop) return;
     seen_.insert(signature);
-    const std::string what = text_of(call, each_once(types));
+    const std::string what = text_of(call, unique_types(types));
     kinds_.insert(std::string(call.kind.name));
     result_.ops = static_cast<std::int64_t>(seen_.size());
     result_.kinds = static_cast<std::int64_t>(kinds_.size());

@@ -16,9 +16,9 @@ namespace gpubench {
 
 struct SelftestEffort {
   std::int64_t clean_launches = 10'000;  ///< judged ones that nothing was done to
-  double most_fault_flop = 5e5;          ///< fp64 work of judging all of an op into which faults are put
-  double most_case_flop = 1e9;           ///< work of a case that takes part at all
-  std::int64_t most_repeated_bytes = std::int64_t{1} << 20U;  ///< memory of a case of which launches are repeated
+  double max_fault_flop = 5e5;           ///< fp64 work of judging all of an op into which faults are put
+  double max_case_flop = 1e9;            ///< work of a case that takes part at all
+  std::int64_t max_repeated_bytes = std::int64_t{1} << 20U;   ///< memory of a case of which launches are repeated
   double clean_check_flop = 1e5;                              ///< fp64 work of judging a case
   std::size_t kinds_per_error = 8;                            ///< kinds of ops into which a faulty device is put
   std::size_t places_per_fault = 2;                           ///< of a step that ranks share

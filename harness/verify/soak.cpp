@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_bytes = std::int64_t{8} << 30U;  ///< of all cases: the host keeps what they should leave
+constexpr std::int64_t max_bytes = std::int64_t{8} << 30U;  ///< of all cases: the host keeps what they should leave
 
 class Soak {
  public:
@@ -39,13 +39,13 @@ class Soak {
     judge_all();
     begun_ = Clock::now();
     begin_interval();
-    while (goes_on()) {
+    while (continues()) {
       for (const std::unique_ptr<SoakedCase>& subject : subjects_) {
         if (stop_ == 0 && subject->is_judged()) one_launch(*subject);
       }
-      if (since(interval_begun_) < effort_.interval_s && goes_on()) continue;
+      if (since(interval_begun_) < effort_.interval_s && continues()) continue;
       end_interval();
-      if (is_recheck_due() && goes_on()) judge_all();
+      if (is_recheck_due() && continues()) judge_all();
       begin_interval();
     }
     return std::move(result_);
@@ -58,7 +58,7 @@ class Soak {
   }
   static double since(Clock::time_point then) { return between(then, Clock::now()); }
 
-  [[nodiscard]] bool goes_on() const {
+  [[nodiscard]] bool continues() const {
     return stop_ == 0 && since(begun_) < effort_.seconds &&
            std::ranges::any_of(subjects_, [](const auto& subject) { return subject->is_judged(); });
   }
@@ -68,12 +68,12 @@ class Soak {
     return since(judged_) >= std::max(effort_.recheck_s, launches_s);
   }
 
-  void tell_now(std::string_view what) const {
+  void report_step(std::string_view what) const {
     if (observer_.now) observer_.now(what);
   }
 
   void prepare(std::span<const PlannedCase> cases) {
-    const std::int64_t limit = std::min(backend_.device().available_bytes / 2, most_bytes);
+    const std::int64_t limit = std::min(backend_.device().available_bytes / 2, max_bytes);
     std::int64_t bytes = 0;
     for (const PlannedCase& planned : cases) {
       const auto leave_out = [&](std::string_view why) {
@@ -86,7 +86,7 @@ class Soak {
         leave_out("no room beside the others");
       } else {
         try {
-          tell_now("the preparation of " + planned.id());
+          report_step("the preparation of " + planned.id());
           subjects_.push_back(std::make_unique<SoakedCase>(backend_, planned, options_, choices_.get()));
           if (choices_) choices_->keep(subjects_.back()->timed_choices());
           result_.cases.push_back(planned.id());
@@ -105,7 +105,7 @@ class Soak {
     const std::uint64_t seed = hash_at(mix(options_.seed), static_cast<std::uint64_t>(result_.rechecks));
     for (const std::unique_ptr<SoakedCase>& subject : subjects_) {
       if (stop_ != 0) return;
-      tell_now(subject->judging());
+      report_step(subject->judging());
       std::string why = subject->judge(options_, seed);
       if (why.empty()) {
         if (observer_.judged) observer_.judged({result_.rechecks, subject->id(), subject->judged()});
@@ -122,7 +122,7 @@ class Soak {
   }
 
   void one_launch(SoakedCase& subject) {
-    tell_now(subject.launching());
+    report_step(subject.launching());
     const Clock::time_point start = Clock::now();
     subject.launch();
     const Clock::time_point done = Clock::now();
@@ -221,12 +221,12 @@ void SoakResult::add(SoakInterval interval) {
 
 void SoakResult::add(Divergence divergence) {
   ++diverged;
-  if (divergences.size() < most_soak_findings) divergences.push_back(std::move(divergence));
+  if (divergences.size() < max_soak_findings) divergences.push_back(std::move(divergence));
 }
 
 void SoakResult::add_wrong(std::string what) {
   ++rejected;
-  if (wrong.size() < most_soak_findings) wrong.push_back(std::move(what));
+  if (wrong.size() < max_soak_findings) wrong.push_back(std::move(what));
 }
 
 double SoakResult::burst_rate() const { return intervals.empty() ? 0.0 : rate_of(std::span(intervals).first(1)); }

@@ -67,7 +67,7 @@ struct SoakEffort {
 };
 
 /// The first of them are kept, of all how many there were.
-inline constexpr std::size_t most_soak_findings = 100;
+inline constexpr std::size_t max_soak_findings = 100;
 
 struct SoakResult {
   double seconds = 0.0;  ///< of the intervals; so are the next three

@@ -32,12 +32,12 @@ const SoakedValue& first_that_differs(const std::vector<SoakedValue>& a, const s
 std::optional<std::vector<std::uint64_t>> bits_of_others(
     const std::map<std::vector<std::uint64_t>, std::vector<std::size_t>>& by_bits, std::size_t device) {
   std::optional<std::vector<std::uint64_t>> most;
-  std::ptrdiff_t most_often = 0;
+  std::ptrdiff_t max_often = 0;
   for (const auto& [bits, devices] : by_bits) {
     const std::ptrdiff_t often = std::ranges::ssize(devices) - std::ranges::count(devices, device);
-    if (often == most_often) most.reset();
-    if (often <= most_often) continue;
-    most_often = often;
+    if (often == max_often) most.reset();
+    if (often <= max_often) continue;
+    max_often = often;
     most = bits;
   }
   return most;

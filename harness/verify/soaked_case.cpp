@@ -30,8 +30,8 @@ SoakedCase::SoakedCase(Backend& backend, const PlannedCase& planned, const RunOp
   for (const int op : prepared_.ops(Phase::timed)) {
     for (const ValueId id : prepared_.program().op(op).outputs) {
       const StorageId storage = prepared_.program().value(id).storage;
-      const auto is_it = [&](StorageId watched) { return watched.index == storage.index; };
-      if (std::ranges::any_of(watched_, is_it) && seen.insert(storage.index).second) values_.push_back({op, id});
+      const auto same_storage = [&](StorageId watched) { return watched.index == storage.index; };
+      if (std::ranges::any_of(watched_, same_storage) && seen.insert(storage.index).second) values_.push_back({op, id});
     }
   }
 }

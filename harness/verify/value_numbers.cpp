@@ -11,7 +11,7 @@ namespace gpubench {
 namespace {
 
 // What each member is left with is the same.
-bool is_alike_on_all(const OpKind& kind) {
+bool is_equal_on_all_ranks(const OpKind& kind) {
   return kind == all_reduce_kind || kind == all_gather_kind || kind == broadcast_kind;
 }
 
@@ -45,7 +45,7 @@ ValueNumbers::ValueNumbers(const Program& program, const std::map<std::string, s
     const std::size_t members = static_cast<std::size_t>(std::max(call.group.size(), 1));
     const std::size_t of_each = call.outputs.size() / members;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-      const bool alike = is_alike_on_all(call.kind) && of_each > 0 && of_each * members == call.outputs.size();
+      const bool alike = is_equal_on_all_ranks(call.kind) && of_each > 0 && of_each * members == call.outputs.size();
       const ValueId id = call.outputs[i];
       numbers_[static_cast<std::size_t>(id.index)] =
           shape_number(program.spec(id), hash_at(number, alike ? i % of_each : i));

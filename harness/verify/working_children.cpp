@@ -24,12 +24,12 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_said = 500;  // bytes: an id has at most 200 characters
+constexpr std::size_t max_step_bytes = 500;  // bytes: an id has at most 200 characters
 constexpr int given_output = 3, given_page = 4;
-constexpr int look_again_ms = 20;
-constexpr double least_start_s = 60.0;  // until it tells something: it loads libraries and opens its device
+constexpr int poll_ms = 20;
+constexpr double min_start_s = 60.0;    // until it tells something: it loads libraries and opens its device
 constexpr double end_s = 2.0;           // for the end of a child that was killed, or that has closed its output
-constexpr double asked_end_s = 10.0;    // of one that was asked to stop: it tells what it has
+constexpr double stop_grace_s = 10.0;   // of one that was asked to stop: it tells what it has
 constexpr std::size_t longest_line = std::size_t{64} << 20U;
 
 std::string after(std::string_view word, const std::string& doing) {
@@ -45,7 +45,7 @@ void end_with_parent(int output_fd) {
   if (::poll(&listened, 1, 0) > 0 && (listened.revents & (POLLERR | POLLHUP)) != 0) ::_exit(1);
 }
 
-void Teller::send(char kind, std::string_view line) const {
+void ChildReporter::send(char kind, std::string_view line) const {
   const std::string text = kind + std::string(line) + '\n';
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -59,7 +59,7 @@ void Teller::send(char kind, std::string_view line) const {
 struct WorkPage::Content {
   std::atomic<std::uint64_t> beats;
   std::atomic<std::uint64_t> texts;
-  std::array<std::array<char, most_said + 1>, 2> text;
+  std::array<std::array<char, max_step_bytes + 1>, 2> text;
 };
 
 void WorkPage::map(int fd) {
@@ -81,8 +81,8 @@ WorkPage::~WorkPage() { ::munmap(content_, sizeof(Content)); }
 
 void WorkPage::say(std::string_view what) {
   const std::uint64_t number = content_->texts.load(std::memory_order_relaxed) + 1;
-  std::array<char, most_said + 1>& text = content_->text[number % 2];
-  const std::size_t length = std::min(what.size(), most_said);
+  std::array<char, max_step_bytes + 1>& text = content_->text[number % 2];
+  const std::size_t length = std::min(what.size(), max_step_bytes);
   std::memcpy(text.data(), what.data(), length);
   text[length] = '\0';
   content_->texts.store(number, std::memory_order_release);
@@ -94,8 +94,9 @@ void WorkPage::beat() { content_->beats.fetch_add(1, std::memory_order_relaxed);
 std::uint64_t WorkPage::beats() const { return content_->beats.load(std::memory_order_relaxed); }
 
 std::string WorkPage::said() const {
-  const std::array<char, most_said + 1>& text = content_->text[content_->texts.load(std::memory_order_acquire) % 2];
-  return {text.data(), ::strnlen(text.data(), most_said)};
+  const std::array<char, max_step_bytes + 1>& text =
+      content_->text[content_->texts.load(std::memory_order_acquire) % 2];
+  return {text.data(), ::strnlen(text.data(), max_step_bytes)};
 }
 
 std::string ChildTrouble::text() const {
@@ -114,7 +115,7 @@ struct WorkingChildren::Child {
   std::string pending;
   ChildTrouble trouble;  ///< once it has been ended, or has ended
   bool listened_to = true;
-  bool has_told = false;
+  bool has_reported = false;
   std::uint64_t beats = 0;
   Silence silence;
 
@@ -165,7 +166,7 @@ bool WorkingChildren::hear(Child& child, std::size_t number, const Told& told) c
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (count <= 0 || child.pending.size() > longest_line) return false;
   child.silence = Silence();
-  child.has_told = true;
+  child.has_reported = true;
   child.pending.append(block, static_cast<std::size_t>(count));
   std::size_t begin = 0;
   for (std::size_t end = child.pending.find('\n'); end != std::string::npos; end = child.pending.find('\n', begin)) {
@@ -183,7 +184,7 @@ bool WorkingChildren::is_silent(Child& child) const {
     child.beats = child.page->beats();
     child.silence = Silence();
   }
-  const double limit_s = child.has_told ? silence_s_ : std::max(silence_s_, least_start_s);
+  const double limit_s = child.has_reported ? silence_s_ : std::max(silence_s_, min_start_s);
   if (silence_s_ <= 0.0 || !child.silence.exceeds(limit_s, child.end->pid())) return false;
   child.trouble = {.kind = ChildTrouble::Kind::silent, .silent_s = limit_s};
   return true;
@@ -215,14 +216,14 @@ std::vector<ChildTrouble> WorkingChildren::listen(const StopFlag& stop, const To
     std::vector<pollfd> readable;
     for (const auto& child : children_)
       readable.push_back({child->listened_to ? child->output.get() : -1, POLLIN, 0});  // -1: not looked at
-    (void)::poll(readable.data(), readable.size(), look_again_ms);
-    const double asked_s = asked ? asked->seconds() : 0.0;
+    (void)::poll(readable.data(), readable.size(), poll_ms);
+    const double requested_s = asked ? asked->seconds() : 0.0;
     for (std::size_t i = 0; i < readable.size(); ++i) {  // more may be started meanwhile
       Child& child = *children_[i];
       if (!child.listened_to) continue;
-      if (asked_s > asked_end_s) child.kill();
+      if (requested_s > stop_grace_s) child.kill();
       // One that waits for its device survives that with its output open.
-      if ((readable[i].revents != 0 && !hear(child, i, told)) || asked_s > asked_end_s + end_s || is_silent(child))
+      if ((readable[i].revents != 0 && !hear(child, i, told)) || requested_s > stop_grace_s + end_s || is_silent(child))
         end(child, i, told);
     }
     if (told.tick) told.tick();
@@ -232,10 +233,10 @@ std::vector<ChildTrouble> WorkingChildren::listen(const StopFlag& stop, const To
   return troubles;
 }
 
-Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop, Printing printing) {
+ChildReply ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop, Printing printing) {
   WorkingChildren children(deadline_s);
   children.start(std::move(argv), false, printing);
-  Heard heard;
+  ChildReply heard;
   const auto give_up = [&] {  // at once: nothing that it might still say is wanted
     if (stop != 0) throw CannotMeasure("interrupted");
   };

@@ -2,9 +2,9 @@
 // what it had found until then is kept. They do the work of selftest, determinism, soak and learn, and ask a driver
 // what may never be answered.
 //
-// A child sends what it finds line by line (Teller). What it does now it sends the same way, or writes into a page of
-// memory that its parent shares and that outlives it: that takes no call into the kernel, so it can be done before each
-// launch of a microsecond.
+// A child sends what it finds line by line (ChildReporter). What it does now it sends the same way, or writes into a
+// page of memory that its parent shares and that outlives it: that takes no call into the kernel, so it can be done
+// before each launch of a microsecond.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ inline constexpr double opening_deadline_s = 60.0;
 void end_with_parent(int output_fd);
 
 /// Written to the descriptor that a child is given (--worker-output).
-class Teller {
+class ChildReporter {
  public:
-  explicit Teller(int fd) : fd_(fd) {}
+  explicit ChildReporter(int fd) : fd_(fd) {}
   /// "cuInit": what will be called next. Throws CannotMeasure where the reader is gone; so does the next.
   void call(std::string_view name) const { send('C', name); }
   /// One line of what it has found.
@@ -122,7 +122,7 @@ class WorkingChildren {
   std::vector<std::unique_ptr<Child>> children_;
 };
 
-struct Heard {
+struct ChildReply {
   std::string answer;   ///< the last one; empty where there was none
   std::string trouble;  ///< why nothing more came: "does not answer (cuInit, 10 s)", "ended by signal 11 (...) in
                         ///< cuInit"; empty for a child that ended with status 0
@@ -131,7 +131,7 @@ struct Heard {
 /// Starts `argv` with --worker-output and listens until it ends, or says nothing for `deadline_s` (0: for ever; until
 /// it says its first word a loaded machine may take longer). Throws CannotMeasure where it cannot be started, or `stop`
 /// is raised.
-[[nodiscard]] Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop,
-                        Printing printing = Printing::shown);
+[[nodiscard]] ChildReply ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop,
+                             Printing printing = Printing::shown);
 
 }  // namespace gpubench

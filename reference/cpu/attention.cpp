@@ -253,11 +253,11 @@ struct Merge {
     const std::int64_t row = (token / tokens * heads + head) * tokens + token % tokens;
     const auto first = static_cast<double>(lse1[row]), second = static_cast<double>(lse2[row]);
     const double larger = std::max(first, second);
-    const bool sees_none = larger == -std::numeric_limits<double>::infinity();
-    const double all = sees_none ? larger : larger + std::log1p(std::exp(-std::fabs(first - second)));
+    const bool sees_no_key = larger == -std::numeric_limits<double>::infinity();
+    const double all = sees_no_key ? larger : larger + std::log1p(std::exp(-std::fabs(first - second)));
     lse[row] = static_cast<float>(all);
-    const auto of_first = sees_none ? 0.0F : static_cast<float>(std::exp(first - all)),
-               of_second = sees_none ? 0.0F : static_cast<float>(std::exp(second - all));
+    const auto of_first = sees_no_key ? 0.0F : static_cast<float>(std::exp(first - all)),
+               of_second = sees_no_key ? 0.0F : static_cast<float>(std::exp(second - all));
     BlockBuffer a, b, y;
     in_blocks(width, block_elements, [&](std::int64_t i, std::int64_t size) {
       const std::int64_t at = (token * heads + head) * width + i;

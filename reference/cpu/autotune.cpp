@@ -17,12 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double worth_changing = 0.97;
-// Rounds begin within this time, but at least `fewest_rounds`: the quickest run of each counts, which other processes
+constexpr double max_relative_time = 0.97;
+// Rounds begin within this time, but at least `min_rounds`: the quickest run of each counts, which other processes
 // disturb least.
 constexpr double rounds_s = 0.01;
-constexpr int fewest_rounds = 2;
-constexpr int most_rounds = 12;
+constexpr int min_rounds = 2;
+constexpr int max_rounds = 12;
 
 /// Operands and a workspace in one piece of memory. All numbers are 1 (bf16) or nearly so (f32): the time of a product
 /// does not depend on them, as long as none is denormal.
@@ -65,8 +65,8 @@ double seconds_of(const CpuLaunch& launch) {
 std::vector<double> times_of(std::span<const Launch> launches, const std::function<void()>& alive) {
   std::vector<double> least(launches.size(), std::numeric_limits<double>::infinity());
   const Clock::time_point begin = Clock::now();
-  for (int round = 0; round < most_rounds; ++round) {
-    if (round >= fewest_rounds && std::chrono::duration<double>(Clock::now() - begin).count() > rounds_s) break;
+  for (int round = 0; round < max_rounds; ++round) {
+    if (round >= min_rounds && std::chrono::duration<double>(Clock::now() - begin).count() > rounds_s) break;
     for (std::size_t i = 0; i < launches.size(); ++i) {
       if (alive) alive();
       least[i] = std::min(least[i], seconds_of(static_cast<const CpuLaunch&>(*launches[i])));
@@ -98,7 +98,7 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
     launches.push_back(static_cast<const CpuPlan&>(*plan).bind(scratch.tensors, scratch.workspace));
   const std::vector<double> times = times_of(launches, options.alive);
   const auto best = std::min_element(times.begin(), times.end());
-  const bool changes = *best < worth_changing * times.front();
+  const bool changes = *best < max_relative_time * times.front();
   return chosen<CpuPlan>(candidates[changes ? static_cast<std::size_t>(best - times.begin()) : 0], Choice::timed);
 }
 

@@ -28,7 +28,7 @@ struct Image {
 /// products of overlapping rows of one matrix. The gradient of x is the convolution of dy with the filter turned by
 /// half a circle.
 struct BlockConv {
-  static constexpr std::int64_t most_rows = 16;  ///< of a filter
+  static constexpr std::int64_t max_rows = 16;  ///< of a filter
 
   int threads = 1;
   bool turned = false;
@@ -76,7 +76,7 @@ struct BlockConv {
 
   /// `rows`: for r padded rows of x; null where they are read in place.
   void run_rows(const Chunk& chunk, float* rows) const {
-    std::array<std::int64_t, most_rows> held;
+    std::array<std::int64_t, max_rows> held;
     held.fill(-1);
     for (std::int64_t i = chunk.begin; i < chunk.end; ++i) {
       const std::int64_t image = i / y.h, first = i % y.h * stride_h - pad_h;
@@ -123,7 +123,7 @@ std::optional<Plan> plan_block_conv(const OpCall& call, Pass pass, std::span<con
     return tensor->dtype == DType::f32 && tensor->layout.is_row_major(tensor->shape);
   });
   if (!is_plain || attributes.groups != 1 || attributes.dilation_h != 1 || attributes.dilation_w != 1 || r * s == 1 ||
-      r > BlockConv::most_rows || to.shape[3] % block_grain != 0 || to.shape[2] < smallest_width)
+      r > BlockConv::max_rows || to.shape[3] % block_grain != 0 || to.shape[2] < smallest_width)
     return std::nullopt;
   if (turned ? attributes.stride_h != 1 || attributes.stride_w != 1 || attributes.pad_h >= r || attributes.pad_w >= s
              : s * from.shape[3] % 4 != 0)  // what pack_transposed() takes at a time

@@ -38,7 +38,7 @@ void narrow_run(const float* from, std::int64_t count, bf16* to) {
 }
 
 // The processor's cache is read from files: once, since every copy and fill asks.
-bool worth_streaming(std::int64_t bytes) {
+bool should_stream(std::int64_t bytes) {
   static const std::int64_t most = cold_cache_bytes() / 2;
   return bytes > most;
 }

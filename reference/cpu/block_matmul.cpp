@@ -160,10 +160,10 @@ HWY_INLINE std::int64_t multiply_tile(const BlockExtents& extents, Rows<const T>
 template <class T>
 HWY_INLINE void multiply_blocks(const BlockExtents& extents, Rows<const T> a, const T* b, Rows<float> c,
                                 bool accumulate) {
-  constexpr std::int64_t in_word = 4 / sizeof(T);  // of a panel's columns, which are words
+  constexpr std::int64_t is_word_character = 4 / sizeof(T);  // of a panel's columns, which are words
   for (std::int64_t n = 0; n < extents.n; n += 2 * lane_count) {
     const std::int64_t inside = n % block_grain;
-    const T* panel = b + (n - inside) * extents.packed_k + inside * in_word;
+    const T* panel = b + (n - inside) * extents.packed_k + inside * is_word_character;
     for (std::int64_t m = 0; m < extents.m;) {
       const Rows<const T> rows = a.from(m);
       const Rows<float> sums = c.from(m, n);

@@ -24,7 +24,7 @@ struct alignas(64) TileShapes {
 // Static: the intrinsic declares only the first bytes as read, so the compiler might not store the rest of a local one.
 constexpr TileShapes whole_tiles{};
 
-bool ask_for_amx() {
+bool request_amx() {
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
@@ -41,7 +41,7 @@ bool ask_for_amx() {
 }  // namespace
 
 bool announced() {
-  static const bool answer = ask_for_amx();
+  static const bool answer = request_amx();
   return answer;
 }
 

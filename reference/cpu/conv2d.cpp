@@ -84,7 +84,7 @@ Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const 
 
   const Shape& filter = specs[1]->shape;
   const double flop = 2.0 * static_cast<double>(specs[2]->shape.elements() * filter[1] * filter[2] * filter[3]);
-  const std::size_t ways = ways_worth_trying(flop);
+  const std::size_t ways = candidate_count(flop);
   std::vector<Plan> candidates;
   if (const std::optional<Plan> own = plan_block_conv(call, pass, specs, context.threads)) {
     if (ways == 1 && context.options.pinned.empty()) return *own;

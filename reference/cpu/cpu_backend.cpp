@@ -103,7 +103,7 @@ class CpuBackend final : public Backend {
     return fingerprint_of(terms, bytes);
   }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    const bool streams = cpu::worth_streaming(static_cast<std::int64_t>(bytes));
+    const bool streams = cpu::should_stream(static_cast<std::int64_t>(bytes));
     in_chunks(bytes, [=](std::size_t begin, std::size_t count) {
       cpu::move_bytes(to + begin, from + begin, static_cast<std::int64_t>(count), streams);
     });
@@ -115,7 +115,7 @@ class CpuBackend final : public Backend {
     std::array<std::byte, block_bytes> block;
     for (std::size_t i = 0; i < block_bytes; i += pattern.size())
       std::memcpy(block.data() + i, pattern.data(), pattern.size());
-    const bool streams = cpu::worth_streaming(static_cast<std::int64_t>(bytes));
+    const bool streams = cpu::should_stream(static_cast<std::int64_t>(bytes));
     in_chunks(bytes, [=, &block](std::size_t begin, std::size_t count) {
       for (std::size_t done = 0; done < count; done += block_bytes) {
         const auto size = static_cast<std::int64_t>(std::min(block_bytes, count - done));
@@ -252,7 +252,7 @@ class CpuBackend final : public Backend {
   const std::vector<FusionClaim> claims_ = fusion_claims(cpu::op_files());
 };
 
-constexpr int most_ranks = 64;
+constexpr int max_ranks = 64;
 
 // To the `place`-th `threads` of the processors. OpenMP's threads of a rank are started from its thread and inherit its
 // binding.
@@ -282,8 +282,8 @@ CpuShare take_cpu_share(int place, int processes) {
 }
 
 RankSet open_cpu_ranks(int ranks) {
-  if (ranks < 1 || ranks > most_ranks)
-    throw BackendError(fmt::format("cpu: {} ranks; expected 1 to {}", ranks, most_ranks));
+  if (ranks < 1 || ranks > max_ranks)
+    throw BackendError(fmt::format("cpu: {} ranks; expected 1 to {}", ranks, max_ranks));
   const int usable = cpu::usable_threads();
   const bool oversubscribed = ranks > usable;
   const int threads = oversubscribed ? 1 : usable / ranks;

@@ -127,7 +127,7 @@ void expect_supported(const OpCall& call, std::span<const TensorSpec> tensors) {
 std::vector<RankWork> work_of(const OpCall& call, std::span<const Tensor> tensors) {
   std::int64_t written = 0;
   for (const Tensor& y : tensors.subspan(call.inputs.size())) written += y.spec.bytes();
-  const bool streaming = worth_streaming(written);
+  const bool streaming = should_stream(written);
   std::vector<RankWork> work;
   for (RankTasks& tasks : tasks_of(call, tensors)) work.push_back({std::move(tasks), streaming});
   return work;
@@ -136,7 +136,7 @@ std::vector<RankWork> work_of(const OpCall& call, std::span<const Tensor> tensor
 void run_exchange(const ExchangeTasks& tasks, int threads) {
   std::int64_t bytes = 0;
   for (const CopyTask& copy : tasks.copies) bytes += copy.bytes;
-  const bool streaming = worth_streaming(bytes);
+  const bool streaming = should_stream(bytes);
   for (const CopyTask& copy : tasks.copies) run_copy(copy, streaming, threads);
   parallel_chunks(threads, static_cast<std::int64_t>(tasks.cleared.size()), copy_grain_bytes,
                   [&](std::int64_t begin, std::int64_t end) {
@@ -229,7 +229,7 @@ class CpuCommunicator final : public Communicator {
     const OpCall& call = own->call();
     std::vector<CollectiveLaunch::Member> members;
     for (cpu::RankWork& work : cpu::work_of(call, tensors))
-      members.push_back({&points_.of(who_meet(call, static_cast<int>(members.size())), spins_), std::move(work)});
+      members.push_back({&points_.of(meeting_group(call, static_cast<int>(members.size())), spins_), std::move(work)});
     add_small_sums(members, call, tensors);
     if (exchanges_tokens(call.kind)) {
       const auto exchange = std::make_shared<const Exchange>(Exchange{call, {tensors.begin(), tensors.end()}});
@@ -263,7 +263,7 @@ class CpuCommunicator final : public Communicator {
 
  private:
   /// Pairs that exchange need not wait for other pairs, so that a link's time is its own.
-  static RankGroup who_meet(const OpCall& call, int member) {
+  static RankGroup meeting_group(const OpCall& call, int member) {
     if (call.kind != send_recv_kind || call.attributes.as<SendRecv>().round == 0) return call.group;
     const int other = call.attributes.as<SendRecv>().receiver(member);
     if (other == member) return RankGroup({call.group[member]});

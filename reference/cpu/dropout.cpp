@@ -80,7 +80,7 @@ HWY_EXPORT(Drop);
 
 constexpr std::int64_t words_of_group = 4;
 // Of a block that begins within a group, one group more; whole vectors.
-constexpr std::int64_t most_groups = (block_elements / words_of_group + 1 + 7) / 8 * 8;
+constexpr std::int64_t max_groups = (block_elements / words_of_group + 1 + 7) / 8 * 8;
 
 struct DropoutWork {
   Source x;
@@ -106,7 +106,7 @@ struct DropoutWork {
   // Elements [index, index + count), which are of one row.
   void run_block(std::int64_t index, std::int64_t row, std::int64_t column, std::int64_t count) const {
     BlockBuffer x_buffer, y_buffer;
-    std::array<float, static_cast<std::size_t>(most_groups * words_of_group)> words;
+    std::array<float, static_cast<std::size_t>(max_groups * words_of_group)> words;
     const std::int64_t group = index / words_of_group, within = index % words_of_group;
     const std::int64_t groups = (within + count + words_of_group - 1) / words_of_group;
     HWY_DYNAMIC_DISPATCH(Draw)(seed, offset, static_cast<std::uint64_t>(group), groups, words.data());

@@ -222,7 +222,7 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   PlannedProduct plan{request, [&call](const OneDnnWork& work) { return plan_plain(call, work); }};
   if (attributes.epilogue != Gemm::Epilogue::none) plan = plan_with_gelu(call, attributes, request, operand, context);
   std::vector<Plan> candidates;
-  const std::size_t ways = ways_worth_trying(flop_of(plan.sums));
+  const std::size_t ways = candidate_count(flop_of(plan.sums));
   for (const OneDnnWork& work : matmul_ways(context.onednn, plan.sums, ways)) candidates.push_back(plan.by(work));
   if (ways > 1 && attributes.epilogue == Gemm::Epilogue::none) {
     if (std::optional<Plan> own = plan_block_gemm(call, request, context.threads))

@@ -24,7 +24,7 @@ namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t largest_cold_cache = std::int64_t{32} << 20;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // more than any machine has
+constexpr std::int64_t max_bytes = std::int64_t{1} << 62;  // more than any machine has
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
@@ -97,7 +97,7 @@ void limit_memory(HostMemory& memory, const std::string& limit_file, const std::
 
 // `count` units as bytes; 0 where that is no plausible size.
 std::int64_t bytes_of(std::optional<std::int64_t> count, std::int64_t unit) {
-  return count && *count > 0 && *count <= most_bytes / unit ? *count * unit : 0;
+  return count && *count > 0 && *count <= max_bytes / unit ? *count * unit : 0;
 }
 
 // "105M", "32768K"

@@ -71,7 +71,7 @@ class Operand {
 };
 
 // Runs the work on three operands, of which `result` starts as numbers that no result has.
-bool comes_right(const OneDnnWork& work, DType dtype, std::array<Numbers, 3> numbers, std::size_t result) {
+bool computes_correctly(const OneDnnWork& work, DType dtype, std::array<Numbers, 3> numbers, std::size_t result) {
   const Numbers wanted = std::exchange(numbers[result], Numbers(numbers[result].size(), 0.5F));
   const std::array<Operand, 3> operands{Operand(dtype, numbers[0]), Operand(dtype, numbers[1]),
                                         Operand(dtype, numbers[2])};
@@ -141,7 +141,7 @@ ConvolutionRequest convolution_request(DType dtype, ConvolutionRequest::Pass pas
 }
 
 // Gets "the bf16 matmul (onednn:brgemm:avx512_core_amx_bf16)", and what runs it: false where a number is wrong.
-using TryProduct = std::function<void(const std::string& name, const std::function<bool()>& comes_right)>;
+using TryProduct = std::function<void(const std::string& name, const std::function<bool()>& computes_correctly)>;
 
 template <class Plan, class Known>
 void offer(const char* what, DType dtype, std::size_t result, const Plan& plan, const Known& known,
@@ -150,7 +150,7 @@ void offer(const char* what, DType dtype, std::size_t result, const Plan& plan, 
     const OneDnnWork work = plan();
     if (work.is_reference_code()) return;
     with(fmt::format("the {} {} ({})", name(dtype), what, work.implementation()),
-         [&] { return comes_right(work, dtype, known(), result); });
+         [&] { return computes_correctly(work, dtype, known(), result); });
   } catch (const Unsupported&) {  // bf16 on a processor without instructions for it
   }
 }
@@ -195,27 +195,27 @@ void report(int pipe, const std::string& line) {
 constexpr const char* wrong = "fault gave a wrong result";
 
 bool try_everything(const IsaLimit& limit, int pipe) {
-  const auto comes_right = [&](const std::string& line, const auto& holds) {
+  const auto computes_correctly = [&](const std::string& line, const auto& holds) {
     report(pipe, line);
     const bool right = holds();
     report(pipe, right ? "right" : wrong);
     return right;
   };
   limit_vector_kernels({"avx2"});
-  if (!comes_right("baseline", vector_kernels_hold)) return false;
+  if (!computes_correctly("baseline", vector_kernels_hold)) return false;
   for (const OwnKernels& kernels : own_kernels()) {
     if (!kernels.announced() || limit.barred.contains(kernels.isa)) continue;
     std::set<std::string> barred = limit.barred;
     if (kernels.isa == "avx2") barred.insert("avx512");
     limit_vector_kernels(barred);
-    if (!comes_right("own " + kernels.isa, kernels.hold)) return false;
+    if (!computes_correctly("own " + kernels.isa, kernels.hold)) return false;
   }
   report(pipe, "onednn its start");
   const OneDnn onednn(limit.onednn);
   report(pipe, "isa " + onednn_isa());
   bool all = true;
   for_each_known_product(onednn, [&](const std::string& product, const auto& holds) {
-    all = all && comes_right("onednn " + product, holds);
+    all = all && computes_correctly("onednn " + product, holds);
   });
   return all;
 }

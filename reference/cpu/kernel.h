@@ -105,7 +105,7 @@ class Arena {
 [[nodiscard]] std::string own_implementation();
 
 /// True when an output of `bytes` should be streamed: it would not stay in the caches until it is read.
-[[nodiscard]] bool worth_streaming(std::int64_t bytes);
+[[nodiscard]] bool should_stream(std::int64_t bytes);
 
 /// A plan of own work, which is callable, with the operands put where `work` keeps them. Outputs that would not stay in
 /// the caches are stored around them, except those in an input's memory, which was just read.
@@ -115,7 +115,7 @@ template <std::invocable Work>
   return plan_of(own_implementation(), workspace_bytes,
                  [work, binder = OperandBinder<Work>(call, places)](std::span<const Tensor> tensors, Workspace space) {
                    return binder.bound(work, tensors, space,
-                                       [](const Tensor& tensor) { return worth_streaming(tensor.spec.bytes()); });
+                                       [](const Tensor& tensor) { return should_stream(tensor.spec.bytes()); });
                  });
 }
 
@@ -167,7 +167,7 @@ inline constexpr std::int64_t element_grain = 8192;
 
 /// How many ways of doing `flop` operations are worth making: one where the best would save less than trying them
 /// costs, a few tenths of a millisecond a run.
-[[nodiscard]] inline std::size_t ways_worth_trying(double flop) { return flop < 0x1p29 ? 1 : 4; }
+[[nodiscard]] inline std::size_t candidate_count(double flop) { return flop < 0x1p29 ? 1 : 4; }
 
 /// The fastest of the candidates, which take turns on scratch tensors like `tensors`; the first, unless another takes
 /// at least 3% less time. All are of an instruction set that was tried out (usable_isa.h): their results are not looked

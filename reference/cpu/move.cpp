@@ -170,7 +170,7 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   const std::int64_t count =
       to.rows / std::max<std::int64_t>(1, from.rows);  // of every row: more than 1 of repeat_rows
   const auto size = static_cast<std::int64_t>(size_of(tensors[0].dtype));
-  const bool streaming = worth_streaming(tensors[1].bytes());
+  const bool streaming = should_stream(tensors[1].bytes());
   return plan_of(own_implementation(), 0, [=, threads = context.threads](std::span<const Tensor> bound, Workspace) {
     const std::byte* x = bound[0].data;
     std::byte* y = bound[1].data;

@@ -208,7 +208,7 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
   work.n = x.shape[-1];
   work.rows = x.shape.elements() / work.n;
   work.is_bf16 = x.dtype == DType::bf16;
-  work.streaming = worth_streaming(x.bytes());
+  work.streaming = should_stream(x.bytes());
   return own_plan(call, work,
                   {{"x", to<&ResidualForward::x>},
                    {"r", to<&ResidualForward::r>},

@@ -147,7 +147,7 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
     work.list.add(weight->shape.elements());
     if (work.copies) copy_bytes += operand.at("copy", t).bytes();
   }
-  const bool streaming = worth_streaming(copy_bytes);
+  const bool streaming = should_stream(copy_bytes);
   return plan_of(own_implementation(), 0, [=](std::span<const Tensor> bound, Workspace) {
     const Named<Tensor> at(call, bound);
     Update<Rule> result = work;
@@ -347,7 +347,7 @@ Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const
     if (gradient->dtype != unscaled.dtype) bytes += unscaled.bytes();
   }
   return plan_of(own_implementation(), 0,
-                 [=, streaming = worth_streaming(bytes)](std::span<const Tensor> bound, Workspace) {
+                 [=, streaming = should_stream(bytes)](std::span<const Tensor> bound, Workspace) {
                    const Named<Tensor> at(call, bound);
                    Unscaling result = work;
                    result.bind(at, streaming);

@@ -54,9 +54,9 @@ bool reductions_hold(const Runs& runs) {
 
 bool elements_hold(const Runs& runs) {
   const Row x = whole_numbers(5), r = whole_numbers(3), gamma = whole_numbers(7), beta = whole_numbers(11);
-  Row wanted_sum{}, wanted{};
+  Row expected_sum{}, wanted{};
   for (std::size_t i = 0; i < count; ++i) {
-    wanted_sum[i] = 2.0F * x[i] + r[i];
+    expected_sum[i] = 2.0F * x[i] + r[i];
     wanted[i] = gamma[i] * ((x[i] - 2.0F) * 0.5F) + beta[i];
   }
   Row sum{}, normalized{}, streamed{};
@@ -66,7 +66,7 @@ bool elements_hold(const Runs& runs) {
   runs.normalize(x.data(), gamma.data(), beta.data(), 2.0F, 0.5F, count, streamed.data(), true);
   runs.stream(x.data(), x.size() - 16, copied.data());
   stream_fence();
-  return same(sum, wanted_sum) && same(normalized, wanted) && same(streamed, wanted) &&
+  return same(sum, expected_sum) && same(normalized, wanted) && same(streamed, wanted) &&
          std::equal(copied.begin(), copied.end() - 16, x.begin()) && copied[x.size() - 16] == 0.0F;
 }
 

@@ -103,8 +103,8 @@ namespace {
 
 HWY_EXPORT(FindPointwise);
 
-constexpr std::size_t most_inputs = 3;
-constexpr std::size_t most_outputs = 2;
+constexpr std::size_t max_inputs = 3;
+constexpr std::size_t max_outputs = 2;
 
 /// Bound pointwise work. Views are those of the inputs, then of the outputs.
 struct Pointwise {
@@ -112,10 +112,10 @@ struct Pointwise {
   float factor = 0.0F;
   int threads = 1;
   std::size_t inputs = 1, outputs = 1;
-  std::array<RowView, most_inputs + most_outputs> views;
-  std::array<std::int64_t, most_inputs + most_outputs> repeats{1, 1, 1, 1, 1};  // rows of y that one of a view's is for
-  std::array<Source, most_inputs> x;
-  std::array<Sink, most_outputs> y;
+  std::array<RowView, max_inputs + max_outputs> views;
+  std::array<std::int64_t, max_inputs + max_outputs> repeats{1, 1, 1, 1, 1};  // rows of y that one of a view's is for
+  std::array<Source, max_inputs> x;
+  std::array<Sink, max_outputs> y;
   bool inputs_staged = false, outputs_staged = false;
 
   void operator()() const {
@@ -136,10 +136,10 @@ struct Pointwise {
   }
 
   void run_row(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    std::array<BlockBuffer, most_inputs> x_buffers;
-    std::array<BlockBuffer, most_outputs> y_buffers;
-    std::array<const float*, most_inputs> from{};
-    std::array<float*, most_outputs> to{};
+    std::array<BlockBuffer, max_inputs> x_buffers;
+    std::array<BlockBuffer, max_outputs> y_buffers;
+    std::array<const float*, max_inputs> from{};
+    std::array<float*, max_outputs> to{};
     const auto first = [&](std::size_t view) {
       return (repeats[view] == 1 ? row : row / repeats[view]) * views[view].stride + column;
     };
@@ -192,7 +192,7 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
     if (i >= work.inputs) output_bytes += tensors[i].bytes();
   }
   return plan_of(own_implementation(), 0,
-                 [work, streaming = worth_streaming(output_bytes)](std::span<const Tensor> bound, Workspace) {
+                 [work, streaming = should_stream(output_bytes)](std::span<const Tensor> bound, Workspace) {
                    Pointwise result = work;
                    for (std::size_t k = 0; k < work.inputs; ++k) {
                      result.x[k] = Source(bound[k]);

@@ -173,12 +173,12 @@ struct PoolWork {
   void for_each_pixel(const Shape& out, const Compute& compute) const {
     const std::int64_t c = extents.c, width = out[2];
     const std::int64_t channels = std::min(c, block_elements);
-    const std::int64_t most_columns = std::max<std::int64_t>(block_elements / c, 1);
+    const std::int64_t max_columns = std::max<std::int64_t>(block_elements / c, 1);
     parallel_chunks(threads, out[0] * out[1], row_grain(width * c), [&](std::int64_t begin, std::int64_t end) {
       BlockBuffer buffer;
       for (std::int64_t line = begin; line < end; ++line) {
-        for (std::int64_t column = 0; column < width; column += most_columns) {
-          const std::int64_t columns = std::min(most_columns, width - column);
+        for (std::int64_t column = 0; column < width; column += max_columns) {
+          const std::int64_t columns = std::min(max_columns, width - column);
           for (std::int64_t channel = 0; channel < c; channel += channels) {
             const std::int64_t size = std::min(channels, c - channel);
             const std::int64_t first = (line * width + column) * c + channel;

@@ -30,7 +30,7 @@ inline constexpr std::uint32_t infinity_bits = 0x7f800000U;
 struct Narrow {
   std::uint32_t cut;           ///< bits of an f32's fraction that go
   std::uint32_t rebias;        ///< what its exponent is above that of the type, at its place
-  std::uint32_t least_normal;  ///< bits of the f32
+  std::uint32_t min_normal;    ///< bits of the f32
   float subnormal_units;       ///< 1 / the smallest number
   std::uint32_t last;          ///< what is larger becomes this: the largest number, infinity or NaN
   std::uint32_t nan, sign;
@@ -39,14 +39,14 @@ struct Narrow {
 // Formats of blocks: a run of whole blocks goes through loops over the elements for their largest, over the blocks for
 // their scales, and over the elements again for their codes.
 
-constexpr std::int64_t most_blocks = block_elements / 16;
+constexpr std::int64_t max_blocks = block_elements / 16;
 
 /// x[i] becomes the code of x[i] * factor / divisor, of mx of x[i] * factor. Loops over blocks go through all of them,
 /// one vector, however many there are.
 struct BlockScales {
-  alignas(64) std::array<std::uint32_t, most_blocks> largest{};  ///< bits of the magnitude
-  alignas(64) std::array<float, most_blocks> factor, divisor;
-  alignas(64) std::array<std::uint8_t, most_blocks> codes;
+  alignas(64) std::array<std::uint32_t, max_blocks> largest{};  ///< bits of the magnitude
+  alignas(64) std::array<float, max_blocks> factor, divisor;
+  alignas(64) std::array<std::uint8_t, max_blocks> codes;
 };
 
 /// Kernels for the instruction set in use.
@@ -84,7 +84,7 @@ HWY_INLINE hn::Vec<Words> encoded(V x, const Narrow& to) {
   const auto normal = hn::Sub(hn::ShiftRightSame(hn::Add(magnitude, half), cut), words(to.rebias));
   const V shifted = hn::MulAdd(hn::BitCast(Floats(), magnitude), all(to.subnormal_units), all(0x1p23F));
   const auto subnormal = hn::And(hn::BitCast(Words(), shifted), words(0xffU));
-  const auto number = hn::IfThenElse(magnitude < words(to.least_normal), subnormal, normal);
+  const auto number = hn::IfThenElse(magnitude < words(to.min_normal), subnormal, normal);
   const auto sign = hn::And(hn::ShiftRightSame(bits, to.sign == 8U ? 28 : 24), words(to.sign));
   const auto nan = to.sign == 8U ? words(to.nan) : hn::Or(words(to.nan), sign);
   return hn::IfThenElse(magnitude > words(infinity_bits), nan, hn::Or(hn::Min(number, words(to.last)), sign));

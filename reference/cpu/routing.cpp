@@ -15,8 +15,8 @@
 namespace gpubench::cpu {
 namespace {
 
-constexpr std::int64_t most_experts = 1024;
-constexpr std::int64_t most_chosen = 64;
+constexpr std::int64_t max_experts = 1024;
+constexpr std::int64_t max_chosen = 64;
 
 /// What both ways have in common: the scores of a token.
 struct Router {
@@ -26,7 +26,7 @@ struct Router {
   float scale = 1.0F;
   Source logits;
 
-  using Row = std::array<float, most_experts>;
+  using Row = std::array<float, max_experts>;
 
   template <class RunToken>
   void over_tokens(const RunToken& run_token) const {
@@ -66,7 +66,7 @@ struct RoutingForwardWork : Router {
         for (std::int64_t i = 0; i < experts; ++i)
           x[static_cast<std::size_t>(i)] = s[static_cast<std::size_t>(i)] + bias[i];
       }
-      const std::array<std::int32_t, most_chosen> best = largest_of(x);
+      const std::array<std::int32_t, max_chosen> best = largest_of(x);
       float sum = 0.0F;
       for (std::int64_t j = 0; j < k; ++j) sum += s[chosen(best, j)];
       for (std::int64_t j = 0; j < k; ++j) {
@@ -76,12 +76,12 @@ struct RoutingForwardWork : Router {
     });
   }
 
-  static std::size_t chosen(const std::array<std::int32_t, most_chosen>& best, std::int64_t j) {
+  static std::size_t chosen(const std::array<std::int32_t, max_chosen>& best, std::int64_t j) {
     return static_cast<std::size_t>(best[static_cast<std::size_t>(j)]);
   }
 
-  [[nodiscard]] std::array<std::int32_t, most_chosen> largest_of(const Row& v) const {
-    std::array<std::int32_t, most_chosen> best{};
+  [[nodiscard]] std::array<std::int32_t, max_chosen> largest_of(const Row& v) const {
+    std::array<std::int32_t, max_chosen> best{};
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < experts; ++i) {
       const float value = v[static_cast<std::size_t>(i)];
@@ -144,9 +144,9 @@ Work router(const OpCall& call, const Named<TensorSpec>& operand, const CpuConte
   work.tokens = operand["logits"].shape[0];
   work.experts = operand["logits"].shape[1];
   work.k = routing.k;
-  if (work.experts > most_experts || work.k > most_chosen) {
+  if (work.experts > max_experts || work.k > max_chosen) {
     refuse(call,
-           fmt::format("{} of {} experts; expected at most {} of {}", work.k, work.experts, most_chosen, most_experts));
+           fmt::format("{} of {} experts; expected at most {} of {}", work.k, work.experts, max_chosen, max_experts));
   }
   work.softmax = routing.scores == Routing::Scores::softmax;
   work.normalize = routing.normalize;

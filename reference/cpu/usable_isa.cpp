@@ -26,7 +26,7 @@ constexpr const char* handed_down = "_GPUBENCH_USABLE_ISA";
 
 // Why AMX that is announced cannot work, as far as CPUID shows it. Leaf 0x1D describes the tiles and 0x1E the unit that
 // multiplies them (Intel 64 and IA-32 Architectures Software Developer's Manual, CPUID).
-std::string lack_of_amx(const CpuidReader& cpuid) {
+std::string missing_amx_reason(const CpuidReader& cpuid) {
   constexpr std::uint32_t tiles = 1U << 24U;
   if ((cpuid(7, 0)[3] & tiles) == 0) return "";
   const auto empty = [&](std::uint32_t leaf, std::uint32_t subleaf) {
@@ -39,9 +39,9 @@ std::string lack_of_amx(const CpuidReader& cpuid) {
   return "";
 }
 
-std::string why_onednn(const IsaProof& proof, const CpuidReader& cpuid) {
+std::string onednn_exclusion_reason(const IsaProof& proof, const CpuidReader& cpuid) {
   const bool by_amx = proof.onednn.find("amx") != std::string::npos;
-  const std::string lack = by_amx ? lack_of_amx(cpuid) : "";
+  const std::string lack = by_amx ? missing_amx_reason(cpuid) : "";
   return lack.empty() ? fmt::format("oneDNN {} in {}", proof.fault, proof.step) : lack;
 }
 
@@ -156,7 +156,7 @@ std::array<std::uint32_t, 4> read_cpuid(std::uint32_t leaf, std::uint32_t sublea
 
 UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, const std::string& users_variable) {
   UsableIsa isa;
-  std::string onednn_why;
+  std::string onednn_reason;
   std::vector<std::string> why;
   while (true) {
     const IsaProof proof = prove(isa.limit);
@@ -172,7 +172,7 @@ UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, cons
         why.push_back(fmt::format("own kernels for {} {}", proof.step, proof.fault));
         continue;
       case IsaProof::Stage::onednn: {
-        onednn_why = why_onednn(proof, cpuid);
+        onednn_reason = onednn_exclusion_reason(proof, cpuid);
         if (!users_variable.empty()) {
           isa.left_to_user = users_variable;
           break;
@@ -194,7 +194,7 @@ UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, cons
                         "not have; correct the flags that it shows (CPUID)",
                         proof.fault));
     }
-    if (!onednn_why.empty()) why.insert(why.begin(), onednn_why);
+    if (!onednn_reason.empty()) why.insert(why.begin(), onednn_reason);
     isa.why = fmt::format("{}", fmt::join(why, "; "));
     return isa;
   }

@@ -286,8 +286,8 @@ Plan cudnn_or_own(const OpCall& call, std::span<const TensorSpec> tensors, const
     if (!pinned.empty()) throw;
     try {
       return plan_own(call, tensors, context);
-    } catch (const Unsupported& by_own) {
-      throw Unsupported(fmt::format("{}; {}", by_cudnn.what(), by_own.what()));
+    } catch (const Unsupported& own_refusal) {
+      throw Unsupported(fmt::format("{}; {}", by_cudnn.what(), own_refusal.what()));
     }
   }
 }

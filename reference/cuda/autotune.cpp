@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int first_samples = 3;
 constexpr int final_samples = 15;
 constexpr std::size_t finalists = 4;
-constexpr std::size_t most_runs = 16;  // in a sample: then events and the spin before it cost nothing beside them
+constexpr std::size_t max_runs = 16;  // in a sample: then events and the spin before it cost nothing beside them
 constexpr auto race_warm_up = std::chrono::milliseconds(20);
 
 struct Runner {
@@ -38,7 +38,7 @@ struct Runner {
     std::sort(sorted.begin(), sorted.end());
     return sorted.empty() ? std::numeric_limits<float>::infinity() : sorted[sorted.size() / 2];
   }
-  [[nodiscard]] std::size_t runs() const { return std::min(launches.size(), most_runs); }
+  [[nodiscard]] std::size_t runs() const { return std::min(launches.size(), max_runs); }
 };
 
 bool is_faster(const Runner& a, const Runner& b) { return a.median() < b.median(); }

@@ -12,8 +12,8 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int most_epilogues = 16;           // of the library's epilogues
-constexpr int most_composed_candidates = 6;  // of each way to follow a product up
+constexpr int max_epilogues = 16;           // of the library's epilogues
+constexpr int max_composed_candidates = 6;  // of each way to follow a product up
 
 /// One fused op on its way to a plan.
 struct Work {
@@ -34,7 +34,7 @@ void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue
   expect_row_major(work.call, at(work.tensors, work.db));
   request.epilogue = epilogue;
   request.bias = type;
-  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, most_epilogues)) {
+  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, max_epilogues)) {
     work.candidates.push_back(
         plan_of(matmul.implementation(), matmul.workspace_bytes(),
                 [matmul, roles = work.roles, db = work.db](std::span<const Tensor> bound, Workspace workspace) {
@@ -73,7 +73,7 @@ void add_column_sums(Work& work, const MatmulRequest& request, int summed) {
   const OpCall sum{column_sum_kind, {}, work.call.math, {ValueId{0}}, {ValueId{1}}, work.call.label, work.call.phase};
   const std::array specs{at(work.tensors, summed), at(work.tensors, work.db)};
   const Plan own = plan_column_sum(sum, specs, work.context);
-  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, most_composed_candidates)) {
+  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, max_composed_candidates)) {
     work.candidates.push_back(plan_of(
         matmul.implementation() + "+" + own->implementation() + ":column_sum",
         std::max(matmul.workspace_bytes(), own->workspace_bytes()),
@@ -133,7 +133,7 @@ void add_slope_and_sum(Work& work, const Gemm& gemm, MatmulRequest request) {
   if (!(f64 || f32) || at(work.tensors, work.roles.pre).dtype != dz.dtype) return;
   const SlopeAndSum own = slope_and_sum(work, gemm);
   if (!own.in_place) request.c = {wide, dz.shape[0], dz.shape[1], dz.shape[1], 0};
-  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, most_composed_candidates)) {
+  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, max_composed_candidates)) {
     work.candidates.push_back(
         plan_of(matmul.implementation() + "+" + own_implementation(work.context) + ":slope_and_sum",
                 own.product_bytes + std::max(matmul.workspace_bytes(), own.partial_bytes),
@@ -183,8 +183,8 @@ Plan plan_gemm_weight_bias_gradient(const OpCall& call, std::span<const TensorSp
   const bool of_a = attributes.gradient == GemmWeightBiasGradient::Operand::a;
   Work work{call, tensors, context, roles_of(attributes.gemm), 3};
   const MatmulRequest plain = request_of(call, attributes.gemm, tensors, work.roles, context);
-  const bool summed_as_it_is = plain.a.type != DType::f32 || call.math.inputs == Math::Inputs::exact;
-  if (summed_as_it_is) {
+  const bool sums_unconverted = plain.a.type != DType::f32 || call.math.inputs == Math::Inputs::exact;
+  if (sums_unconverted) {
     add_library_sums(work, plain, of_a ? MatmulEpilogue::bias_gradient_a : MatmulEpilogue::bias_gradient_b);
   }
   add_column_sums(work, plain, of_a ? work.roles.a : work.roles.b);

@@ -184,7 +184,7 @@ std::string name_of(const cublasLtMatmulAlgo_t& a) {
 }
 
 // What NVIDIA advises for Hopper is 32 MiB; tuning may find use for more.
-constexpr std::size_t most_workspace = std::size_t{64} << 20;
+constexpr std::size_t max_workspace = std::size_t{64} << 20;
 
 }  // namespace
 
@@ -283,7 +283,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
   cublasLtMatmulPreference_t made = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&made), "saying what algorithms may use");
   const Preference preference(made);
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_workspace);
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const bool sums_as_output = request.c.type == request.math.accumulate;
   if (request.math.split_k_in_output || sums_as_output) {

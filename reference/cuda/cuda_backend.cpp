@@ -136,7 +136,7 @@ class CudaBackend final : public Backend {
     return is_reachable(device) ? storage_.fingerprint(device, bytes) : Backend::fingerprint(device, bytes);
   }
 
-  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
+  void announce_plans(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
     use_device();
     std::vector<CallToPlan> left;
     std::ranges::copy_if(calls, std::back_inserter(left), [this](const CallToPlan& next) {

@@ -113,7 +113,7 @@ class RankStreams final : public RankQueues {
   }
   // Longer intervals begin while they are enqueued; the device has enough to do by then.
   void count() {
-    if (++enqueued_ == StartGate::most_waiting) communicator_.arrive_at_gate(rank_);
+    if (++enqueued_ == StartGate::max_waiting) communicator_.arrive_at_gate(rank_);
   }
   void communication_waits_for_compute() {
     check(cudaEventRecord(computed_.get(), compute_), "recording an event");
@@ -197,7 +197,7 @@ void CudaCommunicator::use_device_of(int rank) const {
   check(cudaSetDevice(devices_.at(place(rank))), "selecting a rank's device");
 }
 
-void CudaCommunicator::expect_going(int rank) {
+void CudaCommunicator::expect_running(int rank) {
   if (!stopped_) return;
   give_up(rank);
   throw RanksStopped();
@@ -209,7 +209,7 @@ void CudaCommunicator::wait(int rank, cudaStream_t stream) {
   for (int polls = 0; !is_done(stream); ++polls) {
     poll(rank);
     if (stopped_) waits = false;
-    expect_going(rank);
+    expect_running(rank);
     if (polls > spins) std::this_thread::sleep_for(nap);
   }
   waits = false;

@@ -44,8 +44,8 @@ class StartGate {
  public:
   /// So many steps of a rank may wait behind a gate; then it has arrived. A device's queue holds some thousand, and a
   /// host that waits for room in it would never open the gate.
-  static constexpr int most_waiting = 256;
-  /// The host needs 5 to 30 us for a step, so most_waiting of them take less than half of this.
+  static constexpr int max_waiting = 256;
+  /// The host needs 5 to 30 us for a step, so max_waiting of them take less than half of this.
   static constexpr std::uint64_t limit_ns = 20'000'000;
 
   explicit StartGate(std::size_t ranks);
@@ -102,7 +102,7 @@ class CudaCommunicator : public Communicator {
   virtual void give_up(int rank) = 0;
 
   /// Throws RanksStopped after stop(), once the rank has given up.
-  void expect_going(int rank);
+  void expect_running(int rank);
   void use_device_of(int rank) const;
   /// Of a rank among those held. Throws BackendError where it is not.
   [[nodiscard]] std::size_t place(int rank) const;
@@ -118,7 +118,7 @@ class CudaCommunicator : public Communicator {
 
 /// Several ranks on one GPU: a stream each, and collectives by own kernels in its memory. Everything that ranks do is
 /// done, but no wire is crossed: a way to run and check programs of several ranks, not to measure them.
-/// Throws BackendError for fewer than one rank or more than most_virtual_ranks.
+/// Throws BackendError for fewer than one rank or more than max_virtual_ranks.
 [[nodiscard]] std::unique_ptr<CudaCommunicator> open_virtual_communicator(int ranks, int ordinal);
 
 struct NcclCalls;

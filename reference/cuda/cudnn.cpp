@@ -8,7 +8,7 @@
 
 namespace gpubench::cuda {
 
-std::string cudnn_words(cudnnStatus_t status) {
+std::string cudnn_error_text(cudnnStatus_t status) {
   std::array<char, 4096> message{};
   cudnnGetLastErrorString(message.data(), message.size());
   std::string words = cudnnGetErrorString(status);
@@ -23,7 +23,7 @@ std::string cudnn_words(cudnnStatus_t status) {
 
 void check(cudnnStatus_t status, std::string_view attempted) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  const std::string text = fmt::format("cudnn: {} failed: {}", attempted, cudnn_words(status));
+  const std::string text = fmt::format("cudnn: {} failed: {}", attempted, cudnn_error_text(status));
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) throw Unsupported(text);
   throw BackendError(text);
 }

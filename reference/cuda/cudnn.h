@@ -23,7 +23,7 @@ namespace gpubench::cuda {
 void check(cudnnStatus_t status, std::string_view attempted);
 
 /// "CUDNN_STATUS_NOT_SUPPORTED_SHAPE: <its last error message>"; asking clears that message.
-[[nodiscard]] std::string cudnn_words(cudnnStatus_t status);
+[[nodiscard]] std::string cudnn_error_text(cudnnStatus_t status);
 
 /// What the graph interface calls the type of an attribute; it knows no others. void* is a pointer, and what a
 /// descriptor is as well, hence not listed twice: descriptors have overloads of their own below.

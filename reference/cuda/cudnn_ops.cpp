@@ -19,9 +19,9 @@ namespace gpubench::cuda {
 namespace {
 
 // Heuristics list dozens of engines for a convolution; the fastest has a low rank.
-constexpr std::size_t most_candidates = 12;
+constexpr std::size_t max_candidates = 12;
 // Each of these takes a second or more.
-constexpr std::size_t most_compiled = 2;
+constexpr std::size_t max_compiled = 2;
 
 constexpr std::string_view of_cudnn = "cudnn:";
 
@@ -62,7 +62,7 @@ std::string description(const Cudnn& cudnn) {
   }
 }
 
-std::size_t left_beside(std::span<const TensorSpec> tensors, const DeviceTraits& device) {
+std::size_t memory_left_by(std::span<const TensorSpec> tensors, const DeviceTraits& device) {
   std::int64_t bytes = device.memory_bytes;
   for (const TensorSpec& tensor : tensors) bytes -= tensor.bytes();
   return static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0));
@@ -84,8 +84,8 @@ void expect_strides(const OpCall& call, const TensorSpec& tensor) {
 CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const std::string& named = context.options.pinned.empty() ? context.options.remembered : context.options.pinned;
   return {.numerics = CudnnNumerics::of(call.math, tensors[0].dtype, context.options.deterministic),
-          .most = is_compiled(call) ? most_compiled : most_candidates,
-          .workspace_limit = left_beside(tensors, context.device),
+          .most = is_compiled(call) ? max_compiled : max_candidates,
+          .workspace_limit = memory_left_by(tensors, context.device),
           .first_mode_only = is_compiled(call),
           .engine = named.starts_with(of_cudnn) ? named.substr(of_cudnn.size()) : std::string(),
           .alive = context.options.alive,

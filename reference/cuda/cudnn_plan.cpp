@@ -149,7 +149,7 @@ class Finder {
 
   void leave_out(const std::string& what, cudnnStatus_t status) {
     failed_ = failed_ || CUDNN_STATUS_CATEGORY(status) != CUDNN_STATUS_NOT_SUPPORTED;
-    ++left_out_[fmt::format("{}: {}", what, cudnn_words(status))];
+    ++left_out_[fmt::format("{}: {}", what, cudnn_error_text(status))];
   }
 
   std::string reasons() const {

@@ -47,7 +47,7 @@ GraphExec instantiate(cudaGraph_t graph, cudaStream_t stream) {
 }
 
 // More runs in one graph would not make the host's share smaller, only the graph larger.
-constexpr std::int64_t most_joined = 256;
+constexpr std::int64_t max_joined = 256;
 
 using Clock = std::chrono::steady_clock;
 
@@ -57,7 +57,7 @@ double nanoseconds(Clock::duration elapsed) { return std::chrono::duration<doubl
 constexpr double long_sample_ns = 5e6;
 // Host time of one launch, generously; and how many may wait in the queue before the host waits for the device.
 constexpr double host_call_ns = 5e3;
-constexpr std::int64_t most_queued = 256;
+constexpr std::int64_t max_queued = 256;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ RunQueue::RunQueue(std::span<const Launch> copies, std::int64_t batch, std::int6
     return dynamic_cast<const GraphLaunch*>(launch) != nullptr;
   });
   if (!graphs || batch < 2) return;
-  chunk_ = std::gcd(batch, most_joined);
+  chunk_ = std::gcd(batch, max_joined);
   if (chunk_ == 1) return;
   const auto count = static_cast<std::int64_t>(launches_.size());
   for (std::int64_t first = 0; first < total_; first += chunk_) {
@@ -138,13 +138,13 @@ bool RunQueue::serves(std::span<const Launch> copies, std::int64_t batch, std::i
                     [](const Launch& given, const auto& known) { return given == known.lock(); });
 }
 
-bool RunQueue::is_of_use() const {
+bool RunQueue::is_usable() const {
   return std::ranges::none_of(copies_, [](const auto& copy) { return copy.expired(); });
 }
 
 const RunQueue& RunQueues::queue_of(std::span<const Launch> copies, std::int64_t batch, std::int64_t total,
                                     cudaStream_t stream) {
-  std::erase_if(queues_, [](const auto& queue) { return !queue->is_of_use(); });
+  std::erase_if(queues_, [](const auto& queue) { return !queue->is_usable(); });
   const auto found =
       std::ranges::find_if(queues_, [&](const auto& queue) { return queue->serves(copies, batch, total); });
   if (found != queues_.end()) {
@@ -177,7 +177,7 @@ RoundTimes RoundTimer::time(std::span<const Launch> copies, const RoundPlan& pla
 }
 
 double RoundTimer::warm_up(const RoundPlan& plan, std::int64_t& calls) {
-  const std::int64_t at_once = std::min<std::int64_t>(plan.batch, most_queued);
+  const std::int64_t at_once = std::min<std::int64_t>(plan.batch, max_queued);
   const Clock::time_point start = Clock::now();
   calls = 0;
   double run_ns = 0.0;
@@ -194,7 +194,7 @@ double RoundTimer::warm_up(const RoundPlan& plan, std::int64_t& calls) {
 }
 
 void RoundTimer::queued(const RoundPlan& plan, double run_ns, RoundTimes& times) {
-  const std::int64_t calls = std::min(queue_->host_calls(plan.batch), most_queued);
+  const std::int64_t calls = std::min(queue_->host_calls(plan.batch), max_queued);
   // Runs longer than their launch fill the queue by themselves, but for the first.
   const double host_ns = run_ns > 50e3 ? 2 * host_call_ns : host_call_ns * static_cast<double>(calls + 2);
   for (int sample = 0; sample < plan.samples; ++sample) {

@@ -48,7 +48,7 @@ class RunQueue {
   /// Whether it was made from these copies for this batch, so that it can serve another round.
   [[nodiscard]] bool serves(std::span<const Launch> copies, std::int64_t batch, std::int64_t total) const;
   /// Whether all copies are still there.
-  [[nodiscard]] bool is_of_use() const;
+  [[nodiscard]] bool is_usable() const;
 
  private:
   [[nodiscard]] GraphExec joined(std::int64_t first) const;

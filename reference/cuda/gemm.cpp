@@ -32,7 +32,7 @@ Plan plan_from(const MatmulWork& work, const GemmRoles& roles) {
                  });
 }
 
-constexpr int most_products = 16;
+constexpr int max_products = 16;
 
 bool is_gradient(const Gemm& attributes) { return attributes.epilogue == Gemm::Epilogue::gelu_gradient; }
 
@@ -43,7 +43,7 @@ void add_fused(const OpCall& call, std::span<const TensorSpec> tensors, const Ge
   if (attributes.gelu_form != GeluForm::tanh) return;
   request.aux = matrix_of(call, at(tensors, roles.pre), nullptr);
   request.epilogue = is_gradient(attributes) ? MatmulEpilogue::dgelu : MatmulEpilogue::gelu_aux;
-  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products)) {
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, max_products)) {
     candidates.push_back(plan_from(work, roles));
   }
 }
@@ -68,7 +68,7 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   gelu.in_stride[0] = pre.stride;
   gelu.in_stride[1] = c.stride;  // the gradient's product, in place
   gelu.out_stride[0] = c.stride;
-  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products / 2)) {
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, max_products / 2)) {
     candidates.push_back(plan_of(work.implementation() + "+" + own_implementation(context), work.workspace_bytes(),
                                  [=](std::span<const Tensor> bound, Workspace workspace) {
                                    PointwiseArgs placed = gelu;
@@ -108,7 +108,7 @@ void add_composed_16_bit(const OpCall& call, std::span<const TensorSpec> tensors
   request.bias = {};
   const std::size_t product_bytes =
       workspace_aligned(static_cast<std::size_t>(rows.rows * rows.columns) * sizeof(float));
-  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products / 2)) {
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, max_products / 2)) {
     candidates.push_back(
         plan_of(work.implementation() + "+" + own_implementation(context) + ":gelu",
                 product_bytes + work.workspace_bytes(), [=](std::span<const Tensor> bound, Workspace workspace) {
@@ -289,7 +289,7 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   const MatmulRequest request = request_of(call, attributes, tensors, roles, context);
   std::vector<Plan> candidates;
   if (attributes.epilogue == Gemm::Epilogue::none) {
-    for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products)) {
+    for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, max_products)) {
       candidates.push_back(plan_from(work, roles));
     }
   } else {

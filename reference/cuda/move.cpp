@@ -18,9 +18,9 @@ MoveArgs permuted(const OpCall& call, const TensorSpec& x, const TensorSpec& y, 
     refuse(call, fmt::format("tensor {} has layout {}; expected strides without blocks", tensor->to_string(),
                              tensor->layout.to_string(tensor->shape)));
   }
-  if (y.shape.rank() > most_move_axes) {
+  if (y.shape.rank() > max_move_axes) {
     refuse(call,
-           fmt::format("tensor {} has {} axes; expected at most {}", y.to_string(), y.shape.rank(), most_move_axes));
+           fmt::format("tensor {} has {} axes; expected at most {}", y.to_string(), y.shape.rank(), max_move_axes));
   }
   MoveArgs args;
   args.element_bytes = static_cast<int>(size_of(x.dtype));

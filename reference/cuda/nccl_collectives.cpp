@@ -24,7 +24,7 @@ class NcclCollectives final : public RankCollectives {
     for (const Tensor& tensor : tensors) specs.push_back(tensor.spec);
     return communicator_->bind(communicator_->plan(call, specs), tensors);
   }
-  void run(const Launch& launch, bool /*beside_compute: what waits is no processor*/) override {
+  void run(const Launch& launch, bool /*overlaps_compute: what waits is no processor*/) override {
     use_device();
     communicator_->run(launch, rank_);
   }

@@ -275,14 +275,14 @@ class NcclCommunicator final : public CudaCommunicator {
     ncclResult_t ended = ncclSuccess;
     {
       const InCall in_call(own);
-      expect_going(rank);  // in this order: either stop() sees the call, or it is not begun
+      expect_running(rank);  // in this order: either stop() sees the call, or it is not begun
       result = nccl_.group_start();
       for (const NcclStep& step : steps) {
         if (result == ncclSuccess) result = step(communicator, stream);
       }
       ended = nccl_.group_end();  // also after an error: the thread must not stay within the group
     }
-    expect_going(rank);  // before anything is asked of a communicator that stop() may have aborted
+    expect_running(rank);  // before anything is asked of a communicator that stop() may have aborted
     expect(result, communicator, "enqueueing a collective");
     expect(ended, communicator, "enqueueing a collective");
   }

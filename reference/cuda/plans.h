@@ -31,7 +31,7 @@ PlanFunction plan_batch_norm_of_sums;
 [[nodiscard]] std::vector<Plan> convolution_and_sums_plans(const OpCall& call, std::span<const TensorSpec> tensors,
                                                            const CudaContext& context);
 /// What moves x's elements to where y's layout has them, without addresses: for ops that move elements among other
-/// things. Throws Unsupported for blocked layouts and for more than most_move_axes axes.
+/// things. Throws Unsupported for blocked layouts and for more than max_move_axes axes.
 [[nodiscard]] MoveArgs move_of(const OpCall& call, const TensorSpec& x, const TensorSpec& y);
 /// The plan of a move on the device.
 [[nodiscard]] Plan plan_move(const MoveArgs& args, const OpCall& call, const CudaContext& context);

@@ -14,8 +14,8 @@ RoutingArgs routing_args(const OpCall& call, std::span<const TensorSpec> tensors
   const TensorSpec& logits = tensors[0];
   const Routing& routing = call.attributes.as<Routing>();
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
-  if (routing.k > most_routed || logits.shape[1] > std::numeric_limits<std::int32_t>::max())
-    refuse(call, fmt::format("{} of {} experts; expected at most {}", routing.k, logits.shape[1], most_routed));
+  if (routing.k > max_routed || logits.shape[1] > std::numeric_limits<std::int32_t>::max())
+    refuse(call, fmt::format("{} of {} experts; expected at most {}", routing.k, logits.shape[1], max_routed));
   RoutingArgs args{any_element(call, logits), routing.scores == Routing::Scores::softmax, routing.normalize,
                    routing.scale};
   args.tokens = logits.shape[0];

@@ -18,7 +18,7 @@ std::string words(cudaError_t status) {
 
 // What the driver answers when there is nothing to work with; CUDA's own text for 35 speaks of an old driver even
 // where there is none, so the versions are asked.
-std::string why_no_device(cudaError_t status) {
+std::string no_device_reason(cudaError_t status) {
   int driver = 0;
   int runtime = 0;
   (void)cudaDriverGetVersion(&driver);
@@ -118,7 +118,7 @@ int device_count() {
   int count = 0;
   if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
     (void)cudaGetLastError();
-    throw BackendError("cuda: " + why_no_device(status));
+    throw BackendError("cuda: " + no_device_reason(status));
   }
   return count;
 }

@@ -41,9 +41,9 @@ AttentionArgs attention_args(const OpCall& call, std::span<const TensorSpec> ten
   args.t = keys.shape[1];
   args.hkv = keys.shape[2];
   args.dv = values.shape[3];
-  if (std::max(args.d, args.dv) > most_attention_head)
+  if (std::max(args.d, args.dv) > max_attention_head)
     refuse(call,
-           fmt::format("heads of {} elements; expected {} at most", std::max(args.d, args.dv), most_attention_head));
+           fmt::format("heads of {} elements; expected {} at most", std::max(args.d, args.dv), max_attention_head));
   args.window = attention.window;
   args.scale = static_cast<float>(attention.scale);
   args.softcap = static_cast<float>(attention.softcap);

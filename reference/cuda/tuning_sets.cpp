@@ -9,7 +9,7 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr double first_share_of_memory = 0.25;
-constexpr std::int64_t most_sets = 1024;  // binding more would take longer than what it is for
+constexpr std::int64_t max_sets = 1024;  // binding more would take longer than what it is for
 
 ScrambleType scramble_type(DType type) {
   switch (type) {
@@ -32,7 +32,7 @@ std::int64_t sets_for(std::int64_t bytes, const DeviceTraits& device) {
   check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
   const std::int64_t one = std::max<std::int64_t>(bytes, 1);
   const std::int64_t cache = 3 * device.l2_bytes;
-  const std::int64_t wanted = std::min((cache + one - 1) / one + 1, most_sets);
+  const std::int64_t wanted = std::min((cache + one - 1) / one + 1, max_sets);
   const auto fitting = static_cast<std::int64_t>(static_cast<double>(free_bytes) * first_share_of_memory) / one;
   return std::max<std::int64_t>(1, std::min(wanted, fitting));
 }

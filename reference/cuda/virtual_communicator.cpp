@@ -183,7 +183,7 @@ class VirtualCommunicator final : public CudaCommunicator {
  private:
   static void expect_countable(const OpCall& call, std::span<const TensorSpec> tensors) {
     const std::int64_t rows = tensors[0].shape[0], experts = tensors[1].shape[0];
-    if (rows > std::numeric_limits<int>::max() || (experts + 1) * ranks_of(call) > most_exchange_counts)
+    if (rows > std::numeric_limits<int>::max() || (experts + 1) * ranks_of(call) > max_exchange_counts)
       refuse(call, fmt::format("{} rows for {} experts; expected less", rows, experts));
   }
   /// What is enqueued from now on waits for what every member's stream has on it when its thread comes here.
@@ -203,8 +203,8 @@ class VirtualCommunicator final : public CudaCommunicator {
 }  // namespace
 
 std::unique_ptr<CudaCommunicator> open_virtual_communicator(int ranks, int ordinal) {
-  if (ranks < 1 || ranks > most_virtual_ranks)
-    throw BackendError(fmt::format("cuda: {} virtual ranks; expected 1 to {}", ranks, most_virtual_ranks));
+  if (ranks < 1 || ranks > max_virtual_ranks)
+    throw BackendError(fmt::format("cuda: {} virtual ranks; expected 1 to {}", ranks, max_virtual_ranks));
   return std::make_unique<VirtualCommunicator>(ranks, ordinal);
 }
 

@@ -49,10 +49,10 @@ struct MpiLaunch final : LaunchImpl {
 /// Waits for the other members as somebody who leaves the processor to others. MPI itself waits in a busy loop, which
 /// takes half of a processor's time from the ops beside it: that loop is to last no longer than the collective.
 void meet(MPI_Comm comm) {
-  MPI_Request all_here = MPI_REQUEST_NULL;
-  run_check(MPI_Ibarrier(comm, &all_here), "MPI_Ibarrier");
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  run_check(MPI_Ibarrier(comm, &barrier), "MPI_Ibarrier");
   for (int done = 0; done == 0;) {
-    run_check(MPI_Test(&all_here, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    run_check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done == 0) std::this_thread::yield();
   }
 }
@@ -262,9 +262,9 @@ class MpiCollectives final : public RankCollectives {
     return launch;
   }
 
-  void run(const Launch& launch, bool beside_compute) override {
+  void run(const Launch& launch, bool overlaps_compute) override {
     const auto& own = static_cast<const MpiLaunch&>(*launch);  // short ones are timed: there is no other kind here
-    if (beside_compute) meet(own.comm);
+    if (overlaps_compute) meet(own.comm);
     for (const std::function<void()>& step : own.steps) step();
   }
 

@@ -302,7 +302,7 @@ class AttentionBackwardDefinition : public DefinitionOf<attention_backward_kind>
         judge_keys(operands, e, head, output == output_dv, judged);
       }
     }
-    if (operands.sparse) allow_for_what_is_left_out(judged, queries ? e.t : e.s * (e.hq / e.hkv));
+    if (operands.sparse) allow_for_omitted_terms(judged, queries ? e.t : e.s * (e.hq / e.hkv));
   }
 
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {

@@ -9,7 +9,7 @@
 namespace gpubench {
 namespace {
 
-constexpr double least_gap = 110.0;  // between scores
+constexpr double min_gap = 110.0;  // between scores
 
 constexpr std::uint64_t of_v = hash("v"), of_do = hash("do"), of_o = hash("o");
 
@@ -62,7 +62,7 @@ std::vector<RevealingData> one_key_data(const CallSpecs& op) {
   Names names{e, std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(e.t - 1))))};
   const auto apart = static_cast<double>(2 * (e.d / names.bits));
   if (attention.softcap > 0.0 || attention.scale == 0.0 || apart == 0.0) return {};
-  const double least = least_gap / (std::fabs(attention.scale) * apart);
+  const double least = min_gap / (std::fabs(attention.scale) * apart);
   names.size = std::copysign(std::exp2(std::ceil(std::log2(least))), attention.scale);
   const double limit = 0.5 * largest_finite(op.input("q").dtype);
   if (!(std::fabs(names.size) <= limit)) return {};
@@ -140,7 +140,7 @@ std::vector<RevealingData> scores_far_from_zero(const CallSpecs& op) {
   return {data};
 }
 
-void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms) {
+void allow_for_omitted_terms(std::span<Expected> judged, std::int64_t terms) {
   // f32's smallest normal number, times do (v - o) q, small whole numbers.
   for (Expected& one : judged) one.bound += static_cast<double>(terms) * 0x1p-126 * 0x1p20;
 }

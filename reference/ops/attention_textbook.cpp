@@ -172,7 +172,7 @@ class AttentionForwardDefinition : public DefinitionOf<attention_forward_kind> {
     std::vector<HeadRows> heads = by_kv_head(wanted, e.s, e.hq, e.hq / e.hkv, order);
     if (operands.sparse) heads = each_by_itself(std::move(heads));
     for (const HeadRows& head : heads) evaluate_head(operands, e, head, output == 0, judged);
-    if (operands.sparse) allow_for_what_is_left_out(judged, e.t);
+    if (operands.sparse) allow_for_omitted_terms(judged, e.t);
   }
 
   // "Equal": all scores are 0, values are odd numbers, and o is 1/n of a whole number for n keys.

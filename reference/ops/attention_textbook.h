@@ -50,7 +50,7 @@ struct KeyRange {
 
 /// Widens bounds by the `terms` terms that the sparse textbook omits: each at most f32's smallest normal number, where
 /// exponentials may stop, times numbers below 2^20.
-void allow_for_what_is_left_out(std::span<Expected> judged, std::int64_t terms);
+void allow_for_omitted_terms(std::span<Expected> judged, std::int64_t terms);
 
 [[nodiscard]] inline AttentionExtents attention_extents(const CallSpecs& op) {
   return extents_of(op.input("q").shape, op.input("k").shape, op.input("v").shape);
@@ -191,18 +191,18 @@ struct CastError {
 class FactorCast {
  public:
   FactorCast(const Math& math, DType data)
-      : data_(data), u_(probability_roundoff(math, data)), least_(smallest_normal(data)) {}
+      : data_(data), u_(probability_roundoff(math, data)), min_(smallest_normal(data)) {}
   /// `error`: bound of the value's error before the cast.
   [[nodiscard]] CastError of(double value, double error) const {
     const double size = std::fabs(value);
-    const double most = std::min(size + error, u_ * std::max(size, least_));
+    const double most = std::min(size + error, u_ * std::max(size, min_));
     const double shift = bits_of(data_) < 32 ? round_to(data_, value) - value : 0.0;
-    return {most, (size > least_ ? 0.2 : 1.0 / 3.0) * most * most, shift};
+    return {most, (size > min_ ? 0.2 : 1.0 / 3.0) * most * most, shift};
   }
 
  private:
   DType data_;
-  double u_, least_;
+  double u_, min_;
 };
 
 /// K, the keys of a query row: "K = 1024", or "K <= 1024" if rows differ.

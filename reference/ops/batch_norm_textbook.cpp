@@ -123,8 +123,8 @@ struct SumsBeside {
                         of.mean_bound * of.mean_bound + 3.0 * sums_u * (of.variance + of.mean * of.mean) +
                         (2.0 * six_sigma(spread, spread_squares) + moved_squares) / n;
     const double most = 1.0 / std::sqrt(std::max(of.variance - of.variance_bound, 0.0) + epsilon) / of.rstd;
-    const double least_rstd = 1.0 / std::sqrt(of.variance + of.variance_bound + epsilon) / of.rstd;
-    of.theta = std::max(most - 1.0, 1.0 - least_rstd) + 3.0 * sums_u * most;
+    const double min_rstd = 1.0 / std::sqrt(of.variance + of.variance_bound + epsilon) / of.rstd;
+    of.theta = std::max(most - 1.0, 1.0 - min_rstd) + 3.0 * sums_u * most;
     of.shift = of.mean_bound * (1.0 + of.theta);
   }
 };

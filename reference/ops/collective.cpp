@@ -90,12 +90,12 @@ bool AllToAll::is_even() const {
 std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,
                                 std::span<const ValueId> x, bool in_place, const RankGroup& group) {
   const Members members = members_of(program, all_reduce_kind, attributes.ranks, group);
-  expect_alike(program, all_reduce_kind, members, x);
+  expect_equal_specs(program, all_reduce_kind, members, x);
   OpCall call = call_of(all_reduce_kind, attributes, math, label, members, x);
   for (const ValueId id : x) {
     expect_float(all_reduce_kind, program.spec(id));
     call.outputs.push_back(in_place ? update_on(program, id, members)
-                                    : reserve_beside(program, label, members, id, program.spec(id).shape));
+                                    : reserve_replicated(program, label, members, id, program.spec(id).shape));
   }
   return appended(program, std::move(call));
 }
@@ -104,12 +104,12 @@ std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, s
                                 std::span<const ValueId> x, const RankGroup& group, const std::optional<Shape>& shape) {
   const Members members = members_of(program, all_gather_kind, attributes.ranks, group);
   expect_one_each(all_gather_kind, members, x);
-  expect_alike(program, all_gather_kind, members, x);
+  expect_equal_specs(program, all_gather_kind, members, x);
   OpCall call = call_of(all_gather_kind, attributes, Math{}, label, members, x);
   for (const ValueId id : x) {
     const std::int64_t elements = program.spec(id).shape.elements() * attributes.ranks;
     call.outputs.push_back(
-        reserve_beside(program, label, members, id, shape_of_result(all_gather_kind, elements, shape)));
+        reserve_replicated(program, label, members, id, shape_of_result(all_gather_kind, elements, shape)));
   }
   return appended(program, std::move(call));
 }
@@ -118,7 +118,7 @@ std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attr
                                          std::span<const ValueId> whole, const RankGroup& group) {
   const Members members = members_of(program, all_gather_kind, attributes.ranks, group);
   expect_one_each(all_gather_kind, members, whole);
-  expect_alike(program, all_gather_kind, members, whole);
+  expect_equal_specs(program, all_gather_kind, members, whole);
   expect_divisible(all_gather_kind, program.spec(whole[0]), attributes.ranks);
   OpCall call = call_of(all_gather_kind, attributes, Math{}, std::move(label), members, {});
   for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -133,7 +133,7 @@ std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attri
                                     const RankGroup& group, const std::optional<Shape>& shape) {
   const Members members = members_of(program, reduce_scatter_kind, attributes.ranks, group);
   expect_one_each(reduce_scatter_kind, members, x);
-  expect_alike(program, reduce_scatter_kind, members, x);
+  expect_equal_specs(program, reduce_scatter_kind, members, x);
   expect_float(reduce_scatter_kind, program.spec(x[0]));
   expect_divisible(reduce_scatter_kind, program.spec(x[0]), attributes.ranks);
   OpCall call = call_of(reduce_scatter_kind, attributes, math, label, members, x);
@@ -202,7 +202,7 @@ std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, st
     expect_on_rank(all_to_all_kind, spec, members.group[place]);
     expect_dtype(all_to_all_kind, spec, program.spec(x[0]).dtype);
     expect_shape(all_to_all_kind, spec, Shape{sent});
-    call.outputs.push_back(reserve_beside(program, label, members, x[i], Shape{received}));
+    call.outputs.push_back(reserve_replicated(program, label, members, x[i], Shape{received}));
   }
   return appended(program, std::move(call));
 }
@@ -236,10 +236,10 @@ std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std
     throw ProgramError("send_recv '" + label + "' has round " + std::to_string(attributes.round) + "; expected 1 to " +
                        std::to_string(rounds_of_pairs(attributes.ranks)) + ", or 0 for a ring");
   expect_one_each(send_recv_kind, members, x);
-  expect_alike(program, send_recv_kind, members, x);
+  expect_equal_specs(program, send_recv_kind, members, x);
   OpCall call = call_of(send_recv_kind, attributes, Math{}, label, members, x);
   for (const ValueId id : x)
-    call.outputs.push_back(reserve_beside(program, label, members, id, program.spec(id).shape));
+    call.outputs.push_back(reserve_replicated(program, label, members, id, program.spec(id).shape));
   return appended(program, std::move(call));
 }
 

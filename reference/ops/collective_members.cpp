@@ -52,7 +52,7 @@ void expect_on_rank(OpKind kind, const TensorSpec& tensor, int rank) {
   }
 }
 
-void expect_alike(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x) {
+void expect_equal_specs(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x) {
   expect_held(kind, members, x.size());
   const std::size_t each = x.size() / members.held.size();
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -81,8 +81,8 @@ ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& l
   return program.reserve(std::move(spec));
 }
 
-ValueId reserve_beside(Program& program, std::string_view label, const Members& members, ValueId x,
-                       const Shape& shape) {
+ValueId reserve_replicated(Program& program, std::string_view label, const Members& members, ValueId x,
+                           const Shape& shape) {
   const TensorSpec& like = program.spec(x);
   return reserve_on(program, label, like, like.placement.rank, shape, alike_on(members, like));
 }

@@ -25,15 +25,15 @@ struct Members {
 /// Throws ProgramError unless the tensor is dense and on this rank.
 void expect_on_rank(OpKind kind, const TensorSpec& tensor, int rank);
 /// Throws ProgramError unless each held member has equally many tensors, of the same shapes and types.
-void expect_alike(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x);
+void expect_equal_specs(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x);
 
 /// The spread of a result that all members share: the operand's, without that over the members.
 [[nodiscard]] std::vector<AxisSpread> alike_on(const Members& members, const TensorSpec& operand);
 [[nodiscard]] ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& like, int rank,
                                  const Shape& shape, std::vector<AxisSpread> spread);
 /// A new tensor on the rank of x, equal on all members.
-[[nodiscard]] ValueId reserve_beside(Program& program, std::string_view label, const Members& members, ValueId x,
-                                     const Shape& shape);
+[[nodiscard]] ValueId reserve_replicated(Program& program, std::string_view label, const Members& members, ValueId x,
+                                         const Shape& shape);
 
 /// A call without outputs.
 [[nodiscard]] OpCall call_of(OpKind kind, Attributes attributes, const Math& math, std::string label,

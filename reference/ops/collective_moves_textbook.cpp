@@ -31,7 +31,7 @@ MoveSources shifted(const OpCall& call, std::span<const TensorView>, int output)
 }
 
 /// The most elements that one rank sends to, or receives from, other ranks.
-double most_crossing(const AllToAll& attributes) {
+double max_crossing(const AllToAll& attributes) {
   std::int64_t most = 0;
   for (int rank = 0; rank < attributes.ranks; ++rank) {
     std::int64_t sent = 0;
@@ -85,7 +85,7 @@ const MoveDefinition& all_to_all_definition() {
          const auto& attributes = op.call.attributes.as<AllToAll>();
          double message = 0.0;
          for (const TensorSpec& x : op.inputs) message = std::max(message, bytes_moved(x));
-         const double crossing = most_crossing(attributes) * bits_of(op.inputs[0].dtype) / 8.0;
+         const double crossing = max_crossing(attributes) * bits_of(op.inputs[0].dtype) / 8.0;
          return Cost{0.0, crossing, message};
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {

@@ -28,7 +28,7 @@ double unit_of(double value) {
 class Reducer {
  public:
   Reducer(Reduction reduction, int ranks, DType type)
-      : reduction_(reduction), ranks_(ranks), u_(unit_roundoff(type)), least_(smallest_normal(type)) {}
+      : reduction_(reduction), ranks_(ranks), u_(unit_roundoff(type)), min_(smallest_normal(type)) {}
 
   [[nodiscard]] Expected of(std::span<const double> values) const {
     ProductSum sum;
@@ -58,17 +58,17 @@ class Reducer {
     double squares = 0.0;
     for (const double value : values) {
       const double scaled = std::fabs(value) / ranks_;
-      if (scaled < least_) squares += std::min(scaled, u_ * least_) * std::min(scaled, u_ * least_);
+      if (scaled < min_) squares += std::min(scaled, u_ * min_) * std::min(scaled, u_ * min_);
     }
     return 2.0 * std::sqrt(squares);
   }
 
   Reduction reduction_;
   int ranks_;
-  double u_, least_;
+  double u_, min_;
 };
 
-std::string bound_words(Reduction reduction, int ranks, DType type) {
+std::string bound_text(Reduction reduction, int ranks, DType type) {
   if (reduction == Reduction::maximum) return "exact";
   const std::string size(partial_sum_text);
   const std::string hops = "2 u sqrt(" + std::to_string(ranks - 1) + ") " + size;
@@ -168,7 +168,7 @@ class ReductionDefinition : public DefinitionOf<op_kind> {
   }
   std::string bound(const CallSpecs& op, int output) const override {
     const auto& attributes = op.call.attributes.as<Attributes>();
-    return bound_words(attributes.reduction, attributes.ranks, op.output(output).dtype);
+    return bound_text(attributes.reduction, attributes.ranks, op.output(output).dtype);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

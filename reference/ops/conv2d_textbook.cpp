@@ -128,8 +128,8 @@ struct Patch {
   }
 };
 
-std::string conv_bound(const CallSpecs& op, std::int64_t most_terms) {
-  return bound_text("Rule G: " + contraction_rule(op).formula("K") + ", K <= " + std::to_string(most_terms),
+std::string conv_bound(const CallSpecs& op, std::int64_t max_terms) {
+  return bound_text("Rule G: " + contraction_rule(op).formula("K") + ", K <= " + std::to_string(max_terms),
                     op.call.math);
 }
 

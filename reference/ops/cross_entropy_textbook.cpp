@@ -37,7 +37,7 @@ double counted_rows(const Operands& operands) {
   return static_cast<double>(count);
 }
 
-bool is_mean_of_nothing(const Operands& operands) {
+bool is_mean_of_no_rows(const Operands& operands) {
   return !attributes_of(operands.call).given_count && counted_rows(operands) == 0.0;
 }
 
@@ -228,16 +228,16 @@ void judge_loss(const Operands& operands, int output, std::span<const std::int64
 constexpr double far = 112.0, less_by = 136.0;  // exp(112) overflows in f32; exp(-112) and exp(-136) are 0
 constexpr std::int64_t kinds_of_others = 8;
 double largest_of_row(std::int64_t row) { return row % 2 == 0 ? far : -far; }
-double another_of_row(std::int64_t row, std::int64_t which) {
+double other_logit(std::int64_t row, std::int64_t which) {
   return largest_of_row(row) - less_by - static_cast<double>(which % kinds_of_others);
 }
 
-std::vector<RevealingData> far_apart(const CallSpecs& op) {
+std::vector<RevealingData> widely_spaced_logits(const CallSpecs& op) {
   const std::int64_t rows = op.inputs[0].shape[0], classes = op.inputs[0].shape[1];
   const auto logit = [classes](std::int64_t element) {
     const std::int64_t row = element / classes, from_the_end = row % classes;
     const std::int64_t column = element % classes;
-    return column == classes - 1 - from_the_end ? largest_of_row(row) : another_of_row(row, column);
+    return column == classes - 1 - from_the_end ? largest_of_row(row) : other_logit(row, column);
   };
   const bool exact = attributes_of(op.call) == CrossEntropy{} &&
                      std::has_single_bit(static_cast<std::uint64_t>(rows)) &&
@@ -251,9 +251,10 @@ std::string unseen_mean_of(std::int64_t count, const Math& math) {
          " of its value, as a sum of " + number_text(rows) + " in " + std::string(name(math.accumulate)) + " may be";
 }
 
-// Smaller errors of the mean stay unseen, unless far_apart() makes the sum exact.
+// Smaller errors of the mean stay unseen, unless widely_spaced_logits() makes the sum exact.
 std::string unseen_mean(const CallSpecs& op) {
-  return far_apart(op).front().exact_sums ? std::string() : unseen_mean_of(op.inputs[0].shape[0], op.call.math);
+  return widely_spaced_logits(op).front().exact_sums ? std::string()
+                                                     : unseen_mean_of(op.inputs[0].shape[0], op.call.math);
 }
 
 double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
@@ -261,11 +262,11 @@ double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smo
 template <const OpKind& op_kind>
 class LossDefinition : public DefinitionOf<op_kind> {
  public:
-  bool nan_is_right(const Operands& operands, int output) const override {
-    return output == 0 && is_mean_of_nothing(operands);
+  bool nan_is_correct(const Operands& operands, int output) const override {
+    return output == 0 && is_mean_of_no_rows(operands);
   }
 
-  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return far_apart(op); }
+  std::vector<RevealingData> revealing_data(const CallSpecs& op) const override { return widely_spaced_logits(op); }
   std::string unseen(const CallSpecs& op) const override { return unseen_mean(op); }
 };
 
@@ -483,12 +484,12 @@ class CrossEntropyCombineDefinition : public LossDefinition<cross_entropy_combin
       judged[i] = judge_log_sum_exp(of_row(operands, 0, wanted[i]), accumulator_roundoff(operands.call.math));
   }
 
-  // As far_apart(): one part dominates each row, and its score is a whole number.
+  // As widely_spaced_logits(): one part dominates each row, and its score is a whole number.
   std::vector<RevealingData> revealing_data(const CallSpecs& op) const override {
     const std::int64_t parts = op.inputs[0].shape[0], rows = op.inputs[0].shape[1];
     const auto lse = [parts, rows](std::int64_t element) {
       const std::int64_t part = element / rows, row = element % rows;
-      return part == parts - 1 - row % parts ? largest_of_row(row) : another_of_row(row, part);
+      return part == parts - 1 - row % parts ? largest_of_row(row) : other_logit(row, part);
     };
     const auto score = [](std::int64_t element) { return -static_cast<double>(element % kinds_of_others); };
     const bool exact = attributes_of(op.call).z_loss == 0.0 && !attributes_of(op.call).ignores &&

@@ -146,7 +146,7 @@ class OpDefinition {
                         std::span<Expected> judged) const = 0;
   /// Whether an output of only NaN is correct although no input is NaN: a mean over no labels. False for invalid inputs
   /// (a label outside the classes), for which the textbook's NaN proves nothing.
-  [[nodiscard]] virtual bool nan_is_right(const Operands& /*operands*/, int /*output*/) const { return false; }
+  [[nodiscard]] virtual bool nan_is_correct(const Operands& /*operands*/, int /*output*/) const { return false; }
   /// Whether evaluate() uses Operands::written, which must then be in host memory.
   [[nodiscard]] virtual bool reads_written(const OpCall& /*call*/) const { return false; }
   /// Groups of outputs that must be bitwise identical, whatever their bounds.

@@ -7,7 +7,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_indexed = 256;   // indices are u8
+constexpr std::int64_t max_indexed = 256;    // indices are u8
 constexpr std::int64_t widest = 0x7FFFFFFF;  // its square fits std::int64_t
 
 bool fits(const PoolAxis& axis) {
@@ -39,7 +39,7 @@ PoolExtents pool_extents(OpKind kind, const Pool& a, const Shape& x) {
     refuse_shape(kind, "x", x, " and attributes {" + describe(a) + "}",
                  "windows that fit into the padded input, strides of at least 1 and padding narrower than the window");
   }
-  if (kind == max_pool_forward_kind && a.window_h * a.window_w > most_indexed) {
+  if (kind == max_pool_forward_kind && a.window_h * a.window_w > max_indexed) {
     refuse_shape(kind, "x", x, " and attributes {" + describe(a) + "}",
                  "windows of at most 256 elements, the limit of an 8-bit index");
   }

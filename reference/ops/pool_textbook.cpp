@@ -62,7 +62,7 @@ class PoolDefinition : public DefinitionOf<op_kind> {
     return {pool.window_h, pool.window_w};
   }
   // The most windows that contain one element.
-  static std::int64_t most_windows(const OpCall& call) {
+  static std::int64_t max_windows(const OpCall& call) {
     const Pool& pool = call.attributes.as<Pool>();
     const auto along = [](std::int64_t window, std::int64_t stride) { return (window + stride - 1) / stride; };
     return along(pool.window_h, pool.stride_h) * along(pool.window_w, pool.stride_w);
@@ -130,7 +130,7 @@ class PoolBackwardDefinition : public PoolDefinition<op_kind, false> {
  public:
   CheckUnits units(const CallSpecs& op, int output) const override {
     CheckUnits units = PoolDefinition<op_kind, false>::units(op, output);
-    units.flop_per_unit = 2.0 * (1.0 + strided_read_flop) * static_cast<double>(this->most_windows(op.call));
+    units.flop_per_unit = 2.0 * (1.0 + strided_read_flop) * static_cast<double>(this->max_windows(op.call));
     return units;
   }
 
@@ -148,7 +148,7 @@ class PoolBackwardDefinition : public PoolDefinition<op_kind, false> {
 class MaxPoolBackwardDefinition final : public PoolBackwardDefinition<max_pool_backward_kind> {
  public:
   std::string bound(const CallSpecs& op, int) const override {
-    const std::string most = std::to_string(most_windows(op.call));
+    const std::string most = std::to_string(max_windows(op.call));
     return sum_error_bound_text("K <= " + most + " windows that chose the element; exact for one", op.call.math);
   }
 
@@ -224,7 +224,7 @@ class AveragePoolForwardDefinition final : public PoolDefinition<average_pool_fo
 class AveragePoolBackwardDefinition final : public PoolBackwardDefinition<average_pool_backward_kind> {
  public:
   std::string bound(const CallSpecs& op, int) const override {
-    return bound_text("Rule G: " + sum_error_text(most_windows(op.call)) + " of dy / n, + 2 u sum |dy / n|",
+    return bound_text("Rule G: " + sum_error_text(max_windows(op.call)) + " of dy / n, + 2 u sum |dy / n|",
                       op.call.math);
   }
 

@@ -14,10 +14,10 @@ namespace {
 // same numbers after few rows would round all sums alike.
 constexpr std::int64_t rows_of_a_pattern = 32, rows_of_a_channel_pattern = 4096;
 constexpr std::int64_t elements_of_a_pattern = 4096;
-constexpr std::int64_t most_terms = 65'536;
+constexpr std::int64_t max_terms = 65'536;
 // In longer sums, squares of few distinct deviations from a mean that is not a whole number round alike. In shorter
 // sums of bf16, squares of deviations from a whole mean would be exact and reveal nothing.
-constexpr std::int64_t most_unpaired_terms = 1024;
+constexpr std::int64_t max_unpaired_terms = 1024;
 
 double whole_number(std::int64_t element, int most) {
   return static_cast<double>(mix(static_cast<std::uint64_t>(element)) % static_cast<std::uint64_t>(2 * most + 1)) -
@@ -51,7 +51,7 @@ std::int64_t terms_of(const TensorSpec& x, StatisticsOf lines) {
   return lines == StatisticsOf::rows ? x.shape[-1] : x.shape.elements() / x.shape[-1];
 }
 
-bool has_line_ranges(DType type, std::int64_t terms) { return has_ranges(type) && terms <= most_terms; }
+bool has_line_ranges(DType type, std::int64_t terms) { return has_ranges(type) && terms <= max_terms; }
 
 RevealingData::Input by_line(std::size_t index, const TensorSpec& x, StatisticsOf lines, LineElement value) {
   const std::int64_t width = x.shape[-1], terms = terms_of(x, lines);
@@ -68,8 +68,8 @@ RevealingData::Input by_line(std::size_t index, const TensorSpec& x, StatisticsO
 double LargeMeans::mean(std::int64_t line) const { return line % 2 == 0 ? around(type).mean : -around(type).mean; }
 
 double LargeMeans::element(std::int64_t line, std::int64_t at, std::int64_t terms) const {
-  const bool is_second = terms > most_unpaired_terms && at % 2 != 0;
-  if (terms > most_unpaired_terms && !is_second && at + 1 == terms) return mean(line);
+  const bool is_second = terms > max_unpaired_terms && at % 2 != 0;
+  if (terms > max_unpaired_terms && !is_second && at + 1 == terms) return mean(line);
   const double deviation = around(type).step * whole_number(line * terms + at - (is_second ? 1 : 0), around(type).most);
   return mean(line) + (is_second ? -deviation : deviation);
 }
@@ -79,8 +79,8 @@ double LargeMeans::rstd() const { return 1.0 / around(type).deviation(); }
 bool has_ranges(DType type) { return is_float(type) && bits_of(type) >= 16; }
 
 bool show_cancellation(DType type, std::int64_t terms) {
-  constexpr std::int64_t least_terms = 32;
-  return has_line_ranges(type, terms) && terms >= least_terms && (type != DType::bf16 || terms <= most_unpaired_terms);
+  constexpr std::int64_t min_terms = 32;
+  return has_line_ranges(type, terms) && terms >= min_terms && (type != DType::bf16 || terms <= max_unpaired_terms);
 }
 
 std::vector<RevealingData> lines_to_normalize(const TensorSpec& x, StatisticsOf lines, bool centered) {
@@ -112,11 +112,11 @@ double far_from_zero(std::int64_t row) {
 }
 
 std::vector<RevealingData> rows_far_from_zero(const TensorSpec& x) {
-  constexpr std::int64_t most_near = 512;  // longer sums of nine different exponentials round alike
+  constexpr std::int64_t max_near = 512;   // longer sums of nine different exponentials round alike
   constexpr double lower = -96.0;          // by choice: exp(-96) is below f32's smallest normal number
   if (!has_ranges(x.dtype)) return {};
   const auto element = [=](std::int64_t row, std::int64_t at, std::int64_t width) {
-    const std::int64_t every = (width + most_near - 1) / most_near;
+    const std::int64_t every = (width + max_near - 1) / max_near;
     return far_from_zero(row) + (at % every == 0 ? whole_number(row * width + at, 4) : lower);
   };
   return {{"rows far from 0", {by_line(0, x, StatisticsOf::rows, element)}}};

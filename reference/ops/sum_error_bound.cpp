@@ -68,7 +68,7 @@ constexpr int promotion_interval = 128;
 // below.
 constexpr double tf32_spacing = 0x1p-10, bf16_spacing = 0x1p-7, two_bf16_spacing = 0x1p-15;
 
-constexpr double most_splits = 32.0;
+constexpr double max_splits = 32.0;
 
 // One step truncates block + 1 terms by up to 2^-fraction of the largest, and the result by 2 u: in u of the partial
 // sum, (block + 1) 2^(significand - fraction) + 2 at worst, and half of that on average, towards zero. All steps lose u
@@ -116,7 +116,7 @@ double ContractionRule::bound(const ProductSum& sum) const {
   bound += inputs * (2.0 * (size - root) + 2.5 * root);
   // s partial sums rounded to the output's type, and s - 1 additions rounded to it: Rule G over 2 s terms.
   if (split_u > 0.0 && size > 0.0) {
-    bound += 2.0 * split_u * std::sqrt(2.0 * std::min(most_splits, sum.terms)) * std::max(size, split_least);
+    bound += 2.0 * split_u * std::sqrt(2.0 * std::min(max_splits, sum.terms)) * std::max(size, split_least);
   }
   return bound;
 }

@@ -97,23 +97,22 @@ class StoredSum {
   StoredSum() = default;
   /// `sums`: the type of the computation; no rounding if `stored` is not narrower.
   StoredSum(DType stored, DType sums)
-      : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0),
-        least_(smallest_normal(stored)) {}
+      : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0), min_(smallest_normal(stored)) {}
 
   void add(double number, double factor = 1.0) {
     sum_.add(number * factor);
     // Below least_ the spacing is constant.
-    const double moved = u_ * std::max(std::fabs(number), least_) * std::fabs(factor);
-    most_ += moved;
+    const double moved = u_ * std::max(std::fabs(number), min_) * std::fabs(factor);
+    max_ += moved;
     squares_ += moved * moved;
   }
   [[nodiscard]] const ProductSum& sum() const { return sum_; }
-  [[nodiscard]] double moved() const { return std::min(most_, 6.0 * std::sqrt(squares_ / 3.0)); }
+  [[nodiscard]] double moved() const { return std::min(max_, 6.0 * std::sqrt(squares_ / 3.0)); }
 
  private:
-  double u_ = 0.0, least_ = 0.0;
+  double u_ = 0.0, min_ = 0.0;
   ProductSum sum_;
-  double most_ = 0.0;
+  double max_ = 0.0;
   double squares_ = 0.0;
 };
 

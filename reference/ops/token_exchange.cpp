@@ -11,8 +11,8 @@ namespace {
 
 OpCall exchange_call(const Program& program, OpKind kind, const TokenExchange& attributes, std::string label,
                      const Members& members, std::span<const ValueId> rows, std::span<const ValueId> sizes) {
-  expect_alike(program, kind, members, rows);
-  expect_alike(program, kind, members, sizes);
+  expect_equal_specs(program, kind, members, rows);
+  expect_equal_specs(program, kind, members, sizes);
   if (rows.size() != members.held.size() || sizes.size() != rows.size())
     throw ProgramError(std::string(kind.name) + ": " + std::to_string(rows.size()) + " tensors of rows and " +
                        std::to_string(sizes.size()) + " of sizes; expected one each of " +
@@ -43,9 +43,9 @@ DispatchedTokens dispatch_tokens(Program& program, const TokenExchange& attribut
   DispatchedTokens made;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const Shape own = program.spec(x[i]).shape, experts = program.spec(sizes[i]).shape;
-    made.y.push_back(reserve_beside(program, label, members, x[i], {attributes.ranks * own[0], own[1]}));
+    made.y.push_back(reserve_replicated(program, label, members, x[i], {attributes.ranks * own[0], own[1]}));
     made.own_sizes.push_back(
-        reserve_beside(program, label + ".sizes", members, sizes[i], {experts[0] / attributes.ranks}));
+        reserve_replicated(program, label + ".sizes", members, sizes[i], {experts[0] / attributes.ranks}));
     call.outputs.insert(call.outputs.end(), {made.y.back(), made.own_sizes.back()});
   }
   program.append(std::move(call));
@@ -62,7 +62,7 @@ std::vector<ValueId> return_tokens(Program& program, const TokenExchange& attrib
       refuse_shape(return_tokens_kind, rows.name, rows.shape, "",
                    "a multiple of " + std::to_string(attributes.ranks) + " rows");
     call.outputs.push_back(
-        reserve_beside(program, label, members, id, {rows.shape[0] / attributes.ranks, rows.shape[1]}));
+        reserve_replicated(program, label, members, id, {rows.shape[0] / attributes.ranks, rows.shape[1]}));
   }
   return appended(program, std::move(call));
 }

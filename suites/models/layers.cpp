@@ -220,8 +220,8 @@ ValueId Layers::embedding(const std::string& label, ValueId indices, std::int64_
 }
 
 std::vector<ValueId> Layers::backward(ValueId value, std::optional<ValueId> seed_gradient,
-                                      const std::vector<ValueId>& also_wanted) {
-  std::vector<ValueId> wanted = also_wanted;
+                                      const std::vector<ValueId>& further_values) {
+  std::vector<ValueId> wanted = further_values;
   for (const Parameter& parameter : parameters_) wanted.push_back(parameter.weight);
   const auto by_value =
       differentiate(program_, std::array{Seed{value, seed_gradient}}, wanted, recipe_.gradient_operand);

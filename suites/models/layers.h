@@ -118,9 +118,9 @@ class Layers {
   /// small for overflow in the suites' steps. None in other recipes.
   [[nodiscard]] std::optional<ValueId> loss_scale();
   /// Appends the backward from the loss `value`, or from `seed_gradient`; returns the gradients of the parameters.
-  /// `also_wanted`: further values whose gradients are computed (the input of a block).
+  /// `further_values`: further values whose gradients are computed (the input of a block).
   std::vector<ValueId> backward(ValueId value, std::optional<ValueId> seed_gradient = {},
-                                const std::vector<ValueId>& also_wanted = {});
+                                const std::vector<ValueId>& further_values = {});
   /// Appends the optimizer. With the `scale` of the loss, gradients are unscaled first; the optimizer skips the step if
   /// one of them is infinite or NaN; and the scale is adapted.
   void update(Optimizer optimizer, const std::vector<ValueId>& gradients, std::optional<ValueId> scale);

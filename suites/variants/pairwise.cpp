@@ -83,11 +83,11 @@ class Cover {
 
   // An accepted row with the pair, whose other factors then take the accepted values that cover most missing pairs.
   std::optional<Row> row_with(const FactorPair& pair) {
-    constexpr int most_helpers = 2;
+    constexpr int max_helpers = 2;
     Row row(sizes_.size(), 0);
     row[pair.first] = pair.first_value;
     row[pair.second] = pair.second_value;
-    if (!make_accepted(row, pair, 0, most_helpers)) return std::nullopt;
+    if (!make_accepted(row, pair, 0, max_helpers)) return std::nullopt;
     const auto is_free = [&](std::size_t factor) { return factor != pair.first && factor != pair.second; };
     for (std::size_t factor = 0; factor < row.size(); ++factor) {
       if (!is_free(factor)) continue;

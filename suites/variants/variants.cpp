@@ -82,7 +82,7 @@ Covering covering_of(const Variants& variants, const Factors& factors, const Rec
   return covering;
 }
 
-std::shared_ptr<const Workload> workload_of(const Variants& variants, int fewest_ranks = 1, int most_ranks = 1) {
+std::shared_ptr<const Workload> workload_of(const Variants& variants, int min_ranks = 1, int max_ranks = 1) {
   Grid grid;
   grid.recipes = variants.recipes;
   grid.points = {Point{{{"n", 7}}, "extents below those of any tile", Tier::smoke},
@@ -93,8 +93,8 @@ std::shared_ptr<const Workload> workload_of(const Variants& variants, int fewest
                     PrimaryMetric::items_per_s,
                     "programs",
                     CacheMode::step};
-  info.fewest_ranks = fewest_ranks;
-  info.most_ranks = most_ranks;
+  info.min_ranks = min_ranks;
+  info.max_ranks = max_ranks;
   return suites::declare(
       {std::move(info), std::move(grid),
        [variants](const Case& c, const Recipe& r) { return program_of(variants, c.dim("n"), r, c.ranks).program; },
@@ -160,12 +160,12 @@ std::vector<Variants> all_variants() {
 namespace gpubench::suites {
 
 Suite variants() {
-  constexpr int most_ranks = 64;
+  constexpr int max_ranks = 64;
   Suite suite{"variants", "every op with its attributes combined pairwise, for the check alone", {}, true};
   for (const gpubench::variants::Variants& one : gpubench::variants::all_variants())
     suite.workloads.push_back(gpubench::variants::workload_of(one));
   for (const gpubench::variants::Variants& one : gpubench::variants::collective_variants())
-    suite.workloads.push_back(gpubench::variants::workload_of(one, 2, most_ranks));
+    suite.workloads.push_back(gpubench::variants::workload_of(one, 2, max_ranks));
   return suite;
 }
 

@@ -106,7 +106,7 @@ void read_names(const std::string& text) {
   GpuFacts facts;
   facts.name = facts.uuid = facts.pci_bus = text;
   GpuSurvey survey;
-  survey.why_not = survey.nvml_path = survey.driver_version = text;
+  survey.failure = survey.nvml_path = survey.driver_version = text;
   survey.gpus = {facts};
   tell(taken(dump(to_json(survey)), survey_from_json));
   NvidiaDriver driver;

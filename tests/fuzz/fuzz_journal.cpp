@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "harness/cli/finding_records.h"
-#include "harness/cli/soak_book.h"
+#include "harness/cli/soak_log.h"
 #include "harness/core/hash.h"
 #include "harness/report/journal.h"
 #include "harness/report/reader.h"

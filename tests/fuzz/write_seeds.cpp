@@ -12,7 +12,7 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/finding_records.h"
-#include "harness/cli/soak_book.h"
+#include "harness/cli/soak_log.h"
 #include "harness/cli/verb.h"
 #include "harness/compare/baseline.h"
 #include "harness/report/content_digest.h"
@@ -66,18 +66,18 @@ class Seeds {
 };
 
 // The names of a document's members as they stand in it, and its texts.
-void add_words(const Json& json, std::set<std::string>& words) {
+void add_legend(const Json& json, std::set<std::string>& words) {
   if (json.is_string()) words.insert(dump(json));
   if (!json.is_structured()) return;
   for (const auto& [key, value] : json.items()) {
     if (json.is_object()) words.insert(dump(Json(key)) + ":");
-    add_words(value, words);
+    add_legend(value, words);
   }
 }
 
 std::set<std::string> words_of(const Texts& documents) {
   std::set<std::string> words{"null", "true", "false", "{}", "[]", "-1", "1e308", "9223372036854775807", "\"\""};
-  for (const std::string& document : documents) add_words(parse_json(document, "seed"), words);
+  for (const std::string& document : documents) add_legend(parse_json(document, "seed"), words);
   return words;
 }
 
@@ -254,7 +254,7 @@ std::set<std::string> host_words(const Texts& seeds) {
                               "M",
                               "\x1e"};
   for (const std::string& seed : seeds) {
-    if (seed.size() > 1 && seed[0] >= 1 && seed[0] <= 3) add_words(parse_json(seed.substr(1), "seed"), words);
+    if (seed.size() > 1 && seed[0] >= 1 && seed[0] <= 3) add_legend(parse_json(seed.substr(1), "seed"), words);
   }
   return words;
 }

@@ -24,9 +24,9 @@ inline std::vector<std::byte> read_back(Backend& backend, const std::byte* devic
 }
 
 /// Odd sizes, at aligned and odd addresses; a bit flipped at both ends and in the middle, and swapped blocks.
-inline void expect_fingerprints_of_the_host(Backend& backend, std::size_t most_bytes) {
+inline void expect_fingerprints_of_the_host(Backend& backend, std::size_t max_bytes) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{16}, std::size_t{4097},
-                                  most_bytes - 5, most_bytes}) {
+                                  max_bytes - 5, max_bytes}) {
     for (const std::size_t start : {0U, 1U, 8U, 48U}) {
       const Buffer buffer = backend.allocate(bytes + start + 1);
       std::byte* const data = buffer.data() + start;
@@ -146,9 +146,9 @@ inline void expect_copies_and_fills(Backend& backend) {
   }
 }
 
-/// All of them; `most_bytes` is the size of the largest storage that a fingerprint is made of.
-inline void expect_memory_examined_as_on_the_host(Backend& backend, std::size_t most_bytes) {
-  expect_fingerprints_of_the_host(backend, most_bytes);
+/// All of them; `max_bytes` is the size of the largest storage that a fingerprint is made of.
+inline void expect_memory_examined_as_on_the_host(Backend& backend, std::size_t max_bytes) {
+  expect_fingerprints_of_the_host(backend, max_bytes);
   expect_gathered_runs(backend, 37);
   expect_scans_of_the_host(backend);
   expect_copies_and_fills(backend);

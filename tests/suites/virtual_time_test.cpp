@@ -21,7 +21,7 @@ std::vector<PlannedCase> on_ranks(int ranks) {
   for (const Suite& suite : all_suites()) {
     for (const auto& workload : suite.workloads) {
       const WorkloadInfo info = workload->info();
-      if (ranks < info.fewest_ranks || ranks > info.most_ranks || info.most_ranks < 2) continue;
+      if (ranks < info.min_ranks || ranks > info.max_ranks || info.max_ranks < 2) continue;
       Selection selection;
       selection.tier = Tier::large;
       selection.filters = {"^" + suite.name + "/" + info.name + "/"};
@@ -42,7 +42,7 @@ TEST(InVirtualTime, EveryProgramOfSeveralRanksEnds) {
       for (const Cluster& cluster : {Cluster{}, Cluster{.ranks_per_node = 1, .slower = {{ranks - 1, 3.0}}},
                                      Cluster{.ranks_per_node = 2, .oversubscription = 4.0}}) {
         const Simulated result = simulate(lanes_of(program, cluster), cluster);
-        EXPECT_EQ(result.why_stuck(), "") << planned.id();
+        EXPECT_EQ(result.stuck_reason(), "") << planned.id();
         EXPECT_GT(result.end_s, 0.0) << planned.id();
         for (const SimulatedRank& rank : result.ranks) {
           EXPECT_LE(rank.communication_s + rank.waiting_s, rank.end_s * (1.0 + 1e-9)) << planned.id();
@@ -68,7 +68,7 @@ TEST(InVirtualTime, TwoCollectivesExchangedOnOneRankGetStuckInEveryTrainingStep)
     if (of_rank_5.size() < 2) continue;
     std::swap(of_rank_5[0].work, of_rank_5[1].work);
     std::swap(of_rank_5[0].label, of_rank_5[1].label);
-    EXPECT_THAT(simulate(lanes, cluster).why_stuck(), ::testing::HasSubstr("waiting for rank 5")) << planned.id();
+    EXPECT_THAT(simulate(lanes, cluster).stuck_reason(), ::testing::HasSubstr("waiting for rank 5")) << planned.id();
     ++tried;
   }
   EXPECT_GE(tried, 1);

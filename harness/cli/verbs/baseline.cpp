@@ -105,7 +105,7 @@ std::string line_of(const Baseline& baseline) {
                      baseline.noise ? fmt::format(", calibrated over {} runs", baseline.noise->invocations) : "");
 }
 
-int tell_saved(const Baseline& baseline, const Folder& folder, const Environment& environment) {
+int print_saved(const Baseline& baseline, const Folder& folder, const Environment& environment) {
   environment.out << fmt::format("{}: {}\nwritten to {}\n", baseline.name, line_of(baseline),
                                  visible(folder.file(baseline.name)));
   if (!baseline.noise && baseline.invocations.size() < static_cast<std::size_t>(enough_calibration))
@@ -126,7 +126,7 @@ int save(std::span<const std::string> words, const Options& options, const Envir
   const Baseline baseline =
       make_baseline(words.front(), iso_time(environment.time_of_day()), std::move(side.invocations), std::move(noise));
   folder.write(baseline, options.writing);
-  return tell_saved(baseline, folder, environment);
+  return print_saved(baseline, folder, environment);
 }
 
 int merge(std::span<const std::string> words, const Options& options, const Environment& environment) {
@@ -147,7 +147,7 @@ int merge(std::span<const std::string> words, const Options& options, const Envi
   const Baseline baseline =
       make_baseline(words.front(), iso_time(environment.time_of_day()), std::move(invocations), std::move(noise));
   folder.write(baseline, options.writing);
-  return tell_saved(baseline, folder, environment);
+  return print_saved(baseline, folder, environment);
 }
 
 int list(const Options& options, const Environment& environment) {

@@ -21,7 +21,7 @@ struct CalibrateOptions {
   int runs = 10;
 };
 
-constexpr int most_runs = 1000;
+constexpr int max_runs = 1000;
 
 struct Runs {
   std::vector<Invocation> invocations;
@@ -40,7 +40,7 @@ Runs repeat(const Options& options, const Environment& environment) {
     environment.err << fmt::format("calibrate: run {} of {}\n", run, o.runs) << std::flush;
     const std::string report = folder.report(run);
     std::vector<std::string> argv{environment.program, "run"};
-    argv.insert(argv.end(), options.words_for_runs.begin(), options.words_for_runs.end());
+    argv.insert(argv.end(), options.run_flags.begin(), options.run_flags.end());
     if (options.anonymize_key) argv.insert(argv.end(), {"--anonymize-key", *options.anonymize_key});
     argv.insert(argv.end(), {"--progress", "none", "--github", "off", "--force", "--json", report});
     const int code = run_child_process(argv, environment.stop, environment.err);
@@ -155,7 +155,7 @@ std::vector<Flag> calibrate_flags(std::span<const std::string> suites) {
   return together(
       under("compare",
             row("--runs", "N", "runs, each in a separate process (default: 10)",
-                converted(own(&CalibrateOptions::runs), whole_from(2, most_runs))),
+                converted(own(&CalibrateOptions::runs), whole_from(2, max_runs))),
             row("--from", "FILE...", "reports of one build on one set-up; runs nothing",
                 all_of(Takes::many, own(&CalibrateOptions::from))),
             row("-o,--output", "FILE", "the noise file (default: noise-FINGERPRINT.json)", text(&Options::output)),

@@ -9,7 +9,7 @@ std::vector<Flag> describe_device_flags(std::span<const std::string> /*suites*/)
 }
 
 int describe_device_command(const Options& options, const Environment& environment) {
-  tell_device(choose_device(options.device, environment), options.worker_output);
+  report_device(choose_device(options.device, environment), options.worker_output);
   return exit_codes::ok;
 }
 

@@ -87,7 +87,7 @@ std::string table_of(std::span<const DeterminismRecord> records, const ConsoleSt
 }
 
 struct WayCount {
-  std::string way, why_untested;
+  std::string way, untested_reason;
   int same = 0, differ = 0;
 };
 
@@ -99,7 +99,8 @@ std::vector<WayCount> counted(std::span<const DeterminismRecord> records) {
       WayCount& count = *std::ranges::find(counts, repetition.way, &WayCount::way);
       if (repetition.outcome == Sameness::same) ++count.same;
       if (repetition.outcome == Sameness::differs) ++count.differ;
-      if (repetition.outcome == Sameness::untested && count.why_untested.empty()) count.why_untested = repetition.text;
+      if (repetition.outcome == Sameness::untested && count.untested_reason.empty())
+        count.untested_reason = repetition.text;
     }
   }
   return counts;
@@ -111,7 +112,7 @@ std::string summary_of(std::span<const DeterminismRecord> records, bool determin
   for (const WayCount& count : counted(records)) {
     const bool is_promise = is_promised(count.way, deterministic);
     if (count.same + count.differ == 0) {
-      text += fmt::format("{:<20} not tried: {}\n", count.way, visible(count.why_untested));
+      text += fmt::format("{:<20} not tried: {}\n", count.way, visible(count.untested_reason));
       continue;
     }
     text += fmt::format("{:<20} the same bits in {} of {} cases{}\n", count.way, count.same, count.same + count.differ,
@@ -151,8 +152,8 @@ Json document_of(std::span<const DeterminismRecord> records, const DeviceInfo& d
   return json;
 }
 
-void determinism_here(const Options& options, const WorkPlan& plan, const Environment& environment,
-                      const WorkFindings& findings) {
+void determinism_in_process(const Options& options, const WorkPlan& plan, const Environment& environment,
+                            const WorkFindings& findings) {
   const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
   RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
   run.alive = findings.alive;
@@ -183,7 +184,7 @@ int determinism_command(const Options& options, const Environment& environment) 
   const auto& own = options.of<DeterminismOptions>();
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
-  const auto work = [&](const WorkFindings& findings) { determinism_here(options, plan, environment, findings); };
+  const auto work = [&](const WorkFindings& findings) { determinism_in_process(options, plan, environment, findings); };
   if (is_working_child(options)) return work_as_child(options, environment, work);
   std::optional<SavedBits> before;
   if (!own.against.empty()) {

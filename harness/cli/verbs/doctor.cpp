@@ -98,7 +98,7 @@ int doctor_command(const Options& options, const Environment& environment) {
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (Finding& finding : diagnose_gpus(driver, survey, libraries)) findings.push_back(std::move(finding));
   if (has_cuda) add_library_folders(findings);
-  for (const auto& [variable, value] : telling_variables(environment)) {
+  for (const auto& [variable, value] : context_variables(environment)) {
     findings.push_back({Health::note, "D209",
                         fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value),
                         ""});

@@ -49,7 +49,7 @@ class GateOutputs {
     if (pure) environment_.out << dump(gate_json(result, code), 1) << "\n";
     if (!pure && options_.json) file(*options_.json, dump(gate_json(result, code), 1) + "\n");
     if (options_.junit) file(*options_.junit, gate_junit(result, print, flags_.allow_missing));
-    if (options_.markdown) file(*options_.markdown, gate_markdown(result, most_summary_bytes));
+    if (options_.markdown) file(*options_.markdown, gate_markdown(result, max_summary_bytes));
     if (!flags_.github) return written_;
     (pure ? environment_.err : environment_.out) << gate_annotations(result, flags_.allow_missing);
     const std::string summary = environment_.variable("GITHUB_STEP_SUMMARY");

@@ -110,8 +110,8 @@ int list_claims(const Options& options, const Environment& environment) {
   const std::string& file = options.arguments[1];
   const std::vector<NamedImplementation> named = named_implementations({&file, 1}, options.python);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
-  const Claims claims = ask_claims(named, words_of_run(options, {"run", "--impl", file}), device.word(), environment,
-                                   options.for_opening_s())
+  const Claims claims = query_claims(named, words_of_run(options, {"run", "--impl", file}), device.word(), environment,
+                                     options.for_opening_s())
                             .front();
   if (!claims.cases) throw CannotMeasure(fmt::format("{} does not say what it takes", visible(file)));
   const ConsoleStyle style = console_style(options, Stream::out, environment);

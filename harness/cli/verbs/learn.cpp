@@ -23,7 +23,7 @@ struct LearnOptions {
 
 constexpr int brief_steps = 16;
 /// Longest judging of a step without a sign of life: about twenty runs of the textbook, each at most one second
-/// (why_not_judged()), on a slow or busy machine.
+/// (not_judged_reason()), on a slow or busy machine.
 constexpr double judging_s = 600.0;
 
 /// A model of the suites, narrower than at tier smoke, since the textbook runs each step twenty times per recipe.
@@ -117,7 +117,7 @@ std::vector<Model> models_of(const Options& options, const Selection& selection,
     const Program program = one.workload->build(one.c);
     if (!is_training_step(program)) continue;
     const std::string key = model_key(one.c);
-    if (const std::string why = why_not_judged(program); !why.empty()) {
+    if (const std::string why = not_judged_reason(program); !why.empty()) {
       left_out.emplace(key, why);
       continue;
     }
@@ -152,8 +152,8 @@ void write_drawings(const Options& options, std::span<const ModelLearning> model
   }
 }
 
-void learn_here(const Options& options, const WorkPlan& plan, std::span<const Model> models, LearningEffort effort,
-                const Environment& environment, const WorkFindings& findings) {
+void learn_in_process(const Options& options, const WorkPlan& plan, std::span<const Model> models,
+                      LearningEffort effort, const Environment& environment, const WorkFindings& findings) {
   const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
   RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
   run.alive = effort.alive = findings.alive;
@@ -180,7 +180,7 @@ int learn_command(const Options& options, const Environment& environment) {
   effort.steps = own.steps.value_or(own.brief ? brief_steps : effort.steps);
   effort.judged_steps = std::min(effort.judged_steps, effort.steps);
   const auto work = [&](const WorkFindings& findings) {
-    learn_here(options, plan, models, effort, environment, findings);
+    learn_in_process(options, plan, models, effort, environment, findings);
   };
   if (is_working_child(options)) return work_as_child(options, environment, work);
   for (const Model& model : models) plan.cases.insert(plan.cases.end(), model.recipes.begin(), model.recipes.end());

@@ -135,14 +135,14 @@ int list_case(const Options& options, const Environment& environment) {
 int list_command(const Options& options, const Environment& outer) {
   const SelectedSuites suites = selected_suites(options, outer);
   const Environment environment = suites.in(outer);
-  tell_variables(options, environment);
+  note_variables(options, environment);
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
-  tell_lacking(selection, device, environment);
-  tell_excepts(suites, environment);
+  note_missing_recipes(selection, device, environment);
+  note_exceptions(suites, environment);
   if (cases.empty()) return refuse_empty(selection, environment);
   print_cases(cases, options, environment);
   if (!options.of<ListOptions>().json) {

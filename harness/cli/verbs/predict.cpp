@@ -61,7 +61,7 @@ MeasuredStep measured_of(const std::string& word, const PredictionRequest& reque
   if (equals == std::string::npos) refuse();
   const auto devices = number<std::int64_t>(word.substr(0, std::min(colon, equals)));
   const auto seconds = number<double>(word.substr(equals + 1));
-  if (!devices || *devices < 1 || *devices > most_extent || !seconds || !(*seconds > 0.0) || !std::isfinite(*seconds))
+  if (!devices || *devices < 1 || *devices > max_extent || !seconds || !(*seconds > 0.0) || !std::isfinite(*seconds))
     refuse();
   std::int64_t batch = batch_on(*devices, request);
   if (colon < equals) {
@@ -154,9 +154,9 @@ std::string table_of(const Prediction& prediction, const Options& options, const
   TextTable table(columns);
   for (const PredictedSize& size : prediction.sizes) {
     std::vector<std::string> cells{format_count(size.devices)};
-    if (!size.why_not.empty()) {
+    if (!size.failure.empty()) {
       cells.resize(columns.size());
-      cells.back() = size.why_not;
+      cells.back() = size.failure;
       table.add(cells, Tone::faint);
       continue;
     }
@@ -189,8 +189,8 @@ Json json_of(const GradientExchange& wire, const Network& network) {
 
 Json json_of(const PredictedSize& size, const PredictionRequest& request, const Options& options) {
   Json json{{"devices", size.devices}, {"global_batch", size.global_batch}};
-  if (!size.why_not.empty()) {
-    json["why_not"] = size.why_not;
+  if (!size.failure.empty()) {
+    json["why_not"] = size.failure;
     return json;
   }
   json.update(Json{{"replicas", size.terms.replicas},
@@ -221,7 +221,7 @@ Json json_of(const PredictedSize& size, const PredictionRequest& request, const 
 chart::PlotChart chart_of(const PredictionRequest& request, const Prediction& prediction) {
   chart::Series known{"predicted", chart::Mark::line, {}}, beyond{"extrapolated", chart::Mark::line, {}};
   for (const PredictedSize& size : prediction.sizes) {
-    if (!size.why_not.empty()) continue;
+    if (!size.failure.empty()) continue;
     const auto at = [&](double seconds) { return size.flop_per_s * size.seconds / seconds; };
     chart::Series& series = size.extrapolated.empty() ? known : beyond;
     series.points.push_back({static_cast<double>(size.devices), size.flop_per_s, at(size.high_s), at(size.low_s),
@@ -254,8 +254,8 @@ int predict_sizes(const Options& options, const Environment& environment) {
   const PredictionRequest request = request_of(options);
   const Prediction prediction = of_flag("predict", [&] { return predict(request); });
   const bool any =
-      std::ranges::any_of(prediction.sizes, [](const PredictedSize& size) { return size.why_not.empty(); });
-  if (!any) throw UsageError(fmt::format("--gpus: {}", prediction.sizes.front().why_not));
+      std::ranges::any_of(prediction.sizes, [](const PredictedSize& size) { return size.failure.empty(); });
+  if (!any) throw UsageError(fmt::format("--gpus: {}", prediction.sizes.front().failure));
   std::ostream& out = file.prose();
   out << fmt::format("{}: {} parameters, {} a token at {} positions; {}\n", request.model.name,
                      format_quantity(request.model.parameters(), ""),

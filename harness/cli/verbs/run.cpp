@@ -42,7 +42,7 @@ int report_claims(const Options& options, const RunSetup& setup, std::span<const
   const auto of = std::ranges::find(setup.run.implementations, options.claims_of, &NamedImplementation::name);
   if (of == setup.run.implementations.end())
     throw UsageError(fmt::format("--claims-of: no --impl is called '{}'", visible(options.claims_of)));
-  tell_claims(*of, declared_cases(setup.environment.suites, setup.selection),
+  send_claims(*of, declared_cases(setup.environment.suites, setup.selection),
               options.untried == Untried::off ? std::span<const Suite>{} : all, named_device(setup.device),
               setup.run.deterministic, options.worker_output);
   return exit_codes::ok;
@@ -64,8 +64,8 @@ void claim_cases(RunPlan& plan) {
     plan.key = key_for(plan.options, plan.environment);
     require_same_before_loading(plan);
   }
-  plan.claims = ask_claims(plan.run.implementations, plan.options.words, plan.device.word(), plan.environment,
-                           plan.options.for_opening_s());
+  plan.claims = query_claims(plan.run.implementations, plan.options.words, plan.device.word(), plan.environment,
+                             plan.options.for_opening_s());
   plan.cases = claimed(std::move(plan.cases), plan.claims);
   if (plan.cases.empty())
     throw UsageError(
@@ -93,13 +93,13 @@ int launch(const Options& options, RunSetup setup, Resumption* resumption) {
                                         visible(plan.device.why)),
                             columns_of(Stream::err, environment), 0)
                   << std::endl;
-  tell_variables(options, environment);
-  tell_lacking(selection, plan.device, environment);
+  note_variables(options, environment);
+  note_missing_recipes(selection, plan.device, environment);
   if (plan.cases.empty()) return refuse_empty(selection, environment);
-  tell_excepts(setup.suites, environment);
-  tell_suites_without_cases(selection, plan.cases, environment);
+  note_exceptions(setup.suites, environment);
+  note_suites_without_cases(selection, plan.cases, environment);
   claim_cases(plan);
-  for (const std::string& sentence : doubtful_wishes(options, plan.device, read_host().usable_cpus))
+  for (const std::string& sentence : selection_warnings(options, plan.device, read_host().usable_cpus))
     environment.err << "warning: " << sentence << "\n";
   announce_injections(options, plan.cases, environment);
   if (options.dry_run) {
@@ -142,7 +142,7 @@ int run_command(const Options& options, const Environment& environment) {
   }
   try {
     return run_in_role(one.options, environment, &one);
-  } catch (const AnotherRun& e) {
+  } catch (const DifferentRun& e) {
     environment.err << "gpubench: " << visible(e.what()) << std::endl;
     return exit_codes::not_comparable;
   }

@@ -20,7 +20,7 @@ struct SelftestOptions {
 };
 
 constexpr std::int64_t full_clean_launches = 1'000'000;
-constexpr std::size_t most_told = 5;  ///< faults named per row; the JSON has all
+constexpr std::size_t max_faults_listed = 5;  ///< faults named per row; the JSON has all
 
 std::string size_text(double size) { return std::isinf(size) ? "inf" : fmt::format("{:.3g}", size); }
 
@@ -31,9 +31,10 @@ std::string table_of(const SelftestResult& result, const ConsoleStyle& style) {
     const Tone tone = !row.escaped.empty() ? Tone::bad : row.faults == 0 ? Tone::faint : Tone::plain;
     std::string below;
     const auto tell = [&](const std::vector<std::string>& names, std::string_view word) {
-      for (std::size_t i = 0; i < std::min(names.size(), most_told); ++i)
+      for (std::size_t i = 0; i < std::min(names.size(), max_faults_listed); ++i)
         below += fmt::format("{}{}: {}", below.empty() ? "" : "; ", word, visible(names[i]));
-      if (names.size() > most_told) below += fmt::format("; and {} more {}", names.size() - most_told, word);
+      if (names.size() > max_faults_listed)
+        below += fmt::format("; and {} more {}", names.size() - max_faults_listed, word);
     };
     tell(row.escaped, "escaped");
     if (style.verbosity > 0) tell(row.hidden, "unseen");
@@ -61,7 +62,7 @@ std::string summary_of(const SelftestResult& result, const Completion& completio
       "escaped\n{} correct launches of {} cases, {} elements judged in them: {} alarm{}\n",
       faults, result.ops, result.kinds, caught, unseen, escaped, result.clean_launches, result.clean_cases,
       result.clean_elements, result.alarms.size(), result.alarms.size() == 1 ? "" : "s");
-  for (std::size_t i = 0; i < std::min(result.alarms.size(), most_told); ++i)
+  for (std::size_t i = 0; i < std::min(result.alarms.size(), max_faults_listed); ++i)
     text += fmt::format("  alarm: {}\n", visible(result.alarms[i]));
   if (!result.left_out.empty())
     text += fmt::format("{} cases left out, the first: {}\n", result.left_out.size(), visible(result.left_out.front()));
@@ -107,8 +108,8 @@ Json json_of(const SelftestResult& result, const DeviceInfo& device, std::uint64
   return json;
 }
 
-void selftest_here(const Options& options, const WorkPlan& plan, const Environment& environment,
-                   const WorkFindings& findings) {
+void selftest_in_process(const Options& options, const WorkPlan& plan, const Environment& environment,
+                         const WorkFindings& findings) {
   const std::unique_ptr<Backend> backend = open_for_work(plan.device, findings);
   RunOptions run = run_options(options, plan.selection.tier, environment, plan.device);
   run.alive = findings.alive;
@@ -119,18 +120,18 @@ void selftest_here(const Options& options, const WorkPlan& plan, const Environme
   const auto& own = options.of<SelftestOptions>();
   if (own.full) {
     effort.clean_launches = full_clean_launches;
-    effort.most_fault_flop = 2e7;
-    effort.most_case_flop = 1e10;
+    effort.max_fault_flop = 2e7;
+    effort.max_case_flop = 1e10;
     effort.kinds_per_error = 1000;
     effort.places_per_fault = 100;
   }
   if (own.clean_launches > 0) effort.clean_launches = own.clean_launches;
-  Stopwatch since_told;
+  Stopwatch since_last_report;
   const auto progress = [&](const std::string& now, const SelftestResult& so_far) {
     findings.now(now);
-    if (since_told.seconds() < 1.0) return;
+    if (since_last_report.seconds() < 1.0) return;
     findings.found({{"result", to_json(so_far)}});
-    since_told = Stopwatch();
+    since_last_report = Stopwatch();
   };
   findings.found({{"result", to_json(selftest(*backend, plan.cases, run, effort, progress, environment.stop))}});
   findings.now("the end of the self-test");
@@ -140,7 +141,7 @@ void selftest_here(const Options& options, const WorkPlan& plan, const Environme
 int selftest_command(const Options& options, const Environment& environment) {
   const WorkPlan plan = work_plan(options, environment);
   if (plan.cases.empty()) return refuse_empty(plan.selection, environment);
-  const auto work = [&](const WorkFindings& findings) { selftest_here(options, plan, environment, findings); };
+  const auto work = [&](const WorkFindings& findings) { selftest_in_process(options, plan, environment, findings); };
   if (is_working_child(options)) return work_as_child(options, environment, work);
   const ResultFile json("--json", options.json.value_or(""), options.writing, environment);
   environment.catch_signals();

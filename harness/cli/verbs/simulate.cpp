@@ -11,7 +11,7 @@ namespace gpubench {
 namespace {
 
 struct SimulateOptions {
-  static constexpr int most_ranks = 4096;
+  static constexpr int max_ranks = 4096;
   std::vector<int> ranks;  ///< empty: 8, or the next multiple that the layout needs
   std::string from;
   std::optional<double> rate{};  ///< TFLOP/s per device
@@ -58,7 +58,7 @@ PlannedCase chosen(const Options& options, const Environment& environment) {
     found = named_cases(of_one_rank, environment);
   }
   PlannedCase planned = std::move(found.front());
-  if (planned.workload->info().most_ranks < 2) {
+  if (planned.workload->info().max_ranks < 2) {
     throw UsageError(
         fmt::format("{} runs on one rank only; gpubench list suites names the workloads of several", planned.c.id()));
   }
@@ -134,9 +134,9 @@ std::vector<Sharing> sharings_of(const Options& options, const PlannedCase& plan
     std::vector<int> counts = options.of<SimulateOptions>().ranks;
     if (counts.empty() && !layout.dp) counts = {(usual + parallel.ranks() - 1) / parallel.ranks() * parallel.ranks()};
     for (const int ranks : ranks_of(layout, std::move(counts))) {
-      if (ranks > SimulateOptions::most_ranks)
+      if (ranks > SimulateOptions::max_ranks)
         throw UsageError(
-            fmt::format("--parallel {}: {} ranks; expected at most {}", text, ranks, SimulateOptions::most_ranks));
+            fmt::format("--parallel {}: {} ranks; expected at most {}", text, ranks, SimulateOptions::max_ranks));
       sharings.push_back({ranks, parallel});
     }
   }
@@ -218,7 +218,7 @@ int simulate_command(const Options& options, const Environment& environment) {
       for (const SimulatedRank& rank : size.run.ranks) largest = std::max(largest, rank.*part);
       return format_time_ns(largest / nano);
     };
-    const std::string stuck = size.run.why_stuck();
+    const std::string stuck = size.run.stuck_reason();
     any_stuck = any_stuck || !stuck.empty();
     table.add(
         {format_count(sharing.ranks), layout_text(sharing), format_count(static_cast<std::int64_t>(size.steps)),
@@ -249,7 +249,7 @@ std::vector<Flag> simulate_flags(std::span<const std::string> /*suites*/) {
       under("select",
             common("numbers of ranks, up to 4096 (default: 8)",
                    row("--ranks", "N,...", "numbers of ranks, up to 4096 (default: 8)",
-                       several(Takes::list, own(&SimulateOptions::ranks), whole_from(1, SimulateOptions::most_ranks)))),
+                       several(Takes::list, own(&SimulateOptions::ranks), whole_from(1, SimulateOptions::max_ranks)))),
             common("ranks whose ops take FACTOR times as long",
                    row("--slow", "RANK=FACTOR,...", "ranks whose ops take FACTOR times as long",
                        several(Takes::list, own(&SimulateOptions::slower), of_rank))),

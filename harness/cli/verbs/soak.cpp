@@ -7,24 +7,24 @@
 
 #include "harness/cli/repeated_runs.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/soak_book.h"
+#include "harness/cli/soak_log.h"
 #include "harness/cli/verb.h"
 #include "harness/cli/verb_work.h"
 
 namespace gpubench {
 namespace {
 
-constexpr double most_intervals = 30.0;  ///< of a short soak; longer ones use ten seconds per interval
+constexpr double max_intervals = 30.0;  ///< of a short soak; longer ones use ten seconds per interval
 
 SoakEffort effort_of(const Options& options) {
   SoakEffort effort{.seconds = options.of<SoakOptions>().minutes * 60.0};
-  effort.interval_s = std::min(effort.interval_s, effort.seconds / most_intervals);
-  effort.recheck_s = std::max(effort.recheck_s, effort.seconds / most_intervals);
+  effort.interval_s = std::min(effort.interval_s, effort.seconds / max_intervals);
+  effort.recheck_s = std::max(effort.recheck_s, effort.seconds / max_intervals);
   return effort;
 }
 
-void soak_here(const Options& options, const WorkPlan& plan, const Environment& environment,
-               const WorkFindings& findings) {
+void soak_in_process(const Options& options, const WorkPlan& plan, const Environment& environment,
+                     const WorkFindings& findings) {
   findings.now("opening the device");
   const std::unique_ptr<Backend> backend = open_backend(plan.device);
   DeviceInfo info = backend->device();
@@ -80,7 +80,7 @@ class SoakOutputs {
         json_("--json", options.json.value_or(""), options.writing, environment),
         svg_("--svg", options.svg, options.writing, environment) {}
 
-  int write(const SoakBook& book, Json head) const {
+  int write(const SoakLog& book, Json head) const {
     const Stream stream = json_.is_stdout() ? Stream::err : Stream::out;
     json_.prose() << book.summary(console_style(options_, stream, environment_));
     head.update(book.json());
@@ -124,7 +124,7 @@ int soak_command(const Options& options, const Environment& environment) {
   if (is_working_child(options)) {
     if (plan.device.devices == 0) plan.device.ordinal = options.worker_share;
     return work_as_child(options, environment,
-                         [&](const WorkFindings& findings) { soak_here(options, plan, environment, findings); });
+                         [&](const WorkFindings& findings) { soak_in_process(options, plan, environment, findings); });
   }
   announce_injections(options, plan.cases, environment);
   const std::vector<SoakPlace> places = soak_places(options, plan.device, environment);
@@ -136,12 +136,12 @@ int soak_command(const Options& options, const Environment& environment) {
   if (options.isolate) {
     listen_to_children(soaking, places, options, plan, environment);
   } else {
-    soak_here(options, plan, environment,
-              {[&](const Json& json) {
-                 soaking.take(0, json);
-                 soaking.show("");
-               },
-               [](std::string_view) {}, [] {}});
+    soak_in_process(options, plan, environment,
+                    {[&](const Json& json) {
+                       soaking.take(0, json);
+                       soaking.show("");
+                     },
+                     [](std::string_view) {}, [] {}});
   }
   return outputs.write(soaking.finish(), head_of(version(), run.seed));
 }

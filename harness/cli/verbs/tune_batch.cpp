@@ -71,7 +71,7 @@ class Trials {
   int code_ = exit_codes::nothing_ran;
 };
 
-bool fitted_not(const CaseRecord& record) {
+bool did_not_fit(const CaseRecord& record) {
   return record.verdict == Verdict::skipped || record.verdict == Verdict::error;
 }
 
@@ -104,7 +104,7 @@ TunedCurve measured(const TunedShape& shape, std::span<const std::int64_t> wante
     run_s = trials.elapsed_s() - before_s;
     last = batch;
     if (!record || trials.stopped()) return false;
-    if (fitted_not(*record)) too_large = std::min(too_large, batch);
+    if (did_not_fit(*record)) too_large = std::min(too_large, batch);
     curve.trials.push_back(std::move(*record));
     curve.batches.push_back(batch);
     return true;

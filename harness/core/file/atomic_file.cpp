@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail_as_taken(const std::string& path) {
+[[noreturn]] void fail_already_exists(const std::string& path) {
   throw WriteError(fmt::format("{}: is there already; --force replaces it", visible(path)));
 }
 
@@ -48,11 +48,11 @@ bool is_made_by_others(const fs::path& link) {
 
 // Follows links one by one: the last one, /proc/PID/fd/N, can be told from an ordinary link only by its place.
 ProcEntry proc_entry(const std::string& path) {
-  constexpr int most_links = 40;  // as the kernel has it
+  constexpr int max_links = 40;  // as the kernel has it
   const std::string own = fmt::format("/proc/{}/", ::getpid());
   fs::path at = path;
   ProcEntry entry;
-  for (int links = 0; links < most_links; ++links) {
+  for (int links = 0; links < max_links; ++links) {
     std::error_code error;
     const fs::path folder = fs::canonical(folder_of(at.string()), error);
     if (error) return {};
@@ -195,7 +195,7 @@ class NewFile {
   }
   void keep_as(const std::string& name, bool replace) {
     if (replace ? ::renameat(folder_, name_.c_str(), folder_, name.c_str()) != 0 : !moved_to_free(name)) {
-      if (!replace && errno == EEXIST) fail_as_taken(target_);
+      if (!replace && errno == EEXIST) fail_already_exists(target_);
       cannot_write(target_, "rename the finished file to it", errno);
     }
     kept_ = true;
@@ -236,7 +236,7 @@ void cannot_write(const std::string& path, std::string_view attempt, int error) 
   throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)), error);
 }
 
-bool WriteError::is_of_disk() const { return error_ == ENOSPC || error_ == EDQUOT || error_ == EIO; }
+bool WriteError::is_disk_error() const { return error_ == ENOSPC || error_ == EDQUOT || error_ == EIO; }
 
 std::string WriteRules::name_of(const std::string& path) const {
   return folder == AT_FDCWD ? path : fs::path(path).filename().string();
@@ -301,7 +301,7 @@ void require_writable(const std::string& path, const WriteRules& rules) {
     return;
   }
   const Place place(path, rules);
-  if (!rules.replace && place.is_taken()) fail_as_taken(path);
+  if (!rules.replace && place.is_taken()) fail_already_exists(path);
   const NewFile probe = temporary_in(place);
 }
 

@@ -20,7 +20,7 @@ class WriteError : public std::runtime_error {
  public:
   explicit WriteError(const std::string& what, int error = 0) : std::runtime_error(what), error_(error) {}
   /// Whether the disk is full or fails; otherwise the path or a permission is wrong.
-  [[nodiscard]] bool is_of_disk() const;
+  [[nodiscard]] bool is_disk_error() const;
 
  private:
   int error_;  ///< errno; 0: the reason is not the system's

@@ -73,7 +73,7 @@ std::string TextTable::text(const ConsoleStyle& style, int indent) const {
     if (c + 1 < columns_.size()) start += widest + 2;
   }
   const bool breaks = style.width > 0 && start + widths.back() > style.width;
-  if (breaks && start + least_last_column() > style.width) return list(style, indent);
+  if (breaks && start + min_last_column() > style.width) return list(style, indent);
   if (breaks) widths.back() = 0;
   std::string all;
   const auto add_line = [&](const std::vector<std::string>& cells, Tone tone) {
@@ -97,7 +97,7 @@ std::string TextTable::text(const ConsoleStyle& style, int indent) const {
   return all;
 }
 
-int TextTable::least_last_column() const {
+int TextTable::min_last_column() const {
   int least = 24;
   for (const Row& row : rows_) {
     std::istringstream words(row.cells.back());

@@ -61,7 +61,7 @@ class TextTable {
     Tone tone = Tone::plain;
     std::string below;
   };
-  [[nodiscard]] int least_last_column() const;
+  [[nodiscard]] int min_last_column() const;
   [[nodiscard]] std::string list(const ConsoleStyle& style, int indent) const;
   [[nodiscard]] std::string under(const Row& row, const ConsoleStyle& style, int indent) const;
 

@@ -47,7 +47,7 @@ bool hides(std::uint32_t c) {
 }
 
 // Whether a name may end in this character, before `::`: `cutlass::gemm`, `std::vector<int>::size`.
-bool ends_word(char c) {
+bool is_word_end(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '>' || c == ')';
 }
 
@@ -73,7 +73,7 @@ std::string visible(std::string_view text) {
   const std::string line = printable(text);
   std::string shown;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    const bool command = line.compare(i, 2, "::") == 0 && (i == 0 || !ends_word(line[i - 1]));
+    const bool command = line.compare(i, 2, "::") == 0 && (i == 0 || !is_word_end(line[i - 1]));
     const bool old_command = line[i] == '[' && i >= 2 && line.compare(i - 2, 2, "##") == 0;
     shown +=
         command || old_command ? fmt::format("\\x{:02x}", static_cast<unsigned>(line[i])) : std::string(1, line[i]);
@@ -81,12 +81,12 @@ std::string visible(std::string_view text) {
   return shown;
 }
 
-std::string shortened(std::string_view text, std::size_t most_bytes) {
+std::string shortened(std::string_view text, std::size_t max_bytes) {
   constexpr std::string_view dots = "...";
-  if (text.size() <= most_bytes) return std::string(text);
-  std::size_t end = most_bytes < dots.size() ? 0 : most_bytes - dots.size();
+  if (text.size() <= max_bytes) return std::string(text);
+  std::size_t end = max_bytes < dots.size() ? 0 : max_bytes - dots.size();
   for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U; ++back) --end;
-  return std::string(text.substr(0, end)) + std::string(dots.substr(0, std::min(most_bytes, dots.size())));
+  return std::string(text.substr(0, end)) + std::string(dots.substr(0, std::min(max_bytes, dots.size())));
 }
 
 int columns(std::string_view text) {

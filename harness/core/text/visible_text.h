@@ -17,8 +17,8 @@ namespace gpubench {
 /// unless a word ends before it, as in `cutlass::gemm`: lines may be wrapped at any blank.
 [[nodiscard]] std::string visible(std::string_view text);
 
-/// At most `most_bytes` of `text`; what is cut ends in "..." after a whole code point.
-[[nodiscard]] std::string shortened(std::string_view text, std::size_t most_bytes);
+/// At most `max_bytes` of `text`; what is cut ends in "..." after a whole code point.
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t max_bytes);
 
 /// Columns that `text` takes on a terminal, one per code point. ANSI colours must not be in it yet.
 [[nodiscard]] int columns(std::string_view text);

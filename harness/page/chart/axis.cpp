@@ -152,7 +152,7 @@ bool takes_prefix(std::string_view unit) {
 }
 
 // Over more decades one prefix makes the labels at one end long.
-constexpr double most_decades = 8.0;
+constexpr double max_decades = 8.0;
 
 // The prefix shown in the title instead of the labels; null: a prefix per label.
 const Prefix* shared_prefix(const AxisScale& scale) {
@@ -160,7 +160,7 @@ const Prefix* shared_prefix(const AxisScale& scale) {
   if (axis.labels != TickLabels::si || !takes_prefix(axis.unit)) return nullptr;
   if (axis.scale == Scale::linear)
     return &prefix_of(std::max(std::fabs(scale.low()), std::fabs(scale.high())), decimal);
-  if (std::log10(scale.high() / scale.low()) > most_decades) return nullptr;
+  if (std::log10(scale.high() / scale.low()) > max_decades) return nullptr;
   return &prefix_of(std::sqrt(scale.low()) * std::sqrt(scale.high()), decimal);
 }
 

@@ -61,7 +61,7 @@ double draw_group(Canvas& canvas, const AxisScale& scale, const BarGroup& group,
     canvas.text(4.0, y - 4.0, shortened(group.title, chart_width - 8.0, text_size * 1.06), "c-bold");
   }
   for (const Bar& bar : group.bars) {
-    y = draw_row_words(canvas, y, bar.label, bar.text);
+    y = draw_row_text(canvas, y, bar.label, bar.text);
     draw_bar(canvas, scale, bar, y);
     marks.push_back({y - 1.0, y + bar_height + 1.0});
     y += bar_height + bar_gap;
@@ -102,7 +102,7 @@ std::string svg(const BarChart& chart, const std::string& id, Placement placemen
   for (const BarGroup& group : groups) y = draw_group(rows, scale, group, y, marks);
   double end = draw_value_axis(drawing.canvas(), scale, marks, y);
   drawing.canvas().append(rows);
-  if (doubtful) end = draw_doubtful_key(drawing.canvas(), end);
+  if (doubtful) end = draw_unreliable_key(drawing.canvas(), end);
   return drawing.finished(end);
 }
 
@@ -237,7 +237,7 @@ std::string svg(const StackChart& chart, const std::string& id, Placement placem
     const std::vector<Part> parts = merged(bar, named);
     if (parts.empty()) continue;
     drawn = true;
-    if (!bar.label.empty()) y = draw_row_words(drawing.canvas(), y, bar.label, "", "c-bold");
+    if (!bar.label.empty()) y = draw_row_text(drawing.canvas(), y, bar.label, "", "c-bold");
     draw_parts(drawing.canvas(), parts, names, y);
     y = draw_names(drawing.canvas(), parts, names, y + stack_height + 4.0) + 14.0;
   }

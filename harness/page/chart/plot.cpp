@@ -56,7 +56,7 @@ std::size_t thin(std::vector<Series>& series, std::size_t most) {
 
 std::string thinned_sentence(std::size_t points) {
   return fmt::format("Of {} points about {} are drawn; the highest and lowest of each stretch are among them.",
-                     format_count(static_cast<std::int64_t>(points)), format_count(most_points));
+                     format_count(static_cast<std::int64_t>(points)), format_count(max_points));
 }
 
 namespace {
@@ -143,7 +143,7 @@ std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
   return entries;
 }
 
-bool any_doubtful(const std::vector<Series>& series) {
+bool any_unreliable(const std::vector<Series>& series) {
   return std::any_of(series.begin(), series.end(), [](const Series& s) {
     return std::any_of(s.points.begin(), s.points.end(), [](const Point& point) { return point.doubtful; });
   });
@@ -156,7 +156,7 @@ std::string svg(const PlotChart& chart, const std::string& id, Placement placeme
   std::vector<Series> series = drawable_series(chart);
   const std::size_t points = thin(series);
   if (points == 0) return "";
-  if (points > most_points) drawing.add_to_description(thinned_sentence(points));
+  if (points > max_points) drawing.add_to_description(thinned_sentence(points));
   Canvas& canvas = drawing.canvas();
   double top = drawing.top();
   const AxisScale x = x_scale(chart, series);
@@ -191,7 +191,7 @@ std::string svg(const PlotChart& chart, const std::string& id, Placement placeme
     canvas.text((area.left + area.right) / 2.0, y - 2.0, below, "c-text", Anchor::middle);
   }
   y = draw_legend(canvas, legend_of(series), y);
-  if (any_doubtful(series)) y = draw_doubtful_key(canvas, y);
+  if (any_unreliable(series)) y = draw_unreliable_key(canvas, y);
   return drawing.finished(y + 6.0);
 }
 

@@ -42,12 +42,12 @@ void draw_guides(Canvas& canvas, const PlotArea& area, const std::vector<Guide>&
 void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
 
 /// More points in one drawing are thinned.
-constexpr std::size_t most_points = 10000;
+constexpr std::size_t max_points = 10000;
 
 /// Keeps at most `most` points and returns the original number. Each series keeps its share: of equal stretches the
 /// lowest and the highest point, and its first and last. Deterministic. Series of up to four points stay whole, even if
 /// `most` is exceeded.
-std::size_t thin(std::vector<Series>& series, std::size_t most = most_points);
+std::size_t thin(std::vector<Series>& series, std::size_t most = max_points);
 
 /// Indices to keep, ascending, chosen as by thin(): at most `most`, at least four.
 [[nodiscard]] std::vector<std::size_t> kept(const std::vector<double>& values, std::size_t most);

@@ -135,7 +135,8 @@ struct EndLabel {
 };
 
 // From two thirds of the way up a line that ends sloped. False without room.
-bool draw_beside(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points, const std::string& text) {
+bool draw_label_next_to(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points,
+                        const std::string& text) {
   const Point& first = points.front();
   const Point& last = points.back();
   const bool rising = area.at_y(last.y) < area.at_y(first.y);
@@ -213,7 +214,7 @@ void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<G
     const std::string text = shortened(guide.label, area.right - area.left - 12.0, text_size);
     const double before = area.at_y(points[points.size() - 2].y);
     const double last = area.at_y(points.back().y);
-    if (std::fabs(before - last) > 2.0 * text_size && draw_beside(canvas, area, points, text)) continue;
+    if (std::fabs(before - last) > 2.0 * text_size && draw_label_next_to(canvas, area, points, text)) continue;
     labels.push_back({text, std::clamp(last, area.top, area.bottom) - 5.0});
   }
   std::stable_sort(labels.begin(), labels.end(), [](const EndLabel& a, const EndLabel& b) { return a.y < b.y; });

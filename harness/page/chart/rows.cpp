@@ -23,7 +23,7 @@ double across(const AxisScale& scale, double value) {
   return rows_left + scale.position(value) * (rows_right - rows_left);
 }
 
-double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text, const char* style) {
+double draw_row_text(Canvas& canvas, double y, const std::string& label, const std::string& text, const char* style) {
   const double width = rows_right - rows_left;
   const double size = std::string_view(style) == "c-bold" ? bold_width * text_size : text_size;
   const std::string right = shortened(text, 0.6 * width, size);
@@ -137,7 +137,7 @@ std::string svg(const ForestChart& chart, const std::string& id, Placement place
   std::vector<Span> marks;
   double y = drawing.top();
   for (const ForestRow& row : shown) {
-    y = draw_row_words(rows, y, row.label, words_of(row), row.summary ? "c-bold" : "c-text");
+    y = draw_row_text(rows, y, row.label, words_of(row), row.summary ? "c-bold" : "c-text");
     draw_row(rows, scale, row, y);
     marks.push_back({y, y + mark_height});
     y += mark_height + row_gap;

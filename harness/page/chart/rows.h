@@ -15,8 +15,8 @@ constexpr double rows_right = 408.0;
 [[nodiscard]] double across(const AxisScale& scale, double value);
 
 /// `label`: left, up to two lines. `text`: right of the last. Shortens both to fit. Returns the y below them.
-double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text,
-                      const char* style = "c-text");
+double draw_row_text(Canvas& canvas, double y, const std::string& label, const std::string& text,
+                     const char* style = "c-text");
 
 void draw_row_whisker(Canvas& canvas, double left, double right, double y);
 

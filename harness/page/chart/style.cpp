@@ -267,7 +267,7 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, doub
   return entries.empty() ? y - line_height : y + 4.0;
 }
 
-double draw_doubtful_key(Canvas& canvas, double y) {
+double draw_unreliable_key(Canvas& canvas, double y) {
   y += line_height;
   canvas.open("g", {{"stroke", "currentColor"}});
   draw_marker(canvas, 0, legend_margin + swatch / 2.0, y - 5.0, {}, true);

@@ -68,6 +68,6 @@ struct LegendEntry {
 double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, double y);
 
 /// Explains hollow markers. Returns the y below.
-double draw_doubtful_key(Canvas& canvas, double y);
+double draw_unreliable_key(Canvas& canvas, double y);
 
 }  // namespace gpubench::chart

@@ -7,7 +7,7 @@
 namespace gpubench::cuda {
 
 /// q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, dv]: the head size of v, o and do may be another than that of q and
-/// k. Neither may be above most_attention_head. Sums and log-sum-exp f32. The last axis is contiguous.
+/// k. Neither may be above max_attention_head. Sums and log-sum-exp f32. The last axis is contiguous.
 struct AttentionArgs {
   Element data = Element::f32;
   bool causal = false;
@@ -26,7 +26,7 @@ struct AttentionArgs {
   float* delta = nullptr;  ///< [b, hq, s], scratch: sum of do o
 };
 
-inline constexpr int most_attention_head = 256;
+inline constexpr int max_attention_head = 256;
 
 void launch_attention_forward(const AttentionArgs& args, cudaStream_t stream);
 /// Four launches, of which the first leaves delta: of sinks, of q, of k and v. No atomic additions.

@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(threads) merge_kernel(AttentionMergeArgs args)
       const std::int64_t row = row_of(args, head_of_token);
       const W one = load(static_cast<const W*>(args.lse1) + row), other = load(static_cast<const W*>(args.lse2) + row);
       const W larger = one > other ? one : other;
-      const bool sees_none = larger == -static_cast<W>(INFINITY);
-      const W lse = sees_none ? larger : larger + log_of_one_and(full_exp(one > other ? other - one : one - other));
+      const bool sees_no_key = larger == -static_cast<W>(INFINITY);
+      const W lse = sees_no_key ? larger : larger + log_of_one_and(full_exp(one > other ? other - one : one - other));
       if (item == head_of_token * packs) store(static_cast<W*>(args.lse) + row, lse);
-      const W of_a = sees_none ? W(0) : full_exp(one - lse), of_b = sees_none ? W(0) : full_exp(other - lse);
+      const W of_a = sees_no_key ? W(0) : full_exp(one - lse), of_b = sees_no_key ? W(0) : full_exp(other - lse);
       Pack<T, N> y;
 #pragma unroll
       for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(widen(a[k][i]) * of_a + widen(b[k][i]) * of_b);

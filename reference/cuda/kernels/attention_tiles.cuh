@@ -97,7 +97,7 @@ __device__ __forceinline__ int first_column() { return static_cast<int>(threadId
 
 /// A tile's lines from element `first` on, as one thread has them on their way.
 template <class T>
-struct LinesOnTheirWay {
+struct LinesInFlight {
   static constexpr int packs_per_line = attention_depth / 4;
   static constexpr int turns = attention_tile * packs_per_line / attention_threads;
   Four<T> packs[turns];
@@ -134,7 +134,7 @@ __device__ __forceinline__ void multiply(const HeadRows<T, packs>& a, const Head
 #pragma unroll
     for (float& product : row) product = 0.0F;
   }
-  LinesOnTheirWay<T> next_a, next_b;
+  LinesInFlight<T> next_a, next_b;
   next_a.fetch(a, 0);
   next_b.fetch(b, 0);
   for (int first = 0; first < a.columns; first += attention_depth) {
@@ -356,11 +356,11 @@ struct AttentionShape {
 template <class LaunchWith>
 void with_attention_shape(const AttentionArgs& args, bool packs, const LaunchWith& launch_with) {
   const std::int64_t widest = args.d > args.dv ? args.d : args.dv;
-  if (widest > most_attention_head) throw std::logic_error("attention in tiles was given a head that is too wide");
-  if (!packs) return launch_with(AttentionShape<most_attention_head, false>{});
+  if (widest > max_attention_head) throw std::logic_error("attention in tiles was given a head that is too wide");
+  if (!packs) return launch_with(AttentionShape<max_attention_head, false>{});
   if (widest <= 64) return launch_with(AttentionShape<64, true>{});
   if (widest <= 128) return launch_with(AttentionShape<128, true>{});
-  launch_with(AttentionShape<most_attention_head, true>{});
+  launch_with(AttentionShape<max_attention_head, true>{});
 }
 
 [[nodiscard]] inline std::int64_t attention_blocks(std::int64_t rows, std::int64_t heads, std::int64_t batches) {

@@ -498,10 +498,10 @@ std::int64_t batch_norm_mask_bytes(const BatchNormArgs& args) {
 
 std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors) {
   const int n = pack_elements_of(args.data);
-  const std::int64_t least_rows = threads / lanes_for(args.channels, n) * std::int64_t{8};  // worth a block
+  const std::int64_t min_rows = threads / lanes_for(args.channels, n) * std::int64_t{8};  // worth a block
   const std::int64_t tiles = tiles_of(args.channels, n);
   const std::int64_t wanted = (std::int64_t{4} * multiprocessors + tiles - 1) / tiles;
-  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, args.rows / least_rows));
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, args.rows / min_rows));
 }
 
 void launch_batch_norm_forward(const BatchNormArgs& args, cudaStream_t stream) {

@@ -99,10 +99,10 @@ void launch_packs(const ColumnSumArgs& args, cudaStream_t stream) {
 
 std::int64_t column_sum_parts(std::int64_t rows, std::int64_t columns, int multiprocessors) {
   constexpr std::int64_t tile_columns = warp_lanes * 8;
-  constexpr std::int64_t least_rows = std::int64_t{warps} * rows_in_flight * 2;  // worth a block
+  constexpr std::int64_t min_rows = std::int64_t{warps} * rows_in_flight * 2;  // worth a block
   const std::int64_t tiles = std::max<std::int64_t>(1, (columns + tile_columns - 1) / tile_columns);
   const std::int64_t wanted = (std::int64_t{8} * multiprocessors + tiles - 1) / tiles;
-  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, rows / least_rows));
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, rows / min_rows));
 }
 
 void launch_column_sum(const ColumnSumArgs& args, cudaStream_t stream) {

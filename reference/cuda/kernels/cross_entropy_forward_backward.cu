@@ -76,11 +76,11 @@ __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForward
     logit_sum = sum_over_row<whole_block>(share.logit_sum());
   }
   const bool first = share.rank == 0;
-  const bool tells_loss = known ? share.owns(label) : first;
-  if (first || tells_loss) {
+  const bool writes_loss = known ? share.owns(label) : first;
+  if (first || writes_loss) {
     const double lse = static_cast<double>(shift) + log(static_cast<double>(all.sum));
     if (first) store(static_cast<W*>(args.lse) + row, static_cast<W>(lse));
-    if (tells_loss) {
+    if (writes_loss) {
       const double of_label = known ? static_cast<double>(widen(load(share.logits + label))) : static_cast<double>(NAN);
       store(args.row_loss + row,
             counts(terms, label) ? row_loss_of(terms, lse, score_of(terms, share.classes, of_label, logit_sum)) : 0.0);

@@ -100,7 +100,7 @@ __device__ __forceinline__ void write_whole(T* to, const T& value) {
   }
 }
 
-inline std::int64_t most_blocks_of_grid() { return 0x7FFFFFFF; }
+inline std::int64_t max_blocks_of_grid() { return 0x7FFFFFFF; }
 
 /// Starts the kernel in the stream. An empty grid starts nothing. What goes wrong is told by cudaGetLastError().
 template <class Args>
@@ -113,7 +113,7 @@ void launch(void (*kernel)(Args), Grid grid, cudaStream_t stream, const Args& ar
 
 /// Blocks for `work` units at `per_block` units each, no more than a grid may have: the kernel walks on.
 [[nodiscard]] inline std::int64_t blocks_for(std::int64_t work, std::int64_t per_block) {
-  const std::int64_t wanted = (work + per_block - 1) / per_block, most = most_blocks_of_grid();
+  const std::int64_t wanted = (work + per_block - 1) / per_block, most = max_blocks_of_grid();
   return wanted < most ? wanted : most;
 }
 

@@ -8,20 +8,20 @@
 
 namespace gpubench::cuda {
 
-inline constexpr int most_pointwise_inputs = 3;
-inline constexpr int most_pointwise_outputs = 2;
+inline constexpr int max_pointwise_inputs = 3;
+inline constexpr int max_pointwise_outputs = 2;
 
 /// Up to three tensors in, up to two out, of one shape, but for repeated inputs: as many as the op has. All have the
 /// type `from`, except that cast's result has the type `to`. Outputs may be inputs.
 struct PointwiseArgs {
   Element from = Element::f32;
   Element to = Element::f32;
-  const void* in[most_pointwise_inputs] = {};
-  void* out[most_pointwise_outputs] = {};
+  const void* in[max_pointwise_inputs] = {};
+  void* out[max_pointwise_outputs] = {};
   std::int64_t rows = 1, columns = 0;
-  std::int64_t in_stride[most_pointwise_inputs] = {};
-  std::int64_t out_stride[most_pointwise_outputs] = {};
-  std::int64_t repeats[most_pointwise_inputs] = {1, 1, 1};  ///< how many rows one of the input's is for
+  std::int64_t in_stride[max_pointwise_inputs] = {};
+  std::int64_t out_stride[max_pointwise_outputs] = {};
+  std::int64_t repeats[max_pointwise_inputs] = {1, 1, 1};  ///< how many rows one of the input's is for
   double factor = 1.0;
 };
 
@@ -47,7 +47,7 @@ void launch_dropout(const DropoutArgs& args, cudaStream_t stream);
 
 // Copies, repeated rows, transposes and reorders, bit for bit.
 
-inline constexpr int most_move_axes = 8;
+inline constexpr int max_move_axes = 8;
 
 /// Neighbours along an axis are `from` and `to` elements apart; `from` is 0 where they are all the same.
 struct MoveAxis {
@@ -61,7 +61,7 @@ struct MoveArgs {
   const void* from = nullptr;
   void* to = nullptr;
   int axes = 0;
-  MoveAxis axis[most_move_axes];
+  MoveAxis axis[max_move_axes];
 };
 
 /// The same move with as few axes as possible, sorted as above.

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(threads) place_kernel(EmbeddingBackwardArgs ar
   }
 }
 
-constexpr int most_ranked = 1024;     // places that are put in order by counting smaller ones
+constexpr int max_ranked = 1024;     // places that are put in order by counting smaller ones
 constexpr int marks_per_thread = 16;  // of more places than that
 constexpr int marks = threads * marks_per_thread;
 
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(threads) order_kernel(EmbeddingBackwardArgs ar
     const int row = load(lists.frequent + work);
     const int count = load(lists.counts + row);
     const int begin = load(lists.begins + row);
-    if (count <= most_ranked) {
+    if (count <= max_ranked) {
       rank_places(lists.places + begin, count, lists.slots + begin, scratch);
     } else {
       mark_places(lists.places + begin, count, args.tokens_count, lists.slots + begin, scratch);

@@ -290,8 +290,8 @@ void launch_move(const MoveArgs& args, cudaStream_t stream) {
     if (args.axis[a].from > 0 && args.axis[a].from < args.axis[source_axis].from) source_axis = a;
   }
   // A short side would leave most of a tile empty.
-  const bool worth_tiles = source_axis != args.axes - 1 && args.axis[source_axis].extent >= 8 && last.extent >= 8;
-  if (worth_tiles) return launch_tiles(args, source_axis, stream);
+  const bool use_tiles = source_axis != args.axes - 1 && args.axis[source_axis].extent >= 8 && last.extent >= 8;
+  if (use_tiles) return launch_tiles(args, source_axis, stream);
   MoveArgs chunks = args;
   if (!in_chunks(chunks, pack_bytes / args.element_bytes)) return launch_rows(args, stream);
   launch(rows_kernel<Chunk16>, Grid{blocks_for(element_count(chunks), threads * in_flight), threads}, stream, chunks);

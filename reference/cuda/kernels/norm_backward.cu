@@ -131,9 +131,9 @@ struct TwoTurns {
   BlockRowSums<W> at[2];
 };
 
-/// `most_threads` decides how many registers there are: 128 for 512, 80 for 768, 64 for 1024.
-template <class T, class P, int N, bool residual, int most_threads>
-__global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormBackwardArgs args) {
+/// `max_threads` decides how many registers there are: 128 for 512, 80 for 768, 64 for 1024.
+template <class T, class P, int N, bool residual, int max_threads>
+__global__ void __launch_bounds__(max_threads) block_backward_kernel(LayerNormBackwardArgs args) {
   using W = Wide<T>;
   constexpr int packs = held<T>.block / N;
   const W inverse_columns = W(1) / static_cast<W>(args.columns);

@@ -5,7 +5,7 @@
 
 namespace gpubench::cuda {
 
-inline constexpr int most_warps = 32;
+inline constexpr int max_warps = 32;
 
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
@@ -17,7 +17,7 @@ __device__ __forceinline__ T warp_sum(T value) {
 /// Room for one value per warp.
 template <class T>
 struct PerWarp {
-  Shared<T> at[most_warps];
+  Shared<T> at[max_warps];
 };
 
 /// The sum over the block, in all of its threads; blockDim.x is a multiple of the warp. `scratch` must not be written

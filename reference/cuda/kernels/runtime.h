@@ -39,7 +39,7 @@ struct FingerprintArgs {
   std::int64_t bytes = 0;
   std::uint64_t* parts = nullptr;
 };
-inline constexpr int most_fingerprint_parts = 1024;
+inline constexpr int max_fingerprint_parts = 1024;
 [[nodiscard]] int fingerprint_parts(std::int64_t bytes);
 void launch_fingerprint(const FingerprintArgs& args, cudaStream_t stream);
 

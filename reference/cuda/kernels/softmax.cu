@@ -10,7 +10,7 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads_of_warps = 128;
-constexpr int most_threads = 512;
+constexpr int max_threads = 512;
 
 /// Where a thread is among those that share its row, and the rows that it goes through.
 struct RowShare {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void load_turn(const T* row, std::int64_t columns, st
 }
 
 template <class T, int N, bool whole_block>
-__global__ void __launch_bounds__(whole_block ? most_threads : threads_of_warps)
+__global__ void __launch_bounds__(whole_block ? max_threads : threads_of_warps)
     softmax_forward_kernel(SoftmaxArgs args) {
   using W = Wide<T>;
   const RowShare share = row_share<whole_block>();
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(whole_block ? most_threads : threads_of_warps)
 }
 
 template <class T, int N, bool whole_block>
-__global__ void __launch_bounds__(whole_block ? most_threads : threads_of_warps)
+__global__ void __launch_bounds__(whole_block ? max_threads : threads_of_warps)
     softmax_backward_kernel(SoftmaxArgs args) {
   using W = Wide<T>;
   const RowShare share = row_share<whole_block>();
@@ -128,7 +128,7 @@ void with_grid(const SoftmaxArgs& args, const LaunchWith& launch_with) {
     return launch_with(std::false_type{}, grid);
   }
   const std::int64_t warps =
-      std::min<std::int64_t>((args.columns + per_warp - 1) / per_warp, most_threads / warp_lanes);
+      std::min<std::int64_t>((args.columns + per_warp - 1) / per_warp, max_threads / warp_lanes);
   launch_with(std::true_type{}, Grid{blocks_for(args.rows, 1), static_cast<int>(warps) * warp_lanes});
 }
 

@@ -10,11 +10,11 @@ namespace {
 constexpr int threads = 256;
 constexpr int warps = threads / warp_lanes;
 constexpr int loads_in_flight = 4;
-constexpr std::int64_t most_blocks = 2048;
+constexpr std::int64_t max_blocks = 2048;
 
 std::int64_t blocks_of(std::int64_t work, std::int64_t per_block) {
   const std::int64_t wanted = blocks_for(work, per_block);
-  return wanted < most_blocks ? wanted : most_blocks;
+  return wanted < max_blocks ? wanted : max_blocks;
 }
 
 __device__ __forceinline__ std::int64_t thread_of_grid() {
@@ -202,7 +202,7 @@ void launch_gather(const GatherArgs& args, cudaStream_t stream) {
 int fingerprint_parts(std::int64_t bytes) {
   constexpr std::int64_t per_part = std::int64_t{16} * loads_in_flight * threads;
   const std::int64_t wanted = (bytes + per_part - 1) / per_part;
-  return static_cast<int>(wanted < most_fingerprint_parts ? wanted : most_fingerprint_parts);
+  return static_cast<int>(wanted < max_fingerprint_parts ? wanted : max_fingerprint_parts);
 }
 
 void launch_fingerprint(const FingerprintArgs& args, cudaStream_t stream) {

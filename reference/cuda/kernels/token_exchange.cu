@@ -12,7 +12,7 @@ constexpr int threads = 256;
 constexpr int warps = threads / warp_lanes;
 
 struct Counts {
-  Shared<int> before[most_exchange_counts];
+  Shared<int> before[max_exchange_counts];
 };
 
 /// The counts of all ranks, and what follows from them.

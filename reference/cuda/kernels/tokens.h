@@ -46,7 +46,7 @@ struct RoutingArgs {
   bool softmax = true, normalize = false;
   double scale = 1.0;
   std::int64_t tokens = 0;
-  int experts = 0, k = 1;  ///< k <= most_routed
+  int experts = 0, k = 1;  ///< k <= max_routed
   const void *logits = nullptr, *bias = nullptr;
   int* indices = nullptr;  ///< written by the forward, read by the backward
   void* weights = nullptr;
@@ -54,7 +54,7 @@ struct RoutingArgs {
   void* dlogits = nullptr;
 };
 
-inline constexpr int most_routed = 32;
+inline constexpr int max_routed = 32;
 
 void launch_routing_forward(const RoutingArgs& args, cudaStream_t stream);
 void launch_routing_backward(const RoutingArgs& args, cudaStream_t stream);

@@ -7,7 +7,7 @@
 namespace gpubench::cuda {
 
 /// As many virtual ranks as one launch can name.
-inline constexpr int most_virtual_ranks = 16;
+inline constexpr int max_virtual_ranks = 16;
 
 enum class RankReduction : std::uint8_t { sum, average, maximum };
 
@@ -20,14 +20,14 @@ struct ReduceRanksArgs {
   int ranks = 0;
   int targets = 0;
   std::int64_t count = 0;
-  const void* from[most_virtual_ranks] = {};
-  void* to[most_virtual_ranks] = {};
+  const void* from[max_virtual_ranks] = {};
+  void* to[max_virtual_ranks] = {};
 };
 
 void launch_reduce_ranks(const ReduceRanksArgs& args, cudaStream_t stream);
 
 /// As many counts as a block's memory holds: of each rank one more than there are experts.
-inline constexpr int most_exchange_counts = 12000;
+inline constexpr int max_exchange_counts = 12000;
 
 /// A member's part of dispatch_tokens, or of return_tokens: what it gets. Sizes below 0 are as 0, and rows beyond
 /// `rows` are left out.
@@ -38,8 +38,8 @@ struct TokenExchangeArgs {
   int experts = 1;  ///< of all ranks
   int rows = 0;     ///< that a rank has of its own
   std::int64_t row_bytes = 0;
-  const void* from[most_virtual_ranks] = {};
-  const int* sizes[most_virtual_ranks] = {};
+  const void* from[max_virtual_ranks] = {};
+  const int* sizes[max_virtual_ranks] = {};
   void* to = nullptr;
   int* own_sizes = nullptr;  ///< of a dispatch
 };

@@ -55,7 +55,7 @@ class Accumulating {
       const auto is_final = [&](ValueId id) { return final.contains(step_.value(id).storage); };
       once_.push_back(std::ranges::any_of(op.inputs, is_final));
       for (const ValueId id : op.inputs) {
-        if (is_final(id)) expect_not_under_another_name(op, id);
+        if (is_final(id)) expect_no_alias(op, id);
       }
       for (const ValueId id : op.outputs) {
         if (sums_.contains(id) && once_.back())
@@ -65,7 +65,7 @@ class Accumulating {
     }
   }
 
-  void expect_not_under_another_name(const OpCall& op, ValueId input) const {
+  void expect_no_alias(const OpCall& op, ValueId input) const {
     const std::optional<int> producer = step_.value(input).producer;
     if (sums_.contains(input) || (producer && once_[static_cast<std::size_t>(*producer)])) return;
     for (const auto& [gradient, sum] : sums_) {

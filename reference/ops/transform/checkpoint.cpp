@@ -61,7 +61,7 @@ Segments::Segments(const Program& step, const RecomputeRule& rule)
 }
 
 /// Whether the op is part of making a copy of a tensor: in another type, quantized, or in another layout.
-bool makes_a_copy(const OpCall& op) {
+bool is_copy(const OpCall& op) {
   constexpr std::array kinds{amax_kind, scale_from_amax_kind, quantize_kind, cast_kind,
                              copy_kind, transpose_kind,       reorder_kind};
   return std::ranges::any_of(kinds, [&](const OpKind& kind) { return op.kind == kind; });
@@ -85,7 +85,7 @@ void Segments::find_backward(const Program& step) {
   // a micro-batch's last product, or a repeated op.
   const auto first = static_cast<std::size_t>(std::ranges::find(is_backward, true) - is_backward.begin());
   for (std::size_t index = step.ops().size(); index-- > first;) {
-    if (!makes_a_copy(step.ops()[index])) continue;
+    if (!is_copy(step.ops()[index])) continue;
     const auto serves = [&](ValueId id) {
       return std::ranges::all_of(step.readers(id), [&](int op) { return is_backward[static_cast<std::size_t>(op)]; });
     };

@@ -86,7 +86,7 @@ class Replicas {
   }
 
   void append(const OpCall& call) {
-    for (const ValueId input : call.inputs) expect_not_under_another_name(call, input);
+    for (const ValueId input : call.inputs) expect_no_alias(call, input);
     for (auto& [replica, now] : now_) append(call, replica, now);
   }
 
@@ -165,7 +165,7 @@ class Replicas {
     program_.append(std::move(mine));
   }
 
-  void expect_not_under_another_name(const OpCall& call, ValueId input) const {
+  void expect_no_alias(const OpCall& call, ValueId input) const {
     const auto beside = reduced_.find(step_.value(input).storage);
     if (beside == reduced_.end()) return;
     ValueId made = input;  // the produced value that `input` is a view of

@@ -18,7 +18,7 @@ namespace gpubench {
 namespace {
 
 /// Whether the tensor has a separate storage, so that it can be produced earlier.
-bool stands_alone(const Program& program, ValueId id) {
+bool is_argument(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   return !value.part_of && !value.updates;
 }
@@ -49,14 +49,14 @@ std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
   if (sum.kind != add_kind) return std::nullopt;
   const ValueId s = sum.outputs[0];
   const TensorSpec& model = program.spec(s);
-  if (!stands_alone(program, s) || !is_like(program, s, model) || !is_like(program, sum.inputs[0], model) ||
+  if (!is_argument(program, s) || !is_like(program, s, model) || !is_like(program, sum.inputs[0], model) ||
       !is_like(program, sum.inputs[1], model))
     return std::nullopt;
   for (const int second : program.readers(s)) {
     const OpCall& norm = program.op(second);
     if (norm.kind != layer_norm_forward_kind || norm.inputs[0] != s) continue;
     const bool alone = std::all_of(norm.outputs.begin(), norm.outputs.end(),
-                                   [&](ValueId output) { return stands_alone(program, output); });
+                                   [&](ValueId output) { return is_argument(program, output); });
     if (!alone || !is_like(program, norm.outputs[0], model) || !may_join(chain, {index, second})) return std::nullopt;
     OpCall fused{residual_norm_forward_kind,
                  ResidualNorm{norm.attributes.as<LayerNorm>().epsilon},
@@ -80,8 +80,8 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
   if (forward.kind != cross_entropy_forward_kind) return std::nullopt;
   const ValueId logits = forward.inputs[0];
   const TensorSpec& model = program.spec(logits);
-  if (!is_like(program, logits, model) || !stands_alone(program, forward.outputs[0]) ||
-      !stands_alone(program, forward.outputs[1]))
+  if (!is_like(program, logits, model) || !is_argument(program, forward.outputs[0]) ||
+      !is_argument(program, forward.outputs[1]))
     return std::nullopt;
   for (const int second : program.readers(forward.outputs[1])) {
     const OpCall& backward = program.op(second);
@@ -94,7 +94,7 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
     if (attributes.given_count && backward.input("count") != forward.input("count")) continue;
     const ValueId gradient = backward.outputs[0];
     const bool in_place = program.value(gradient).updates == logits;
-    if (!(in_place || stands_alone(program, gradient)) || !is_like(program, gradient, model) ||
+    if (!(in_place || is_argument(program, gradient)) || !is_like(program, gradient, model) ||
         !may_join(chain, {index, second}))
       return std::nullopt;
     OpCall fused{cross_entropy_forward_backward_kind,
@@ -144,7 +144,7 @@ std::optional<Rewrite> batch_norm_relu(const Chain& chain, int index) {
   if (!next || program.op(*next).kind != relu_forward_kind) return std::nullopt;
   append(*next);
   fused.attributes = attributes;
-  if (!stands_alone(program, fused.outputs[0]) || !is_like(program, norm.inputs[0], model) ||
+  if (!is_argument(program, fused.outputs[0]) || !is_like(program, norm.inputs[0], model) ||
       !is_like(program, fused.outputs[0], model) || !may_join(chain, rewrite.ops))
     return std::nullopt;
   return rewrite;
@@ -157,7 +157,7 @@ std::optional<Rewrite> conv2d_batch_norm(const Chain& chain, int index) {
   if (convolution.kind != conv2d_forward_kind) return std::nullopt;
   const ValueId product = convolution.outputs[0];
   const TensorSpec& model = program.spec(product);
-  if (!stands_alone(program, product) || !is_like(program, product, model)) return std::nullopt;
+  if (!is_argument(program, product) || !is_like(program, product, model)) return std::nullopt;
   for (const int second : program.readers(product)) {
     const OpCall& norm = program.op(second);
     if (norm.kind != batch_norm_forward_kind) continue;
@@ -171,7 +171,7 @@ std::optional<Rewrite> conv2d_batch_norm(const Chain& chain, int index) {
     }
     rewrite->ops.insert(rewrite->ops.begin(), index);
     OpCall& fused = rewrite->fused.front();
-    if (!stands_alone(program, fused.outputs[0]) || !is_like(program, fused.outputs[0], model) ||
+    if (!is_argument(program, fused.outputs[0]) || !is_like(program, fused.outputs[0], model) ||
         !may_join(chain, rewrite->ops))
       return std::nullopt;
     fused.kind = conv2d_batch_norm_forward_kind;
@@ -204,7 +204,7 @@ std::optional<Rewrite> batch_norm_relu_gradient(const Chain& chain, int index) {
     return std::all_of(data.begin(), data.end(), [&](ValueId id) { return is_like(program, id, program.spec(x)); });
   };
   const bool alone = std::all_of(fused.outputs.begin(), fused.outputs.end(),
-                                 [&](ValueId output) { return stands_alone(program, output); });
+                                 [&](ValueId output) { return is_argument(program, output); });
   if (!alone || !fits({relu.inputs[0], dy, dr, x, dx}) || !may_join(chain, rewrite.ops)) return std::nullopt;
   BatchNormReluBackward attributes{.dr = !only_reader(program, dr)};
   fused.kind = batch_norm_relu_backward_kind;
@@ -219,7 +219,7 @@ std::optional<Rewrite> batch_norm_relu_gradient(const Chain& chain, int index) {
     attributes = {.dy2 = true, .dr = true};
   }
   if (attributes.dr) {
-    if (!stands_alone(program, dr)) return std::nullopt;
+    if (!is_argument(program, dr)) return std::nullopt;
     fused.outputs.push_back(dr);
   }
   fused.attributes = attributes;
@@ -248,7 +248,7 @@ std::optional<Rewrite> joined(const Chain& chain, std::vector<int> ops, OpCall f
   std::sort(ops.begin(), ops.end());
   if (!std::all_of(fused.inputs.begin(), fused.inputs.end(), fits) ||
       !std::all_of(fused.outputs.begin(), fused.outputs.end(),
-                   [&](ValueId id) { return fits(id) && stands_alone(program, id); }) ||
+                   [&](ValueId id) { return fits(id) && is_argument(program, id); }) ||
       !may_join(chain, ops))
     return std::nullopt;
   const OpCall& first = program.op(ops.front());
@@ -367,8 +367,8 @@ std::optional<GradientSum> sum_with(const Program& program, ValueId gradient) {
   const OpCall& op = program.op(*index);
   const GradientSum found{*index, op.inputs[op.inputs[0] == gradient ? 1 : 0], op.outputs[0]};
   const TensorSpec& model = program.spec(gradient);
-  if (!stands_alone(program, found.sum) || !is_like(program, gradient, model) ||
-      !is_like(program, found.other, model) || !is_like(program, found.sum, model))
+  if (!is_argument(program, found.sum) || !is_like(program, gradient, model) || !is_like(program, found.other, model) ||
+      !is_like(program, found.sum, model))
     return std::nullopt;
   return found;
 }

@@ -27,7 +27,7 @@ class Stages {
     for (const int op : plan_.order()) {
       const OpCall& call = step.op(op);
       if (!begun && call.phase == Phase::timed) {
-        send_what_is_there();
+        send_available();
         begun = true;
       }
       program_.begin(call.phase);
@@ -96,7 +96,7 @@ class Stages {
     program_.append(std::move(mine));
   }
 
-  void send_what_is_there() {
+  void send_available() {
     program_.begin(Phase::timed);
     for (int index = 0; index < static_cast<int>(step_.values().size()); ++index) {
       const Value& value = step_.value({index});

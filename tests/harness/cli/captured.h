@@ -34,7 +34,7 @@ struct Captured {
   bool err_is_terminal = false;
   int columns = 80;
   NvidiaDriver driver{.missing = true, .reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
-  GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
+  GpuSurvey gpus{.failure = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends{};
   HostInfo host = quiet_host();
   std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };

@@ -29,7 +29,7 @@ TEST(DriverJson, WhatIsNotKnownOfAGpuStaysUnknown) {
   GpuSurvey survey;
   survey.driver_version = "580.65.06";
   survey.cuda_version = 13000;
-  survey.that_do_not_open = {1};
+  survey.unresponsive = {1};
   GpuFacts& gpu = survey.gpus.emplace_back();
   gpu.name = "NVIDIA H200";
   gpu.memory_bytes = 150000000000;
@@ -41,10 +41,10 @@ TEST(DriverJson, WhatIsNotKnownOfAGpuStaysUnknown) {
 
   const GpuSurvey read = back(to_json(survey), survey_from_json);
 
-  EXPECT_EQ(read.why_not, "");
+  EXPECT_EQ(read.failure, "");
   EXPECT_EQ(read.driver_version, "580.65.06");
   EXPECT_EQ(read.cuda_version, 13000);
-  EXPECT_EQ(read.that_do_not_open, std::vector<int>{1});
+  EXPECT_EQ(read.unresponsive, std::vector<int>{1});
   ASSERT_EQ(read.gpus.size(), 1U);
   EXPECT_EQ(read.gpus[0].name, "NVIDIA H200");
   EXPECT_EQ(read.gpus[0].memory_bytes, 150000000000);

@@ -117,7 +117,7 @@ TEST_F(Mistakes, ASuiteWithoutCasesAtTheTierSaysFromWhichTierOnItHas) {
   selection.suites = {"early", "late"};
   PlannedCase planned;
   planned.c.suite = "early";
-  tell_suites_without_cases(selection, {&planned, 1}, environment);
+  note_suites_without_cases(selection, {&planned, 1}, environment);
   EXPECT_EQ(
       err.str(),
       "note: suite late has no such case at tier quick; the lowest tier with any is standard, 1: --tier standard\n");
@@ -130,16 +130,16 @@ TEST_F(Mistakes, ASuiteWithoutCasesAtTheTierSaysFromWhichTierOnItHas) {
 TEST_F(Mistakes, EnergyWithoutAGpuAndMoreRanksThanProcessorsAreWarnedOf) {
   Options options;
   DeviceChoice cpu;
-  EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
+  EXPECT_THAT(selection_warnings(options, cpu, 2), IsEmpty());
   options.selection.ranks = {1, 2};
-  EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
+  EXPECT_THAT(selection_warnings(options, cpu, 2), IsEmpty());
   options.run.energy = true;
   options.selection.ranks = {2, 64};
-  EXPECT_THAT(doubtful_wishes(options, cpu, 2), ElementsAre(HasSubstr("--energy: only GPUs measure energy"),
-                                                            HasSubstr("--ranks 64: 64 ranks share 2 processors")));
+  EXPECT_THAT(selection_warnings(options, cpu, 2), ElementsAre(HasSubstr("--energy: only GPUs measure energy"),
+                                                               HasSubstr("--ranks 64: 64 ranks share 2 processors")));
   DeviceChoice gpu;
   gpu.devices = 64;
-  EXPECT_THAT(doubtful_wishes(options, gpu, 2), IsEmpty());
+  EXPECT_THAT(selection_warnings(options, gpu, 2), IsEmpty());
   EXPECT_THAT(exits(0, ran("--energy --dry-run")).err, HasSubstr("warning: --energy: only GPUs measure energy"));
 }
 

@@ -105,11 +105,10 @@ TEST(JournalWords, ValuesThatLookLikeFlagsOfCodeAreValues) {
       "--filter",  "--trust-libraries",    "--exclude", "--impl=evil.so", "--filter", "--impl", "--seed", "1",
       "--exclude", "--junit=overwritten.x"};
   EXPECT_EQ(without_files(crafted), crafted);
-  EXPECT_TRUE(words_naming_code(crafted).empty());
+  EXPECT_TRUE(code_flags(crafted).empty());
   const std::vector<std::string> plain{"--tier",   "smoke", "--impl",         "mine.so", "--trust-libraries",
                                        "--python", "py",    "--virtual-ranks"};
-  EXPECT_EQ(words_naming_code(plain),
-            (std::vector<std::string>{"--impl", "mine.so", "--trust-libraries", "--python", "py"}));
+  EXPECT_EQ(code_flags(plain), (std::vector<std::string>{"--impl", "mine.so", "--trust-libraries", "--python", "py"}));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST(Comparison, OnlyCasesThatPassOnBothSidesHaveARatio) {
   const Comparison comparison = compare(a, b, {});
   ASSERT_EQ(comparison.cases.size(), 1U);
   std::map<std::string, std::string> lone;
-  for (const LoneCase& one : comparison.lone) lone[one.id.substr(5, 1)] = one.why;
+  for (const UnmatchedCase& one : comparison.lone) lone[one.id.substr(5, 1)] = one.why;
   EXPECT_EQ(lone["b"], "B: fail: wrong");
   EXPECT_EQ(lone["c"], "only in A");
   EXPECT_THAT(lone["d"], HasSubstr("another definition"));

@@ -321,7 +321,7 @@ TEST(Program, KnowsWhichValuesAreThereAtTheEnd) {
 TEST(Program, MoreOpsThanItMayHaveAreRefused) {
   Program p;
   const ValueId x = p.add(f32("x"));
-  for (std::size_t i = 0; i < Program::most_ops; ++i) op(p, std::to_string(i).c_str(), {x}, {});
+  for (std::size_t i = 0; i < Program::max_ops; ++i) op(p, std::to_string(i).c_str(), {x}, {});
 
   EXPECT_THROW(op(p, "one more", {x}, {}), ProgramError);
 }

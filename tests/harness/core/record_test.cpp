@@ -88,10 +88,10 @@ TEST(Reliability, WhatWasNotTimedIsNotInDoubt) { EXPECT_FALSE(timing_unreliable(
 // 100 +- 10: a share is off by 0.1 sqrt(2) = 14.1% of itself. 25 points are reached at 0.25 / 0.1414 = 1.768.
 TEST(Reliability, AShareThatCanBeOffByAQuarterOfTheWholeIsUnknown) {
   const Summary whole = timed(90, 100, 110);
-  EXPECT_TRUE(share_is_sure(0.5, whole));
-  EXPECT_TRUE(share_is_sure(1.75, whole));
-  EXPECT_FALSE(share_is_sure(1.78, whole));
-  EXPECT_FALSE(share_is_sure(0.5, Summary{}));
+  EXPECT_TRUE(share_is_reliable(0.5, whole));
+  EXPECT_TRUE(share_is_reliable(1.75, whole));
+  EXPECT_FALSE(share_is_reliable(1.78, whole));
+  EXPECT_FALSE(share_is_reliable(0.5, Summary{}));
 }
 
 CaseRecord step_with(double remainder, Summary summary) {
@@ -104,13 +104,13 @@ CaseRecord step_with(double remainder, Summary summary) {
 
 // Ops that take 1.7 steps alone, off by 0.24; and 19.06 steps, off by 2.7.
 TEST(Reliability, ARemainderIsToldUnlessItsUncertaintySwallowsIt) {
-  EXPECT_EQ(sure_remainder(step_with(-0.7, timed(90, 100, 110))), -0.7);
-  EXPECT_EQ(sure_remainder(step_with(0.12, timed(90, 100, 110))), 0.12);
-  EXPECT_FALSE(sure_remainder(step_with(-18.06, timed(90, 100, 110))).has_value());
-  EXPECT_FALSE(sure_remainder(step_with(0.12, timed(50, 100, 150))).has_value());
+  EXPECT_EQ(reliable_remainder(step_with(-0.7, timed(90, 100, 110))), -0.7);
+  EXPECT_EQ(reliable_remainder(step_with(0.12, timed(90, 100, 110))), 0.12);
+  EXPECT_FALSE(reliable_remainder(step_with(-18.06, timed(90, 100, 110))).has_value());
+  EXPECT_FALSE(reliable_remainder(step_with(0.12, timed(50, 100, 150))).has_value());
   CaseRecord no_parts = step_with(0.0, timed(90, 100, 110));
   no_parts.derived.breakdown.clear();
-  EXPECT_FALSE(sure_remainder(no_parts).has_value());
+  EXPECT_FALSE(reliable_remainder(no_parts).has_value());
 }
 
 CaseRecord ranks_with(double exposed, Summary summary) {
@@ -124,18 +124,18 @@ CaseRecord ranks_with(double exposed, Summary summary) {
 
 // Computing alone takes 1.1 steps, off by 0.156: it may well be all of the step. 1.2 steps, off by 0.17, cannot be.
 TEST(Reliability, ExposedCommunicationBelowNothingIsUnknownBeyondItsUncertainty) {
-  EXPECT_EQ(sure_exposed(ranks_with(0.2, timed(90, 100, 110))), 0.2);
-  EXPECT_EQ(sure_exposed(ranks_with(-0.1, timed(90, 100, 110))), -0.1);
-  EXPECT_FALSE(sure_exposed(ranks_with(-0.2, timed(90, 100, 110))).has_value());
-  EXPECT_FALSE(sure_exposed(ranks_with(-0.71, timed(99, 100, 101))).has_value());
-  EXPECT_FALSE(sure_exposed(ranks_with(0.2, timed(50, 100, 150))).has_value());
-  EXPECT_FALSE(sure_exposed(CaseRecord{}).has_value());
+  EXPECT_EQ(reliable_exposed(ranks_with(0.2, timed(90, 100, 110))), 0.2);
+  EXPECT_EQ(reliable_exposed(ranks_with(-0.1, timed(90, 100, 110))), -0.1);
+  EXPECT_FALSE(reliable_exposed(ranks_with(-0.2, timed(90, 100, 110))).has_value());
+  EXPECT_FALSE(reliable_exposed(ranks_with(-0.71, timed(99, 100, 101))).has_value());
+  EXPECT_FALSE(reliable_exposed(ranks_with(0.2, timed(50, 100, 150))).has_value());
+  EXPECT_FALSE(reliable_exposed(CaseRecord{}).has_value());
 }
 
 TEST(Reliability, TheEfficiencyOfAnUnreliableTimingIsUnknown) {
-  EXPECT_EQ(sure_efficiency(ranks_with(0.0, timed(90, 100, 110))), 5.72);
-  EXPECT_FALSE(sure_efficiency(ranks_with(0.0, timed(50, 100, 150))).has_value());
-  EXPECT_FALSE(sure_efficiency(CaseRecord{}).has_value());
+  EXPECT_EQ(reliable_efficiency(ranks_with(0.0, timed(90, 100, 110))), 5.72);
+  EXPECT_FALSE(reliable_efficiency(ranks_with(0.0, timed(50, 100, 150))).has_value());
+  EXPECT_FALSE(reliable_efficiency(CaseRecord{}).has_value());
 }
 
 }  // namespace

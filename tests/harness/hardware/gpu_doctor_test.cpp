@@ -113,7 +113,7 @@ TEST(DiagnoseGpus, ANewerMinorVersionOfCudaIsNoTrouble) {
 
 TEST(DiagnoseGpus, WithoutNvmlItSaysWhyOnlyWhereADriverIsThere) {
   GpuSurvey survey;
-  survey.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (no such file)";
+  survey.failure = "NVML cannot be loaded from libnvidia-ml.so.1 (no such file)";
   const std::vector<Finding> with = diagnose_gpus(working(), survey, {});
   ASSERT_NE(find(with, "D105"), nullptr);
   EXPECT_THAT(find(with, "D105")->text, HasSubstr("no such file"));
@@ -177,7 +177,7 @@ TEST(DiagnoseGpus, WhatIsNotKnownIsNoTrouble) {
 
 TEST(DiagnoseGpus, ADeviceThatDoesNotAnswerIsAWarning) {
   GpuSurvey survey = survey_of(healthy());
-  survey.that_do_not_open = {5};
+  survey.unresponsive = {5};
   EXPECT_EQ(find(diagnose_gpus(working(), survey, {}), "D120")->text, "gpu 5: does not answer");
 }
 

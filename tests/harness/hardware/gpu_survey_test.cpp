@@ -24,7 +24,7 @@ TEST(SurveyGpus, AsksEveryDevice) {
   fake->gpus.emplace_back();
   fake->gpus[1].name = "NVIDIA L4";
   const GpuSurvey survey = survey_gpus(fake.path());
-  EXPECT_EQ(survey.why_not, "");
+  EXPECT_EQ(survey.failure, "");
   EXPECT_EQ(survey.driver_version, "580.65.06");
   EXPECT_EQ(survey.cuda_version, 13000);
   EXPECT_THAT(survey.nvml_path, HasSubstr("libnvidia-ml.so.1"));
@@ -35,12 +35,12 @@ TEST(SurveyGpus, AsksEveryDevice) {
 }
 
 TEST(SurveyGpus, SaysWhatIsWrongInsteadOfThrowing) {
-  EXPECT_THAT(survey_gpus("/nonexistent/libnvidia-ml.so.1").why_not, HasSubstr("cannot be loaded"));
+  EXPECT_THAT(survey_gpus("/nonexistent/libnvidia-ml.so.1").failure, HasSubstr("cannot be loaded"));
   ScriptedNvml fake;
   fake->answers["nvmlInit"] = 9;
-  EXPECT_THAT(survey_gpus(fake.path()).why_not, HasSubstr("Driver Not Loaded"));
+  EXPECT_THAT(survey_gpus(fake.path()).failure, HasSubstr("Driver Not Loaded"));
   fake->answers = {{"nvmlDeviceGetHandleByIndex", 15}};
-  EXPECT_THAT(survey_gpus(fake.path()).that_do_not_open, ElementsAre(0));
+  EXPECT_THAT(survey_gpus(fake.path()).unresponsive, ElementsAre(0));
   EXPECT_TRUE(survey_gpus(fake.path()).gpus.empty());
 }
 

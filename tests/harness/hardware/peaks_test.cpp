@@ -59,7 +59,7 @@ TEST(DeviceRows, EveryFigureHasASourceAndItsEndsInOrder) {
   EXPECT_EQ(device_rows().size(), 29U);
   for (const DeviceRow& row : device_rows()) {
     EXPECT_FALSE(row.source.empty()) << row.name;
-    EXPECT_LE(row.least_units, row.most_units) << row.name;
+    EXPECT_LE(row.min_units, row.max_units) << row.name;
     EXPECT_TRUE(peak_bandwidth(row).has_value()) << row.name;
     EXPECT_TRUE(peak_rate(row, Rate::fp32).has_value()) << row.name;
     for (std::size_t i = 0; i < rate_count; ++i) {
@@ -75,7 +75,7 @@ TEST(DeviceRows, EveryFigureHasASourceAndItsEndsInOrder) {
 
 TEST(DeviceRows, EachIsFoundByItsOwnWordsAlone) {
   for (const DeviceRow& row : device_rows())
-    EXPECT_EQ(row_of("NVIDIA " + std::string(row.words), row.most_units), row.name);
+    EXPECT_EQ(row_of("NVIDIA " + std::string(row.words), row.max_units), row.name);
 }
 
 TEST(PeakRate, IsInOperationsPerSecondWithItsConfidence) {

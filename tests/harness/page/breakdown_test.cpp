@@ -49,7 +49,7 @@ TEST(StepBreakdown, ANegativeRemainderIsToldAndNoPart) {
   EXPECT_THAT(column_of(figure.table, "of the step"), Contains("-12.5%"));
 }
 
-// As on the console (share_is_sure()): with a step of +-20% the parts, 100% of it, may be off by 20% x sqrt(2) = 28
+// As on the console (share_is_reliable()): with a step of +-20% the parts, 100% of it, may be off by 20% x sqrt(2) = 28
 // points, more than 25; with +-10% by 14.
 TEST(StepBreakdown, ARemainderIsUnknownFromWhereItIsOnTheConsole) {
   CaseRecord record = step(0.0);

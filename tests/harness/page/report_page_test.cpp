@@ -334,11 +334,11 @@ TEST(Document, WhatTheSensorsToldWhileItMeasuredIsAFactOfTheEnvironment) {
   EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "While it measured"));
 }
 
-constexpr std::size_t most_bytes = 1'500'000;
+constexpr std::size_t max_bytes = 1'500'000;
 
 TEST(Document, AWholeRunFitsIntoAMegabyteAndAHalf) {
-  EXPECT_LE(page_of(large_report(170)).size(), most_bytes);
-  EXPECT_LE(page_of(large_report(1000)).size(), most_bytes);
+  EXPECT_LE(page_of(large_report(170)).size(), max_bytes);
+  EXPECT_LE(page_of(large_report(1000)).size(), max_bytes);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ class EmulatedGemm {
         b = unit_.nvfp4 ? line(inputs, 1, element % n, element % n * k, 1)
                         : line(inputs, 1, element % n, element % n, n);
       const auto& sum_of = unit_.in_odd_rows && last_row % 2 == 1 ? unit_.in_odd_rows : unit_.sum;
-      const double sum = sum_of({row, b, least_exponent(unit_.a), least_exponent(unit_.b)}) * product_.factor;
+      const double sum = sum_of({row, b, min_exponent(unit_.a), min_exponent(unit_.b)}) * product_.factor;
       all.push_back(unit_.store ? unit_.store(sum) : round_to(unit_.c, sum));
     }
     return all;
@@ -139,7 +139,7 @@ class EmulatedGemm {
   [[nodiscard]] const OpProduct& product() const { return product_; }
   /// A probe that has read this gemm, which must outlive it, and its number of launches.
   [[nodiscard]] std::pair<std::unique_ptr<PrecisionProbe>, int> probed(std::uint64_t seed,
-                                                                       std::int64_t ordered = most_ordered) const {
+                                                                       std::int64_t ordered = max_ordered) const {
     auto probe = std::make_unique<PrecisionProbe>(*specs_, product_, seed, ordered);
     int launches = 0;
     while (const std::optional<ProbeLaunch> launch = probe->next()) {

@@ -29,14 +29,14 @@ struct Split {
   }
 };
 
-inline double cut(double value, int fraction_bits, int least_exponent) {
+inline double cut(double value, int fraction_bits, int min_exponent) {
   if (value == 0.0 || !std::isfinite(value)) return value;
-  const int exponent = std::max(std::ilogb(value), least_exponent);
+  const int exponent = std::max(std::ilogb(value), min_exponent);
   return std::ldexp(std::trunc(std::ldexp(value, fraction_bits - exponent)), exponent - fraction_bits);
 }
 
 /// The exponent of the smallest normal number.
-inline int least_exponent(DType type) { return std::ilogb(smallest_normal(type)); }
+inline int min_exponent(DType type) { return std::ilogb(smallest_normal(type)); }
 
 /// A term of a block: a product, or in nvfp4 the exact sum of 16 of them, with its exponent for the alignment.
 struct Term {
@@ -45,7 +45,7 @@ struct Term {
 };
 
 inline double fused_sum(std::span<const Term> terms, double old, int fraction, Register kept) {
-  const Split sum(old, least_exponent(DType::f32));
+  const Split sum(old, min_exponent(DType::f32));
   int largest = old == 0.0 ? -100000 : sum.exponent;
   for (const Term& term : terms) {
     if (term.significand != 0.0) largest = std::max(largest, term.exponent);
@@ -68,7 +68,7 @@ inline double fused_sum(std::span<const Term> terms, double old, int fraction, R
 /// A sum of products a[k] b[k]. `least`: exponents of the smallest normal numbers of both types.
 struct Factors8 {
   std::span<const double> a, b;
-  int least_a = -126, least_b = -126;
+  int min_a = -126, min_b = -126;
 };
 
 struct TensorUnit {
@@ -94,7 +94,7 @@ struct TensorUnit {
           plain += product;
           if (!std::isfinite(product)) special = true;
           if (product == 0.0) continue;
-          const Split a(f.a[j], f.least_a), b(f.b[j], f.least_b);
+          const Split a(f.a[j], f.min_a), b(f.b[j], f.min_b);
           // Of one term as it is; in a group the probe has one at most, whose scales are powers of two.
           term = {a.significand * b.significand, a.exponent + b.exponent};
         }
@@ -134,7 +134,7 @@ struct MatrixCore {
         plain += product;
         special = special || !std::isfinite(product);
         if (product == 0.0) continue;
-        const Split a(f.a[i], f.least_a), b(f.b[i], f.least_b);
+        const Split a(f.a[i], f.min_a), b(f.b[i], f.min_b);
         terms.push_back({a.significand * b.significand, a.exponent + b.exponent});
         largest = std::max(largest, terms.back().exponent);
       }
@@ -184,7 +184,7 @@ double split_sum(const Factors8& f, std::size_t parts, DType type, const Sum& su
   for (std::size_t k = 0; k < f.a.size(); k += length) {
     const std::size_t count = std::min(length, f.a.size() - k);
     sum = round_to(DType::f32,
-                   sum + round_to(type, sum_of({f.a.subspan(k, count), f.b.subspan(k, count), f.least_a, f.least_b})));
+                   sum + round_to(type, sum_of({f.a.subspan(k, count), f.b.subspan(k, count), f.min_a, f.min_b})));
   }
   return sum;
 }

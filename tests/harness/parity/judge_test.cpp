@@ -142,7 +142,7 @@ TEST(Judge, CorrectResultsRaiseNoAlarmForAnySeed) {
 struct CatalogueRow {
   Fault fault;
   DType type;
-  double least_share;  // of elements that must be rejected
+  double min_share;  // of elements that must be rejected
   const char* what;
 };
 
@@ -174,7 +174,7 @@ TEST(Judge, ArithmeticFaultsOfTheCatalogueAreSeenInMostElements) {
     const OpParity parity = g.run(row.fault).memory.judged();
     const bool is_narrow = row.fault == Fault::accumulate_f16 || row.fault == Fault::accumulate_bf16;
     EXPECT_EQ(parity.verdict, is_narrow ? Verdict::downgraded : Verdict::fail) << row.what << " " << name(row.type);
-    EXPECT_GE(share_bad(parity), row.least_share) << row.what << " " << name(row.type);
+    EXPECT_GE(share_bad(parity), row.min_share) << row.what << " " << name(row.type);
     EXPECT_GT(parity.error_over_bound, 1.0) << row.what;
     EXPECT_THAT(parity.reason, HasSubstr("outside their bound, worst at c[")) << row.what;
   }

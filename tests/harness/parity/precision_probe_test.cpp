@@ -34,7 +34,7 @@ PlanArithmetic read_of(const NamedUnit& unit, const GemmExtents& e = usual, cons
 TEST(PrecisionProbe, EveryKnownUnitIsIdentified) {
   const std::vector<NamedUnit> units = known_units();
   const int trials = trial_count("GPUBENCH_TRIAL_PROBES", 300);
-  int wrong = 0, most_launches = 0;
+  int wrong = 0, max_launches = 0;
   std::set<std::string> names;
   for (int trial = 0; trial < trials; ++trial) {
     const NamedUnit& unit = units[static_cast<std::size_t>(trial) % units.size()];
@@ -44,7 +44,7 @@ TEST(PrecisionProbe, EveryKnownUnitIsIdentified) {
     const EmulatedGemm emulated(unit, e);
     const auto [probe, launches] = emulated.probed(seed, 32);
     const PlanArithmetic told = probe->arithmetic();
-    most_launches = std::max(most_launches, launches);
+    max_launches = std::max(max_launches, launches);
     names.insert(told.unit);
     if (told.unit == unit.name) continue;
     ++wrong;
@@ -56,7 +56,7 @@ TEST(PrecisionProbe, EveryKnownUnitIsIdentified) {
   tell_count("probes of emulated units", trials);
   tell_count("units identified wrongly", wrong);
   EXPECT_EQ(wrong, 0);
-  EXPECT_LE(most_launches, 3);
+  EXPECT_LE(max_launches, 3);
   EXPECT_GE(names.size(), 18U);
 }
 

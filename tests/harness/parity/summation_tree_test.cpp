@@ -215,12 +215,12 @@ TEST(SummationTree, CountsWhatIsAddedAtOnce) {
     }
     return SummationTree::of_sizes(sizes, terms).value();
   };
-  EXPECT_EQ(tree_of(4).most_at_once(), 4);
+  EXPECT_EQ(tree_of(4).max_at_once(), 4);
   EXPECT_EQ(tree_of(4).text(places(terms)), "4 at once, in order");
-  EXPECT_EQ(tree_of(16).most_at_once(), 16);
+  EXPECT_EQ(tree_of(16).max_at_once(), 16);
   EXPECT_EQ(tree_of(16).text(places(terms, 2)), "32 at once, in order") << "every other k was looked at";
   EXPECT_EQ(tree_of(64).text(places(terms)), "all at once");
-  EXPECT_EQ(SummationTree::of_sizes(sizes_of(in_order, 9), 9)->most_at_once(), 1);
+  EXPECT_EQ(SummationTree::of_sizes(sizes_of(in_order, 9), 9)->max_at_once(), 1);
 }
 
 }  // namespace summation_tree_test

@@ -42,20 +42,20 @@ TEST(MemoryPlan, OneSegmentKeepsEverything) {
   const MemoryPlan plan = plan_memory(chain.p, 1);
   EXPECT_FALSE(plan.reuses());
   EXPECT_EQ(plan.bytes(), chain.p.bytes());
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(plan.is_left(chain.storage(i)));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(plan.keeps_memory(chain.storage(i)));
 }
 
 TEST(MemoryPlan, AChainTakesTurnsInTwoSlotsAndItsResultStays) {
   const Chain chain(6);
 
-  const MemoryPlan plan = least_memory(chain.p);
+  const MemoryPlan plan = minimal_memory(chain.p);
 
   EXPECT_EQ(plan.bytes(), 4 * 64);  // a, two for y0 ... y4, and y5
   EXPECT_THAT(plan.slot(chain.storage(0)).storages, ElementsAre(chain.storage(0), chain.storage(2), chain.storage(4)));
   EXPECT_THAT(plan.slot(chain.storage(1)).storages, ElementsAre(chain.storage(1), chain.storage(3)));
   EXPECT_FALSE(plan.is_shared(chain.storage(5)));
-  EXPECT_FALSE(plan.is_left(chain.storage(0)));
-  EXPECT_TRUE(plan.is_left(chain.storage(4)));
+  EXPECT_FALSE(plan.keeps_memory(chain.storage(0)));
+  EXPECT_TRUE(plan.keeps_memory(chain.storage(4)));
   EXPECT_EQ(plan.follows[static_cast<std::size_t>(chain.storage(2).index)], chain.storage(0));
 }
 
@@ -78,11 +78,11 @@ TEST(MemoryPlan, WhatAnOpLeavesUnreadBesideWhatIsReadMakesRoom) {
   const ValueId x = source(p, "x");
   const ValueId one = p.add(tensor("one", DType::f32, {4}, Role::parameter, Fill::normal(1.0)));
   const LayerNormForward norm = layer_norm_forward(p, {}, {}, "norm", x, one, one);
-  EXPECT_FALSE(least_memory(p).reuses());
+  EXPECT_FALSE(minimal_memory(p).reuses());
   const ValueId a = column_sum(p, {}, "a", norm.y);  // 4 elements, as mean and rstd
   add(p, {}, "b", a, a);
 
-  const MemoryPlan plan = least_memory(p);
+  const MemoryPlan plan = minimal_memory(p);
 
   EXPECT_THAT(plan.slot(storage_of(p, a)).storages,
               testing::Contains(testing::AnyOf(storage_of(p, norm.mean), storage_of(p, norm.rstd))));
@@ -98,7 +98,7 @@ TEST(MemoryPlan, WhatIsUpdatedInPlaceIsOneStorageAndStateIsNeverShared) {
   const ValueId h = add(p, {}, "h", a, a);                           // op 3
   gemm(p, {.beta = 1.0}, {}, "c2", h, h, {.c_in = c});               // op 4 overwrites c
 
-  const MemoryPlan plan = least_memory(p);
+  const MemoryPlan plan = minimal_memory(p);
 
   EXPECT_FALSE(plan.is_shared(storage_of(p, g)));  // its last version is a result
   EXPECT_FALSE(plan.is_shared(storage_of(p, c)));
@@ -112,7 +112,7 @@ TEST(MemoryPlan, AnOpThatReusesMemoryWaitsForAllWhoTouchedWhatWasThere) {
   const ValueId y = add(p, {}, "y", x, x);  // op 1 reads x
   const ValueId z = add(p, {}, "z", a, a);  // op 2 needs nothing of the others, but lies where x did
   add(p, {}, "out", y, z);                  // op 3
-  const MemoryPlan plan = least_memory(p);
+  const MemoryPlan plan = minimal_memory(p);
   ASSERT_EQ(plan.follows[static_cast<std::size_t>(storage_of(p, z).index)], storage_of(p, x));
 
   std::vector<int> all(4);
@@ -138,7 +138,7 @@ TEST(MemoryPlan, RanksShareNoMemory) {
       y[rank].push_back(last[rank]);
     }
   }
-  const MemoryPlan plan = least_memory(p);
+  const MemoryPlan plan = minimal_memory(p);
   EXPECT_EQ(plan.bytes(), 2 * 4 * 64);
   for (const MemorySlot& slot : plan.slots) {
     for (const StorageId id : slot.storages) EXPECT_EQ(p.storage(id).rank, slot.rank);
@@ -194,7 +194,7 @@ TEST(MemoryPlan, InRandomProgramsNobodyFindsAnothersValueWhateverTheSegments) {
       for (int i = 0; i < static_cast<int>(p.values().size()); ++i) {  // results are still there
         const ValueId id{i};
         if (p.values_in(storage_of(p, id)).back() != id || !p.readers(id).empty()) continue;
-        EXPECT_TRUE(plan.is_left(storage_of(p, id)));
+        EXPECT_TRUE(plan.keeps_memory(storage_of(p, id)));
       }
       EXPECT_LE(plan.bytes(), p.bytes());
     }

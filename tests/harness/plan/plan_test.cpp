@@ -288,8 +288,8 @@ class Together : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
     WorkloadInfo info{"together", "", "", PrimaryMetric::bytes_per_s, "messages", CacheMode::cold};
-    info.fewest_ranks = 2;
-    info.most_ranks = 4;
+    info.min_ranks = 2;
+    info.max_ranks = 4;
     return info;
   }
   [[nodiscard]] Grid grid() const override {
@@ -356,7 +356,7 @@ class Shareable : public Together {
   [[nodiscard]] WorkloadInfo info() const override {
     WorkloadInfo info = Together::info();
     info.name = "shareable";
-    info.fewest_ranks = 1;
+    info.min_ranks = 1;
     info.shares_tensors = true;
     return info;
   }

@@ -88,7 +88,7 @@ PredictionRequest llama() {
 TEST(Predict, SplitsAStepIntoWorkBubbleWireAndGrowth) {
   const Prediction prediction = predict(llama());
   for (const PredictedSize& size : prediction.sizes) {
-    EXPECT_EQ(size.why_not, "");
+    EXPECT_EQ(size.failure, "");
     EXPECT_LT(size.low_s, size.seconds);
     EXPECT_GT(size.high_s, size.seconds);
     EXPECT_NEAR(size.efficiency + size.bubble + size.wire + size.growth, 1.0, 1e-9);
@@ -117,8 +117,8 @@ TEST(Predict, ASizeThatDoesNotFitSaysWhyAndTheOthersStand) {
   PredictionRequest request = llama();
   request.devices = {2048, 2100, 4096};
   const Prediction prediction = predict(request);
-  EXPECT_THAT(prediction.sizes[1].why_not, HasSubstr("no whole number of replicas of 128"));
-  EXPECT_EQ(prediction.sizes[2].why_not, "");
+  EXPECT_THAT(prediction.sizes[1].failure, HasSubstr("no whole number of replicas of 128"));
+  EXPECT_EQ(prediction.sizes[2].failure, "");
 }
 
 TEST(Predict, ASmallModelOnOneNodeIsLimitedByNothingButWork) {

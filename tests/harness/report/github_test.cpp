@@ -122,7 +122,7 @@ TEST_F(GithubSummary, APlaceThatIsNoFileIsSaidAndNotWaitedFor) {
 }
 
 TEST(Markdown, TellsWhatCameOutOnWhatAndEachCaseWorstFirst) {
-  const std::string text = markdown_text(report_with(1, 1, 1), most_summary_bytes);
+  const std::string text = markdown_text(report_with(1, 1, 1), max_summary_bytes);
   EXPECT_THAT(text, StartsWith("### gpubench: ERROR\n\n1 pass, 1 fail, 1 error of 3 cases\n\n- A Processor, 2 threads, "
                                "oneDNN 2.6.3\n"));
   EXPECT_THAT(
@@ -137,11 +137,11 @@ TEST(Markdown, TellsWhatCameOutOnWhatAndEachCaseWorstFirst) {
 
 TEST(Markdown, SaysWhichInstructionSetsWerePassedOverAndWhy) {
   Report report = report_with(0, 0, 1);
-  EXPECT_THAT(markdown_text(report, most_summary_bytes), Not(HasSubstr("cpu isa")));
+  EXPECT_THAT(markdown_text(report, max_summary_bytes), Not(HasSubstr("cpu isa")));
   auto& properties = report.run.devices[0].properties;
   properties.emplace_back("cpu_isa", "limited to avx512_core_bf16");
   properties.emplace_back("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty");
-  EXPECT_THAT(markdown_text(report, most_summary_bytes), HasSubstr("CPUID leaf 0x1D is empty\n- gpubench "));
+  EXPECT_THAT(markdown_text(report, max_summary_bytes), HasSubstr("CPUID leaf 0x1D is empty\n- gpubench "));
 }
 
 TEST(Markdown, KeepsItsLimitBetweenRowsAndCountsWhatItLeavesOut) {
@@ -153,7 +153,7 @@ TEST(Markdown, KeepsItsLimitBetweenRowsAndCountsWhatItLeavesOut) {
     EXPECT_GT(rows, 0);
     EXPECT_THAT(text, EndsWith(fmt::format(" |\n\n{} more cases are left out here.\n", 500 - rows)));
   }
-  EXPECT_EQ(count(markdown_text(report, most_summary_bytes), "| PASS |"), 500);
+  EXPECT_EQ(count(markdown_text(report, max_summary_bytes), "| PASS |"), 500);
 }
 
 TEST(Markdown, AHeadThatIsTooLongIsCutBetweenLines) {
@@ -168,7 +168,7 @@ TEST(Markdown, AHeadThatIsTooLongIsCutBetweenLines) {
 TEST(Markdown, OneLongReasonDoesNotHideTheOtherCases) {
   Report report = report_with(3, 0, 0);
   report.cases[2].reason = std::string(1U << 20U, 'y');
-  const std::string text = markdown_text(report, most_summary_bytes);
+  const std::string text = markdown_text(report, max_summary_bytes);
   EXPECT_EQ(count(text, "| FAIL |"), 3);
   EXPECT_LT(text.size(), 10000U);
 }

@@ -197,7 +197,7 @@ std::string drawings_of(const Report& report) {
 std::vector<Sink> all_sinks() {
   std::vector<Sink> all{terminal(false), terminal(true)};
   all.push_back({"JUnit", junit_text, junit_sink_problem, junit_read, shown});
-  all.push_back({"Markdown", [](const Report& r) { return markdown_text(r, most_summary_bytes); }, markdown_problem,
+  all.push_back({"Markdown", [](const Report& r) { return markdown_text(r, max_summary_bytes); }, markdown_problem,
                  markdown_read, one_line});
   all.push_back({"GitHub", [](const Report& r) { return annotations_text(annotations_of(r), "gpubench"); },
                  annotations_problem, annotations_read, one_line});

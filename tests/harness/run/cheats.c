@@ -21,7 +21,7 @@
 #include <xmmintrin.h>
 #endif
 
-enum { most_kept = 64, workspace_bytes = 1024, page = 4096, pages = 64 };
+enum { max_kept = 64, workspace_bytes = 1024, page = 4096, pages = 64 };
 
 /* Leaves a process in a session of its own, whose parent has ended; its number is in the file left.pid. */
 static void fork_away(void) {
@@ -46,7 +46,7 @@ typedef struct kept_result {
 typedef struct state {
   char cheat[32];
   long calls;
-  kept_result kept[most_kept];
+  kept_result kept[max_kept];
   int kept_count;
   /* of the thread that finishes later, or is busy */
   pthread_t thread;
@@ -155,14 +155,14 @@ static uint64_t hash_of(const gpubench_call* call, const char* name, uint64_t ha
 
 static void from_kept(state* own, const gpubench_call* call, uint64_t key) {
   float* c = data_of(call, "c");
-  for (int i = 0; i < own->kept_count && i < most_kept; ++i) {
+  for (int i = 0; i < own->kept_count && i < max_kept; ++i) {
     if (own->kept[i].key == key) {
       memcpy(c, own->kept[i].c, bytes_of_c(call));
       return;
     }
   }
   product(call, c, 0);
-  kept_result* place = &own->kept[own->kept_count++ % most_kept];
+  kept_result* place = &own->kept[own->kept_count++ % max_kept];
   free(place->c);
   place->key = key;
   place->c = (float*)malloc(bytes_of_c(call));
@@ -369,7 +369,7 @@ static void destroy(void* given) {
   state* own = (state*)given;
   __atomic_store_n(&own->ends, 1, __ATOMIC_RELAXED);
   if (own->has_thread) pthread_join(own->thread, NULL);
-  for (int i = 0; i < most_kept; ++i) free(own->kept[i].c);
+  for (int i = 0; i < max_kept; ++i) free(own->kept[i].c);
   free(own->source);
   free(own);
 }

@@ -136,7 +136,7 @@ TEST(MemoryReuse, TakesLessMemoryAndStillJudgesEveryOpTwiceWhole) {
 
 TEST(MemoryReuse, ACaseThatDoesNotFitEvenSoIsSkippedWithTheLeastThatItNeeds) {
   SimBackend backend(parse_script(""));
-  const CaseRecord record = record_of(backend, stateless, least_memory(stateless()).bytes() - 1, CheckMode::sample);
+  const CaseRecord record = record_of(backend, stateless, minimal_memory(stateless()).bytes() - 1, CheckMode::sample);
   EXPECT_EQ(record.verdict, Verdict::skipped);
   EXPECT_THAT(record.reason, HasSubstr("needs 1.8 kB"));  // w, v, x and out, and three that are needed together
   EXPECT_EQ(backend.peak_bytes(), 0);

@@ -51,9 +51,9 @@ TEST(RankPrograms, AnOpWaitsForTheCollectivesPlaceInItsOwnLane) {
 TEST(RankPrograms, AllMembersKnowThatOneOfTheRanksComputes) {
   const std::vector<Launch> launches{on({0}, "x"), on({0, 1}, "sent")};
   for (const RankProgram& program : rank_programs(launches, {{{}, {0}}, LaunchMode::stream}, 2))
-    EXPECT_TRUE(program.beside_compute);
+    EXPECT_TRUE(program.overlaps_compute);
   for (const RankProgram& program : rank_programs(std::vector{on({0, 1}, "sent")}, {{{}}, LaunchMode::stream}, 2))
-    EXPECT_FALSE(program.beside_compute);
+    EXPECT_FALSE(program.overlaps_compute);
 }
 
 TEST(RankPrograms, ARankThatIsNotThereIsRefused) {

@@ -105,7 +105,7 @@ TEST(Recheck, OfCorrectLaunchesSaysHowRareAFaultIsSeen) {
 
 // 1 - 0.999^1000 = 0.6323, 1 - 0.9^5 = 0.40951, 1 - 0.99^300 = 0.9510
 TEST(Recheck, TellsTheChanceToSeeARareFault) {
-  EXPECT_NEAR(chance_to_see(1000, 1000), 0.6323, 1e-4);
+  EXPECT_NEAR(detection_probability(1000, 1000), 0.6323, 1e-4);
   EXPECT_EQ(recheck_text(1000), "1000 rechecks: a fault in 1 of 1,000 launches is seen with 63%");
   EXPECT_EQ(recheck_text(300), "300 rechecks: a fault in 1 of 100 launches is seen with 95%");
   EXPECT_EQ(recheck_text(5), "5 rechecks: a fault in 1 of 10 launches is seen with 41%");

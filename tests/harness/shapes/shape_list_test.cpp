@@ -307,7 +307,7 @@ TEST(ShapeList, WhatIsMalformedIsRefusedWithItsLineAndWhatWasExpected) {
 
 TEST(ShapeList, MoreShapesThanARunTakesAreRefused) {
   std::string text;
-  for (std::size_t i = 1; i <= most_listed_shapes + 1; ++i) text += std::to_string(i) + "x1:1x1\n";
+  for (std::size_t i = 1; i <= max_listed_shapes + 1; ++i) text += std::to_string(i) + "x1:1x1\n";
   EXPECT_THAT(error_of(text), HasSubstr("a.list:10001: one shape more than 10000"));
 }
 

@@ -156,7 +156,7 @@ TEST(Contention, ACollectiveOverALinkThatIsCutNeverEnds) {
 
   EXPECT_EQ(run.end_s, 1.0);
   EXPECT_EQ(run.stuck[0].cut, (std::pair{3, 1.5}));
-  EXPECT_EQ(run.why_stuck(),
+  EXPECT_EQ(run.stuck_reason(),
             "ranks 2, 3 in 'second': rank 3's link was cut at 1.5 s; rank 4 in 'third', waiting for rank 2");
 }
 
@@ -168,7 +168,7 @@ TEST(Contention, WhatIsCutLeavesItsUplinksToOthers) {
   for (const std::size_t rank : {1U, 9U}) lanes.communicate(rank, b);
   const Simulated run = lanes.run({.cuts = {{8, 1.0}}});
   EXPECT_DOUBLE_EQ(run.ranks[1].end_s, 1.5);
-  EXPECT_EQ(run.why_stuck(), "ranks 0, 8 in 'a': rank 8's link was cut at 1 s");
+  EXPECT_EQ(run.stuck_reason(), "ranks 0, 8 in 'a': rank 8's link was cut at 1 s");
 }
 
 // Cut during its latency, or before it begins.

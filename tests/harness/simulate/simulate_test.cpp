@@ -62,7 +62,7 @@ TEST(Simulate, CollectivesInAnotherOrderOnOneRankAreADeadlockThatNamesAll) {
   const Simulated run = lanes.run();
   ASSERT_THAT(run.stuck, SizeIs(3));
   EXPECT_THAT(run.stuck[0].awaited, ElementsAre(2));
-  EXPECT_EQ(run.why_stuck(),
+  EXPECT_EQ(run.stuck_reason(),
             "ranks 0, 1 in 'bucket0', waiting for rank 2; rank 2 in 'bucket1', waiting for ranks 0, 1");
 }
 
@@ -76,7 +76,7 @@ TEST(Simulate, ARankThatStopsIsNamedByThoseThatWait) {
   }
   const Simulated run = lanes.run({.stops = {{2, 1.5}}});
   EXPECT_THAT(run.stopped, ElementsAre(2));
-  EXPECT_EQ(run.why_stuck(), "ranks 0, 1, 3 in 'reduce', waiting for rank 2, which stopped");
+  EXPECT_EQ(run.stuck_reason(), "ranks 0, 1, 3 in 'reduce', waiting for rank 2, which stopped");
 }
 
 TEST(Simulate, ASlowRankDelaysAllWhoMeetIt) {

@@ -86,7 +86,7 @@ TEST_F(RecordedLaunches, RanBeforeTheFirstStepOfLearning) {
 class ToldOfPlans final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
-  void will_plan(std::span<const CallToPlan> calls, const std::function<void()>& /*alive*/) override {
+  void announce_plans(std::span<const CallToPlan> calls, const std::function<void()>& /*alive*/) override {
     told = calls.size();
     for (const CallToPlan& next : calls) labels.insert(next.call->label);
   }

@@ -66,24 +66,24 @@ TEST(WorkingChildren, AStopIsPassedOnAndWhatTheyTellThenIsHeard) {
   EXPECT_THAT(found, ::testing::AnyOf(::testing::IsEmpty(), ElementsAre("0:last")));
 }
 
-Heard told_by(const std::string& script, double deadline_s = 60.0, const StopFlag& stop = never) {
+ChildReply told_by(const std::string& script, double deadline_s = 60.0, const StopFlag& stop = never) {
   return ask({"/bin/sh", "-c", script}, deadline_s, stop);
 }
 
 TEST(Question, TheLastAnswerOfAChildThatEndsWellCounts) {
-  const Heard heard = told_by("printf 'Cone\\nAfirst\\nCtwo\\nAsecond\\n' >&3");
+  const ChildReply heard = told_by("printf 'Cone\\nAfirst\\nCtwo\\nAsecond\\n' >&3");
   EXPECT_EQ(heard.answer, "second");
   EXPECT_EQ(heard.trouble, "");
 }
 
 TEST(Question, SilenceEndsTheChildAndNamesTheCall) {
-  const Heard heard = told_by("printf 'CcuInit\\n' >&3; exec sleep 1000", 0.05);
+  const ChildReply heard = told_by("printf 'CcuInit\\n' >&3; exec sleep 1000", 0.05);
   EXPECT_EQ(heard.answer, "");
   EXPECT_EQ(heard.trouble, "does not answer (cuInit, 0.05 s)");
 }
 
 TEST(Question, WhatWasAnsweredBeforeTheSilenceIsKept) {
-  const Heard heard = told_by("printf 'Apart\\nCnvmlShutdown\\n' >&3; exec sleep 1000", 0.05);
+  const ChildReply heard = told_by("printf 'Apart\\nCnvmlShutdown\\n' >&3; exec sleep 1000", 0.05);
   EXPECT_EQ(heard.answer, "part");
   EXPECT_THAT(heard.trouble, HasSubstr("nvmlShutdown"));
 }

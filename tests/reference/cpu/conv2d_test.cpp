@@ -71,12 +71,12 @@ TEST(Conv2dBlocks, TakeWideRowsWhereThereIsNoAvx512) {
     conv2d_forward(program, {1, 1, 1, 1, 1, 1, 1}, Math{}, "conv", x, filter);
     ProgramRun run(shared_backend(), program);
     run.run();
-    const bool by_own = width >= 14 && (hwy::SupportedTargets() & HWY_AVX3) == 0;
-    EXPECT_EQ(run.implementation(0).starts_with("gpubench:"), by_own) << run.implementation(0);
+    const bool own_refusal = width >= 14 && (hwy::SupportedTargets() & HWY_AVX3) == 0;
+    EXPECT_EQ(run.implementation(0).starts_with("gpubench:"), own_refusal) << run.implementation(0);
     // The library's way can be asked for.
     const std::string ways = testing::refusal(shared_backend(), program, "another");
     EXPECT_NE(ways.find("onednn:"), std::string::npos) << ways;
-    EXPECT_EQ(ways.find("gpubench:") != std::string::npos, by_own) << ways;
+    EXPECT_EQ(ways.find("gpubench:") != std::string::npos, own_refusal) << ways;
   }
 }
 

@@ -339,7 +339,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *found = 0;
   const CublasLtTrouble& trouble = library().trouble;
   const auto& wanted = *reinterpret_cast<const FakePreference*>(preference);
-  if (!supported(of(desc), of(a), of(d)) || trouble.no_algorithm || wanted.alignment < trouble.least_alignment)
+  if (!supported(of(desc), of(a), of(d)) || trouble.no_algorithm || wanted.alignment < trouble.min_alignment)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const int algorithms = trouble.scratch_bytes <= wanted.workspace_bytes ? 2 : 1;
   for (; *found < std::min(most, algorithms); ++*found) {

@@ -14,7 +14,7 @@ struct CublasLtTrouble {
   /// Heuristics know nothing.
   bool no_algorithm = false;
   /// Algorithms there are only for matrices of which at least this alignment is promised.
-  std::uint32_t least_alignment = 1;
+  std::uint32_t min_alignment = 1;
   /// What the second of the two algorithms asks for as scratch memory.
   std::size_t scratch_bytes = 512;
   /// The call with this number, counted from 0, returns `status` and does nothing. Calls that free something don't

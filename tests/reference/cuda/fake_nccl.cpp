@@ -59,7 +59,7 @@ struct Clique {
   int ranks = 0;
   int present = 0;                    // ranks that are being set up
   std::map<int, int> enqueued;        // groups, by rank
-  std::map<int, int> least_enqueued;  // by the number of the group: of any rank, when a rank's device began it
+  std::map<int, int> min_enqueued;    // by the number of the group: of any rank, when a rank's device began it
   std::set<int> aborted;              // ranks: as with NCCL, one that gives up leaves its peers waiting
   std::map<int, std::vector<std::vector<Op>>> meetings;  // by the number of the group: each rank's ops
   std::map<int, int> arrived;
@@ -205,7 +205,7 @@ void arrive(const std::shared_ptr<Clique>& clique, int number, int rank, std::ve
   meeting[static_cast<std::size_t>(rank)] = std::move(ops);
   int least = clique->enqueued[rank];
   for (int peer = 0; peer < clique->ranks; ++peer) least = std::min(least, clique->enqueued[peer]);
-  const auto [at, fresh] = clique->least_enqueued.try_emplace(number, least);
+  const auto [at, fresh] = clique->min_enqueued.try_emplace(number, least);
   if (!fresh) at->second = std::min(at->second, least);
   if (++clique->arrived[number] == clique->ranks) {
     if (!perform(meeting)) throw std::runtime_error("the ranks of a group ask for different things");
@@ -432,7 +432,7 @@ const cuda::NcclCalls& fake_nccl(NcclTrouble trouble, bool splits) {
 int fake_nccl_least_enqueued(int group) {
   const std::lock_guard lock(global_mutex);
   const std::lock_guard clique_lock(last_clique->mutex);
-  return last_clique->least_enqueued.at(group);
+  return last_clique->min_enqueued.at(group);
 }
 
 int fake_nccl_alive() {

@@ -93,7 +93,7 @@ TEST(CudaGemm, AnApproximateTanhIsOutsideTheBoundAndOwnGeluIsNot) {
 
 TEST(CudaGemm, WhereTheLibraryHasNoAlgorithmThatIsSaid) {
   for (const CublasLtTrouble& trouble :
-       {CublasLtTrouble{.no_algorithm = true}, CublasLtTrouble{.least_alignment = 256}}) {
+       {CublasLtTrouble{.no_algorithm = true}, CublasLtTrouble{.min_alignment = 256}}) {
     const WithTrouble with(trouble);
     EXPECT_THAT(testing::refusal(testing::emulated_contract().backend, Layer(DType::bf16).program),
                 HasSubstr("cuda gemm 'op': the library has no algorithm for it"));

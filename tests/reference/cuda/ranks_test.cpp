@@ -223,7 +223,7 @@ TEST(VirtualRanks, AMaximumWithANanIsNanOnEveryRank) { expect_nan_stays(*open_ra
 
 TEST(VirtualRanks, TooManyAreRefusedWithTheNumber) {
   EXPECT_THROW((void)cuda::open_virtual_communicator(0, 0), BackendError);
-  EXPECT_THROW((void)cuda::open_virtual_communicator(cuda::most_virtual_ranks + 1, 0), BackendError);
+  EXPECT_THROW((void)cuda::open_virtual_communicator(cuda::max_virtual_ranks + 1, 0), BackendError);
 }
 
 /// What running a program throws, and of which kind; `build` says what it does on two ranks.
@@ -366,7 +366,7 @@ TEST(StartGate, OpensBeforeTheEndOfALongInterval) {
   const Launch idle = std::make_shared<Idle>();
   const std::string label = "idle";
   RankProgram program;
-  program.compute.assign(cuda::StartGate::most_waiting, {&idle, &label, 0});
+  program.compute.assign(cuda::StartGate::max_waiting, {&idle, &label, 0});
   queues->begin();
   queues->enqueue(program, [](const std::string&) {});
   while (!cuda::is_done(compute.get())) std::this_thread::yield();  // the interval has not ended yet

@@ -22,7 +22,7 @@ class Records : public RunObserver {
 
 }  // namespace
 
-std::string why_not(int gpus) {
+std::string skip_reason(int gpus) {
   try {
     const int there = cuda::device_count();
     if (there >= gpus) return "";

@@ -10,14 +10,14 @@
 namespace gpubench::testing {
 
 /// Why there are not so many GPUs: what CUDA says, or how many it sees; "" where there are.
-[[nodiscard]] std::string why_not(int gpus);
+[[nodiscard]] std::string skip_reason(int gpus);
 
 /// Whether GPUBENCH_REQUIRE_GPU=1 makes a missing GPU a failure.
 [[nodiscard]] bool gpus_are_required();
 
 /// Skips the test, or fails it, where there are not so many GPUs.
 #define GPUBENCH_NEEDS_GPUS(gpus)                                                         \
-  if (const std::string why = ::gpubench::testing::why_not(gpus); !why.empty()) {         \
+  if (const std::string why = ::gpubench::testing::skip_reason(gpus); !why.empty()) {     \
     if (::gpubench::testing::gpus_are_required()) FAIL() << "a GPU is required: " << why; \
     GTEST_SKIP() << why;                                                                  \
   }

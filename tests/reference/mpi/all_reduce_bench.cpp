@@ -51,8 +51,9 @@ class WithPlainLoop final : public RankCollectives {
     loop_ = loop;
     return loop;
   }
-  void run(const Launch& launch, bool beside_compute) override {
-    if (launch.get() != loop_.get()) return inner_->run(launch, beside_compute);  // a cast would count as the harness's
+  void run(const Launch& launch, bool overlaps_compute) override {
+    if (launch.get() != loop_.get())
+      return inner_->run(launch, overlaps_compute);  // a cast would count as the harness's
     const int count = static_cast<int>(loop_->x.spec.shape.elements());
     for (std::int64_t run = 0; run < loop_->runs; ++run) {
       if (MPI_Allreduce(loop_->x.data, loop_->y.data, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS)

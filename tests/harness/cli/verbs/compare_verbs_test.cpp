@@ -195,12 +195,12 @@ TEST_F(CompareVerbs, RunsWithoutAnyNoiseAreNoCalibration) {
 TEST_F(CompareVerbs, CalibrateKeepsItsOwnFlagsFromTheRunsThatItStarts) {
   const Words words(
       "calibrate --runs 3 --suite gemm --keep=d -o n.json -on.json --output x.json --tier smoke --runs=4");
-  EXPECT_THAT(parse_options(words).words_for_runs, ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
+  EXPECT_THAT(parse_options(words).run_flags, ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
 }
 
 // Runs of calibrate inherit GPUBENCH_DETERMINISTIC, which would replace a flag that is not given.
 TEST_F(CompareVerbs, CalibrateHandsOnThatASwitchIsOff) {
-  EXPECT_THAT(parse_options(Words("calibrate --suite gemm --deterministic=false")).words_for_runs,
+  EXPECT_THAT(parse_options(Words("calibrate --suite gemm --deterministic=false")).run_flags,
               ::testing::ElementsAre("--suite", "gemm", "--deterministic=false"));
 }
 

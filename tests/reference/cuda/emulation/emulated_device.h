@@ -222,7 +222,7 @@ void write_whole(T* to, const T& value) {
   *to = value;
 }
 
-inline std::int64_t most_blocks_of_grid() { return emulation::most_blocks(); }
+inline std::int64_t max_blocks_of_grid() { return emulation::max_blocks(); }
 
 template <class Launched, class Args>
 void launch(void (*kernel)(Args), const Launched& grid, cudaStream_t stream, const Args& args) {

@@ -228,7 +228,7 @@ Machine& machine() {
 }  // namespace
 
 void set_schedule(Schedule schedule) { machine().schedule = schedule; }
-std::int64_t most_blocks() { return machine().schedule.most_blocks; }
+std::int64_t max_blocks() { return machine().schedule.max_blocks; }
 
 void run_grid(std::int64_t blocks, int threads, const std::function<void()>& kernel) {
   Machine& m = machine();

@@ -26,12 +26,12 @@ struct Schedule {
   Order order = Order::forward;
   std::uint64_t seed = 1;  ///< of random order
   /// That a grid may have: with few, kernels walk on to what other blocks would have.
-  std::int64_t most_blocks = 0x7FFFFFFF;
+  std::int64_t max_blocks = 0x7FFFFFFF;
 };
 
 /// For all launches from now on.
 void set_schedule(Schedule schedule);
-[[nodiscard]] std::int64_t most_blocks();
+[[nodiscard]] std::int64_t max_blocks();
 
 /// Calls `kernel` once per thread of the grid. Throws Fault; what was running is dropped.
 void run_grid(std::int64_t blocks, int threads, const std::function<void()>& kernel);

@@ -9,7 +9,7 @@ namespace gpubench::cuda::emulation {
 namespace {
 
 // Above this many granules only the bounds are watched: the logs would cost more than the test.
-constexpr std::size_t most_granules = std::size_t{4} << 20;
+constexpr std::size_t max_granules = std::size_t{4} << 20;
 
 struct Visit {
   std::uint32_t launch = 0, block_run = 0;
@@ -140,7 +140,7 @@ MemoryWatch::MemoryWatch(std::vector<Region> regions) {
     span.first_log = granules;
     granules += (span.end - span.begin) / span.granule + 1;
   }
-  if (granules > most_granules) return;
+  if (granules > max_granules) return;
   w.writers.resize(granules);
   w.readers.resize(granules);
 }

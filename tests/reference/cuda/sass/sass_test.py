@@ -24,7 +24,7 @@ if not cuobjdump:
 # B200 8 TB/s / 148 = 54, A100 2.04 TB/s / 108 = 19. A latency of 900 ns under load is assumed; it is not yet measured on a GPU.
 latency_ns = 900
 bytes_per_ns = {"sm_80": 2039 / 108, "sm_90": 4800 / 132, "sm_100": 8000 / 148}
-registers, most_threads, register_unit = 65536, 2048, 8
+registers, max_threads, register_unit = 65536, 2048, 8
 
 
 @dataclass
@@ -157,7 +157,7 @@ def over_budget(kernel, budget):
 def resident_threads(threads, used):
     """Of a block of so many threads, as many blocks as registers leave room for."""
     per_thread = -(-used // register_unit) * register_unit
-    return min(registers // (per_thread * threads), most_threads // threads) * threads
+    return min(registers // (per_thread * threads), max_threads // threads) * threads
 
 
 def faults(kernel, expected):

@@ -8,14 +8,14 @@ namespace gpubench::testing {
 void add_models(OraclePrograms& all) {
   std::vector<FusionClaim> every;
   for (const FusionRule& rule : fusion_rules()) every.push_back({rule.kind});
-  const auto add = [&](const std::string& suite, const std::string& workload, const Dims& dims, int most_ranks = 2) {
+  const auto add = [&](const std::string& suite, const std::string& workload, const Dims& dims, int max_ranks = 2) {
     struct Variant {
       const char* recipe;
       int ranks;
       bool fused;
     };
     for (const Variant& v : {Variant{"f32", 1, false}, Variant{"bf16", 1, true}, Variant{"f32", 2, true}}) {
-      if (v.ranks > most_ranks) continue;
+      if (v.ranks > max_ranks) continue;
       Program step = program_of({suite, workload, dims, v.recipe, {}, v.ranks, "of the oracle"});
       const std::string name = workload + " " + to_string(dims) + " " + v.recipe + " x" + std::to_string(v.ranks);
       if (v.fused) step = fuse(step, every).program;
@@ -74,7 +74,7 @@ std::vector<std::string> training_steps() {
   for (const Suite& one : all_suites()) {
     if (one.only_by_name) continue;  // suite variants
     for (const auto& each : one.workloads) {
-      if (each->info().cache == CacheMode::step && each->info().most_ranks > 1) names.push_back(each->info().name);
+      if (each->info().cache == CacheMode::step && each->info().max_ranks > 1) names.push_back(each->info().name);
     }
   }
   return names;

@@ -30,10 +30,10 @@ struct SoakingDevice {
   std::string trouble{};  ///< why its process failed; empty: it did not
 };
 
-class SoakBook {
+class SoakLog {
  public:
-  SoakBook() = default;
-  explicit SoakBook(std::span<const std::string> words) {
+  SoakLog() = default;
+  explicit SoakLog(std::span<const std::string> words) {
     for (const std::string& word : words) devices_.push_back({word});
   }
 
@@ -81,7 +81,7 @@ class SoakBook {
   std::vector<std::string> not_compared_;
 };
 
-/// Reports what SoakBook::take() accepts, and "judged" for votes.
+/// Reports what SoakLog::take() accepts, and "judged" for votes.
 [[nodiscard]] SoakObserver soak_findings(const WorkFindings& findings);
 
 /// "1.5 s: CASE: TEXT · 64 C · 1,980 MHz · 2 corrected and 0 uncorrected memory errors (1 and 0 before)".
@@ -93,7 +93,7 @@ inline constexpr std::string_view soak_schema = "gpubench-soak";
 inline constexpr int soak_schema_version = 2;
 
 struct SoakRead {
-  SoakBook book;
+  SoakLog book;
   std::string version;
   std::uint64_t seed = 0;
   bool ended = false;  ///< else it was killed, or still runs
@@ -134,20 +134,20 @@ class SoakRun {
   /// `now`: shown until the first launch.
   void show(const std::string& now);
   /// Call once, last.
-  [[nodiscard]] SoakBook finish();
+  [[nodiscard]] SoakLog finish();
 
  private:
   void react(std::size_t device, const WorkFinding& finding);
-  void tell_votes(const std::vector<std::string>& votes);
-  void tell_fault(const std::string& text);
+  void print_votes(const std::vector<std::string>& votes);
+  void print_fault(const std::string& text);
   void tell(const std::string& text);
-  void note_down(const std::string& what, Json content);
+  void append_note(const std::string& what, Json content);
 
   const Options& options_;
   const SoakOptions& own_;
   const Environment& environment_;
   std::vector<std::string> words_;
-  SoakBook book_;
+  SoakLog log_;
   SoakVote vote_;
   StatusLine status_;
   std::string shown_;

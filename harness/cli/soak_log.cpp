@@ -1,4 +1,4 @@
-#include "harness/cli/soak_book.h"
+#include "harness/cli/soak_log.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t most_in_an_interval = 1'000'000'000'000;
+constexpr std::int64_t max_in_an_interval = 1'000'000'000'000;
 
 Json with_text(const std::string& text) { return {{"text", text}}; }
 
@@ -73,7 +73,7 @@ SoakObserver soak_findings(const WorkFindings& findings) {
           .now = findings.now};
 }
 
-void SoakBook::take(std::size_t number, const WorkFinding& finding) {
+void SoakLog::take(std::size_t number, const WorkFinding& finding) {
   SoakingDevice& device = devices_.at(number);
   const Node& content = finding.content;
   if (finding.kind == "opened") {
@@ -83,7 +83,7 @@ void SoakBook::take(std::size_t number, const WorkFinding& finding) {
     device.result.left_out = texts_of(content.at("left_out"));
   } else if (finding.kind == "interval") {
     for (const std::string_view counter : {"launches", "ops"})  // so that sums over a file cannot overflow
-      (void)content.at(counter).integer(0, most_in_an_interval);
+      (void)content.at(counter).integer(0, max_in_an_interval);
     device.result.add(interval_from_json(content));
   } else if (finding.kind == "divergence") {
     device.result.add(divergence_from_json(content));
@@ -97,12 +97,12 @@ void SoakBook::take(std::size_t number, const WorkFinding& finding) {
   }
 }
 
-void SoakBook::add_vote(std::string text) {
+void SoakLog::add_vote(std::string text) {
   ++disagreements_;
-  if (votes_.size() < most_soak_findings) votes_.push_back(std::move(text));
+  if (votes_.size() < max_soak_findings) votes_.push_back(std::move(text));
 }
 
-SoakResult SoakBook::total() const {
+SoakResult SoakLog::total() const {
   SoakResult total;
   for (const SoakingDevice& device : devices_) {
     const SoakResult& r = device.result;
@@ -121,23 +121,23 @@ SoakResult SoakBook::total() const {
   return total;
 }
 
-bool SoakBook::has_trouble() const {
+bool SoakLog::has_trouble() const {
   return std::ranges::any_of(devices_, [](const SoakingDevice& device) { return !device.trouble.empty(); });
 }
 
-Completion SoakBook::completion() const {
+Completion SoakLog::completion() const {
   double done_s = requested_s_;
   for (const SoakingDevice& device : devices_)
     done_s = std::min(done_s, device.result.intervals.empty() ? 0.0 : device.result.intervals.back().at_s);
   return {has_ended_ && !interrupted_ && !has_trouble(), done_s, requested_s_, "s"};
 }
 
-std::int64_t SoakBook::faults() const {
+std::int64_t SoakLog::faults() const {
   const SoakResult all = total();
   return all.diverged + all.rejected + disagreements_;
 }
 
-Json SoakBook::json() const {
+Json SoakLog::json() const {
   const SoakResult all = total();
   Json json = totals_of_soak(all);
   const Completion completion = this->completion();
@@ -165,7 +165,7 @@ SoakRead read_soak(const std::string& path) {
       read.seed = content.at("seed").natural();
       const std::vector<std::string> words = texts_of(content.at("devices"));
       if (words.empty()) content.at("devices").refuse("is empty");
-      read.book = SoakBook(words);
+      read.book = SoakLog(words);
       read.book.set_requested(content.at("seconds").number(0.0, 1e12));
     } else if (kind == "end") {
       std::vector<std::string> not_compared = texts_of(content.at("not_compared"));
