@@ -57,7 +57,7 @@ page::DataTable recipes_table(const ModelLearning& model) {
 
 page::DataTable broken_table(const ModelLearning& model) {
   page::DataTable table{"",
-                        {{"Broken on purpose"},
+                        {{"Injected defect"},
                          {"What is wrong"},
                          {"Precision"},
                          {"Told apart"},

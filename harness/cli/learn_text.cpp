@@ -59,7 +59,7 @@ std::string table_of(const ModelLearning& model, const ConsoleStyle& style) {
                                  model.exact_first, model.exact_last, recipes.text(style));
   if (model.broken.empty()) return text;
   TextTable broken(columns_titled(
-      {"broken on purpose", "precision", "told apart", "err/allowed>", "tensor", "loss by itself", "off fp64>"}));
+      {"injected defect", "precision", "told apart", "err/allowed>", "tensor", "loss by itself", "off fp64>"}));
   for (const BrokenLearning& one : model.broken) {
     const bool seen = one.seen_in_step > 0;
     broken.add({one.name, one.recipe, seen ? fmt::format("step {}", one.seen_in_step) : "NO",

@@ -284,7 +284,7 @@ GateResult run_gate(std::span<const Invocation> baseline, std::span<const Invoca
       if (!invocation.complete)
         result.warnings.push_back(fmt::format("{} is partial: its run was interrupted", invocation.source));
       if (!invocation.injected.empty())
-        result.warnings.push_back(fmt::format("{} has a fault on purpose: {}", invocation.source, invocation.injected));
+        result.warnings.push_back(fmt::format("{} has an injected fault: {}", invocation.source, invocation.injected));
     }
   }
   compare_setups(baseline, candidate, options, result);

@@ -50,7 +50,8 @@ constexpr Meaning flags[] = {
     {"memory errors", "the device counted uncorrected memory errors"},
     {"device errors", "the driver reported an error of the device (Xid) in a round"},
     {"above peak", "faster than the device can be: the time, the work or the published peak is wrong"},
-    {"slowed on purpose", "--inject-slowdown: the time is not the device's"},
+    {"injected slowdown", "--inject-slowdown: the time is not the device's"},
+    {"injected error", "--inject-error: the results are not the device's"},
 };
 
 std::string meaning_of_flag(const std::string& flag) {

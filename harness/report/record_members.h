@@ -447,7 +447,7 @@ void visit(Archive& a, RunContext& r) {
      .optional = true,
      .words = presets});
   a("injected", r.injected,
-    {.note = "since 1.3; a fault on purpose: a slowdown (--inject-slowdown) or, since 1.5, a wrong result "
+    {.note = "since 1.3; an injected fault: a slowdown (--inject-slowdown) or, since 1.5, a wrong result "
              "(--inject-error); left out of an honest report",
      .optional = true,
      .least = 1});

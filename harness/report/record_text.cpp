@@ -34,7 +34,8 @@ constexpr Meaning flags[] = {
     {"invalid rounds", "rounds whose clock failed were left out"},
     {"oversubscribed", "more ranks than processors"},
     {"above peak", "faster than the device can be by its peak: operations are saved, or the count is wrong"},
-    {"slowed on purpose", "--inject-slowdown added to its times"},
+    {"injected slowdown", "--inject-slowdown added to its times"},
+    {"injected error", "--inject-error corrupted its results"},
     {"stragglers", "the slowest rank is over 5% late, not always the same one"},
 };
 

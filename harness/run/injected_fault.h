@@ -26,7 +26,7 @@ struct Slowdown {
   double share = 0.0;  ///< 0.25: a quarter longer
 };
 /// The flag of cases that were slowed.
-inline constexpr std::string_view slowed_flag = "slowed on purpose";
+inline constexpr std::string_view slowed_flag = "injected slowdown";
 
 /// Lengthens every interval of the round.
 void slow_down(const Slowdown& slowdown, RoundRecord& round);
@@ -60,7 +60,7 @@ struct InjectedError {
   std::shared_ptr<std::atomic<std::int64_t>> effects{};
 };
 /// The flag of cases in which something was corrupted.
-inline constexpr std::string_view wrong_flag = "wrong on purpose";
+inline constexpr std::string_view wrong_flag = "injected error";
 
 /// `inner`, but with wrong results from every timed op of that kind or label: the device's memory really is corrupted
 /// before anybody reads it, wherever the op runs (alone, in the timed launch, in the recheck), and the rest of the

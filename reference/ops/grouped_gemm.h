@@ -23,7 +23,7 @@ struct GroupedGemm {
 };
 
 inline constexpr OpKind grouped_gemm_kind{"grouped_gemm", "a b sizes", "c", defaults_of<GroupedGemm>, R"(
-Products of groups of rows, each with a matrix of its own: the experts of a mixture. How many rows a group has is data.
+Products of groups of rows, one matrix per group: the experts of a mixture. Group sizes are data.
 a: [m, k]
 b: [groups, k, n]; [groups, n, k] when transpose_b
 sizes: i32 [groups]

@@ -68,7 +68,7 @@ constexpr int promotion_interval = 128;
 // below.
 constexpr double tf32_spacing = 0x1p-10, bf16_spacing = 0x1p-7, two_bf16_spacing = 0x1p-15;
 
-constexpr double max_splits = 32.0;
+constexpr double max_splits = 32.0;  // of a sum, in any library
 
 // One step truncates block + 1 terms by up to 2^-fraction of the largest, and the result by 2 u: in u of the partial
 // sum, (block + 1) 2^(significand - fraction) + 2 at worst, and half of that on average, towards zero. All steps lose u

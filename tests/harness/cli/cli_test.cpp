@@ -111,7 +111,7 @@ TEST_F(Cli, AnErrorOnPurposeFailsAndIsToldBeforeTheRunInTheReportAndInTheRerunLi
   EXPECT_EQ(report["gpubench"]["totals"]["fail"], 1);
   EXPECT_THAT(cli_.err.str(),
               AllOf(HasSubstr("INJECTED ERROR: the output of op chain.down is corrupted in 1 cases, kind bit"),
-                    HasSubstr("[wrong on purpose]"), HasSubstr("f1  FAIL  sim/chain"),
+                    HasSubstr("[injected error]"), HasSubstr("f1  FAIL  sim/chain"),
                     HasSubstr("gpubench run --inject-error chain.down=bit --filter '^sim/chain")));
   Captured baseline;
   EXPECT_EQ(baseline.run("--isolate off --tier smoke --json wrong.json --inject-error gemm=nan"), 1);

@@ -244,7 +244,7 @@ TEST(Gate, ABaselineWithAnInjectedSlowdownIsRefusedAndACandidateWithOneIsTold) {
               HasSubstr("1.json was measured with an injected fault, gemm=25%, and cannot be a baseline"));
   const GateResult result = run_gate(side_of(steady), slowed, {});
   EXPECT_EQ(result.outcome, GateOutcome::failed);
-  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("1.json has a fault on purpose: gemm=25%")));
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("1.json has an injected fault: gemm=25%")));
 }
 
 TEST(Gate, OneReportTwiceIsNotTwoRuns) {

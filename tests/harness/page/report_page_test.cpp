@@ -80,7 +80,7 @@ TEST(Document, TheVerdictOfABriefReportCountsAllChecks) {
   ASSERT_EQ(record.parity.ops.size(), 1U);
   const std::string page = page_of(made_report({record}));
   EXPECT_TRUE(holds(page, "<b>300</b> against an fp64 textbook: 25.0% of all, in 3 checks of ops"));
-  EXPECT_TRUE(holds(page, "<b>9 of 9</b> corrupted on purpose"));
+  EXPECT_TRUE(holds(page, "<b>9 of 9</b> injected"));
 }
 
 TEST(Document, AFailureIsToldWithItsElementAndItsRerunLine) {

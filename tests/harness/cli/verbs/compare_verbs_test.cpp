@@ -58,7 +58,7 @@ TEST_F(CompareVerbs, AnInjectedSlowdownIsFoundAndIsNoBaseline) {
   for (int i = 0; i < 3; ++i) measure("b" + std::to_string(i) + ".json", 100000 + i, "--inject-slowdown gemm=25%");
   const Json slowed = read_json_file("b0.json");
   EXPECT_EQ(slowed["context"]["gpubench"]["injected"], "gemm=25%");
-  EXPECT_EQ(slowed["gpubench"]["cases"][0]["summary"]["flags"].back(), "slowed on purpose");
+  EXPECT_EQ(slowed["gpubench"]["cases"][0]["summary"]["flags"].back(), "injected slowdown");
   EXPECT_EQ(cli_.run(gate_words("--json -")), 1);
   const Json gate = parse_json(cli_.out.str(), "stdout");
   EXPECT_EQ(gate["exit_code"], 1);
