@@ -60,10 +60,7 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
     };
   }
   Grid grid;
-  grid.points = std::move(points);  // in f32 and bf16; in f32 only below tier standard
-  for (Point& point : grid.points) {
-    if (point.tier < Tier::standard) point.recipes = {"f32"};
-  }
+  grid.points = std::move(points);
   const auto step = [scaling, shared, batch = dims.front()](const Case& c, const Recipe& r) {
     if (shared) return build(sharing(c, shared->axis), r);
     return build(scaling == Scaling::strong ? of_each_rank(c, batch) : c, r);
@@ -77,16 +74,22 @@ std::shared_ptr<const Workload> curve(std::string name, std::string description,
   return declare({std::move(info), std::move(grid), step, items});
 }
 
+// For processors: in f32 only, where large points run in f32 and bf16.
+Point small(Point point) {
+  point.recipes = {"f32"};
+  return point;
+}
+
 std::vector<Point> gpt2_points() {
-  return {gpt2_point(4, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
-          gpt2_point(8, 128, 4, 256, 8, 2048, "4-layer gpt2", Tier::quick),
+  return {small(gpt2_point(4, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke)),
+          small(gpt2_point(8, 128, 4, 256, 8, 2048, "4-layer gpt2", Tier::standard)),
           gpt2_point(64, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard)};
 }
 
-// The points with `micro` micro-batches; below tier standard with a batch of one sequence, to keep them short.
+// The points with `micro` micro-batches; small ones with a batch of one sequence, to keep them short.
 std::vector<Point> in_micro_batches(std::vector<Point> points, std::int64_t micro) {
   for (Point& point : points) {
-    if (point.tier < Tier::standard) point.dims.front().second = 1;
+    if (!point.recipes.empty()) point.dims.front().second = 1;
     point.dims.emplace_back("micro", micro);
     point.label += ", " + std::to_string(micro) + " micro-batches";
   }
@@ -94,8 +97,8 @@ std::vector<Point> in_micro_batches(std::vector<Point> points, std::int64_t micr
 }
 
 std::vector<Point> llama_points() {
-  return {llama_point(2, 64, 2, 128, 8, 8, 384, 512, "llama3, 2 narrow layers", Tier::smoke),
-          llama_point(2, 256, 2, 512, 8, 8, 1408, 2048, "llama3, 2 layers", Tier::quick),
+  return {small(llama_point(2, 64, 2, 128, 8, 8, 384, 512, "llama3, 2 narrow layers", Tier::smoke)),
+          small(llama_point(2, 256, 2, 512, 8, 8, 1408, 2048, "llama3, 2 layers", Tier::standard)),
           llama_point(2, 2048, 22, 2048, 32, 8, 5632, 32000, "tinyllama-1.1b with 8 heads of keys", Tier::standard)};
 }
 
@@ -111,7 +114,8 @@ std::vector<Point> mixtral_points() {
             {"k", 2},
             {"vocab", 512}},
            "mixtral-8x7b, a small layer of 4 experts",
-           Tier::quick},
+           Tier::quick,
+           {"f32"}},
           {{{"b", 2},
             {"s", 512},
             {"layers", 2},
@@ -129,7 +133,8 @@ std::vector<Point> mixtral_points() {
 std::vector<Point> resnet_points() {
   return {{{{"n", 8}, {"image", 64}, {"width", 4}, {"depth", 14}, {"classes", 10}},
            "resnet50, 4 narrow bottlenecks",
-           Tier::quick},
+           Tier::quick,
+           {"f32"}},
           {{{"n", 256}, {"image", 224}, {"width", 64}, {"depth", 50}, {"classes", 1000}}, "resnet50", Tier::standard}};
 }
 

@@ -53,7 +53,7 @@ Grid gpt2_models() {
       gpt2_point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
       in_micro_batches(gpt2_point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke), 2, true),
       gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
-      in_micro_batches(gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false),
+      in_micro_batches(gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::standard), 4, false),
       masked(in_micro_batches(gpt2_point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false)),
       gpt2_point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
       gpt2_point(16, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::large),
