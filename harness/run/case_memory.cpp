@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t smallest_stretch = 64;  // bytes: whole elements of every type, and a line of a cache
+constexpr std::int64_t smallest_stretch = 64;  // bytes: whole elements of every type; a cache line
 
 constexpr std::byte guard_byte(std::size_t position) { return static_cast<std::byte>(0x5AU ^ (position * 29U)); }
 
@@ -134,7 +134,7 @@ CaseMemory::CaseMemory(Backend& backend, Arena& arena, const Program& program, c
     if (slot.storages.size() == 1) continue;
     for (const StorageId id : slot.storages)
       shared_of_[static_cast<std::size_t>(id.index)] = static_cast<int>(shared_.size());
-    const std::string name = program.storage(slot.storages.front()).name + " or another in its memory";
+    const std::string name = program.storage(slot.storages.front()).name + " or another storage in its memory";
     shared_.emplace_back(backend, arena, name, static_cast<std::size_t>(slot.bytes), slot.memory, slot.rank);
   }
   blocks_.reserve(program.storages().size());
@@ -168,7 +168,7 @@ std::string CaseMemory::check_guards(StorageId id) {
 }
 
 std::int64_t guarded_bytes(std::int64_t bytes) {
-  return bytes + 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up
+  return bytes + 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding
 }
 
 std::int64_t guarded_bytes(const MemoryPlan& plan) {

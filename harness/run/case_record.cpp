@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-// Some values of a fill as stored: a change to how tensors are filled changes every definition.
+// Hashes sample values of a fill, so that a change of fill() changes every definition.
 std::uint64_t digest_of(const Fill& fill_kind, DType type) {
   const TensorSpec spec = tensor("definition", type, {4, 16}, Role::input, fill_kind);
   std::vector<std::byte> bytes(static_cast<std::size_t>(spec.bytes()));
@@ -71,7 +71,7 @@ std::string coverage_of(const Parity& parity, int pauses) {
                          : fmt::format("{}, sampled {:.2g}% of elements", ops,
                                        100.0 * static_cast<double>(judged) / static_cast<double>(elements));
   if (projected > 0)
-    text += fmt::format(", {:.3g}% in sums, where one shows that is off by {:.1g} rms",
+    text += fmt::format(", {:.3g}% by sums, which show a single error of {:.1g} rms",
                         100.0 * static_cast<double>(projected) / static_cast<double>(elements), projected_fault);
   if (pauses > 0) text += fmt::format("; recheck replayed in {} segments", pauses + 1);
   if (exact > 0)
@@ -87,7 +87,8 @@ std::string checked_by_now(const Parity& parity) {
     judged += op.judged;
     elements += op.elements;
   }
-  return fmt::format("{} of {} elements before its rounds, none wrong; not what its rounds left", judged, elements);
+  return fmt::format("{} of {} elements before the rounds, none wrong; results of the rounds not checked", judged,
+                     elements);
 }
 
 std::string_view name_of(int signal) {
@@ -177,8 +178,8 @@ void add_end_to_end(CaseRecord& record, std::span<const EndToEndResult> results)
   }
   if (worst == nullptr) return;
   blame(record, Verdict::fail,
-        fmt::format("end to end: '{}' is {:.3g} from the whole program in fp64 (2-norm; it has {:.3g}), expected at "
-                    "most {:.3g}; {} of {} tensors are outside, though each op was right on its own inputs",
+        fmt::format("end to end: '{}' differs by {:.3g} from the whole program in fp64 (2-norm; its own is {:.3g}), "
+                    "expected at most {:.3g}; {} of {} tensors are outside, though each op is right on its own inputs",
                     worst->tensor, worst->error, worst->norm, worst->allowed, outside, results.size()));
 }
 
@@ -203,7 +204,7 @@ void close_parity(CaseRecord& record, CheckMode check, int pauses, const std::st
 std::string rerun_line(const RunOptions& options, const Case& c) {
   std::string pattern;
   for (const char letter : c.id()) {
-    if (letter == '.' || letter == '+') pattern += '\\';  // the only special characters in an id
+    if (letter == '.' || letter == '+') pattern += '\\';  // the only special characters of ids
     pattern += letter;
   }
   std::string ranks = c.ranks == 1 ? "" : fmt::format(" --ranks {}", c.ranks);

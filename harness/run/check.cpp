@@ -12,10 +12,10 @@
 namespace gpubench {
 namespace {
 
-/// Inputs up to this size are fingerprinted around every op; larger ones once around all ops.
+/// Inputs up to this size are fingerprinted around every op, larger ones once around all ops.
 constexpr std::int64_t cheap_to_watch_bytes = std::int64_t{32} << 20U;
 
-/// fp64 work up to which the textbook runs a whole program, four times: about ten seconds on two cores.
+/// fp64 operations up to which the textbook runs a whole program, four times: about 10 s on two cores.
 constexpr double max_end_to_end_flop = 2e9;
 
 bool any_overlap(const Program& program, std::span<const ValueId> values, ValueId value) {
@@ -29,7 +29,6 @@ bool overlap_each_other(const Program& program, std::span<const ValueId> values)
   return false;
 }
 
-// Whether any output can be judged within the budget.
 bool is_affordable(const CallSpecs& op, double flop_budget) {
   for (int output = 0; output < static_cast<int>(op.outputs.size()); ++output) {
     if (min_work(definition(op.call.kind).units(op, output)) <= flop_budget) return true;
@@ -37,7 +36,6 @@ bool is_affordable(const CallSpecs& op, double flop_budget) {
   return false;
 }
 
-/// Storages that the op reads and does not write.
 std::vector<StorageId> only_read(const Program& program, const OpCall& call) {
   std::vector<StorageId> found;
   for (const ValueId input : call.inputs) {
@@ -88,7 +86,7 @@ void CaseCheck::alone() {
   end_to_end();
 }
 
-// Ops that are right on their own inputs may still add up wrong: one is missing, or reads another tensor.
+// Finds programs of correct ops in which an op is missing or reads the wrong tensor.
 void CaseCheck::end_to_end() {
   const Program& program = prepared_.program();
   if (options_.check != CheckMode::full || program.ops().size() < 2 || record_.verdict != Verdict::pass ||
@@ -113,7 +111,7 @@ void CaseCheck::alone(int op, const LaunchKind& kind) {
   const OpCall& call = program.op(op);
   CaseMemory& memory = prepared_.memory(0);
 
-  StorageContents read_before;  // the textbook's inputs, of storages that the op updates
+  StorageContents read_before;  // inputs that the op updates
   for (const ValueId input : call.inputs) {
     const StorageId id = program.value(input).storage;
     if (!any_overlap(program, call.outputs, input) || read_before.contains(id.index)) continue;
@@ -151,8 +149,7 @@ void CaseCheck::alone(int op, const LaunchKind& kind) {
   judge_op(op, inputs, outputs, kind, fault);
 }
 
-// Calls launch(op) for each timed op whose plan no later one has, the last first: what an earlier op leaves of such
-// data reaches no later one.
+// The last timed op of each plan, in reverse order, so that no launch reads results of special data.
 void CaseCheck::for_each_plan(const std::function<void(int op)>& launch) {
   std::set<std::string> plans;
   const std::vector<int>& ops = prepared_.ops(Phase::timed);
@@ -189,7 +186,7 @@ void CaseCheck::on_revealing_data(int op) {
   const OpDefinition& meaning = definition(call.kind);
   for (const RevealingData& data : meaning.revealing_data(specs)) {
     if (judge_.mode_of(op) == CheckMode::sample && !data.sparse && !is_affordable(specs, judge_.budget(op))) continue;
-    // What shares its memory may not be there any more.
+    // Another storage may have overwritten inputs in shared memory.
     const bool is_there = std::ranges::all_of(
         call.inputs, [&](ValueId id) { return !prepared_.memory_plan().is_shared(program.value(id).storage); });
     if (!is_there && data.inputs.size() < inputs.size()) continue;
@@ -221,12 +218,11 @@ void CaseCheck::look_at_constants(int copy, const Fingerprints& before, const st
       if (reads) readers += fmt::format("{}'{}' ({})", readers.empty() ? "" : ", ", call.label, call.kind.name);
     }
     blame(record_, Verdict::fail,
-          fmt::format("{} changed '{}', which is only read, by {}", where, program.storage({storage}).name,
+          fmt::format("{} changed constant '{}', read by {}", where, program.storage({storage}).name,
                       readers.empty() ? "no op" : readers));
   }
 }
 
-// Copies that had a turn in the last round.
 int CaseCheck::touched() const {
   const std::int64_t runs = record_.batch * static_cast<std::int64_t>(record_.rounds.back().times.device_ns.size());
   return static_cast<int>(std::min<std::int64_t>(prepared_.copies(), runs));
@@ -234,7 +230,7 @@ int CaseCheck::touched() const {
 
 bool CaseCheck::after_round(bool whole) {
   if (options_.check == CheckMode::off || record_.rounds.empty()) return true;
-  // In the order of the rotation, which leaves in the cache what the rotation itself would leave there.
+  // In the order of the rotation, to leave the same content in the cache.
   rounds_.begin(touched(), whole);
   for (int copy = 0; copy < touched(); ++copy) {
     if (options_.alive) options_.alive();
@@ -252,7 +248,7 @@ bool CaseCheck::faulty(int copy, const std::vector<StorageId>& differing, const 
   if (differing.empty()) return false;
   look_at_guards(copy, "the timed launch");
   look_at_constants(copy, constants_, "the timed launch");
-  return record_.verdict != Verdict::pass  // which explains the difference
+  return record_.verdict != Verdict::pass  // a damaged guard or constant explains the difference
          || rounds_.settle(copy, differing, again);
 }
 
@@ -302,7 +298,7 @@ void CaseCheck::replay() {
   rounds_.report_deferred();
 }
 
-// Judges what the plan judges at a pause, and keeps the other values that will be overwritten.
+// At each pause, judges the ops that are due and keeps other values that will be overwritten.
 void CaseCheck::replay_in_segments(const RecheckPlan& plan, KeptContents& kept) {
   const int ops = static_cast<int>(prepared_.program().ops().size());
   const bool reuses = prepared_.memory_plan().reuses();
@@ -323,7 +319,7 @@ void CaseCheck::replay_in_segments(const RecheckPlan& plan, KeptContents& kept) 
   if (reuses) prepared_.backend().run(prepared_.segment(done, ops));
 }
 
-// Checks the guards of what the ops with index in [first, last) wrote; nothing has taken over that memory yet.
+// Checks the guards of the outputs of ops [first, last). Call before other storages take over their memory.
 void CaseCheck::look_at_outputs(int first, int last) {
   for (const int op : prepared_.ops(Phase::timed)) {
     if (op < first || op >= last) continue;
@@ -334,7 +330,6 @@ void CaseCheck::look_at_outputs(int first, int last) {
   }
 }
 
-// Judges the ops that are due at this pause (none: after the launch) on what is in memory and what was kept.
 void CaseCheck::judge_ops(const RecheckPlan& plan, std::optional<int> pause, const KeptContents& kept) {
   const Program& program = prepared_.program();
   StorageReader reader(prepared_);
@@ -371,7 +366,7 @@ Fingerprints CaseCheck::final_fingerprints() {
   return fingerprints_of(prepared_, 0, storages);
 }
 
-// The segments were judged; the timed launch as a whole must leave the same bits.
+// The whole timed launch must give the same bits as its judged segments.
 void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
   const Fingerprints whole = final_fingerprints();
   if (whole == in_segments) return;
@@ -384,7 +379,7 @@ void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
   const auto differing =
       std::ranges::find_if(whole, [&](const auto& one) { return in_segments.at(one.first) != one.second; });
   blame(record_, Verdict::fail,
-        fmt::format("the timed launch left other bits of '{}' than the same ops in segments, twice alike",
+        fmt::format("the timed launch gave other bits of '{}' than the same ops in segments, equal in two launches",
                     prepared_.program().storage({differing->first}).name));
 }
 

@@ -26,27 +26,26 @@
 namespace gpubench {
 namespace {
 
-constexpr int first_free_descriptor = 20;  // higher than any descriptor number that a child is given
+constexpr int first_free_descriptor = 20;  // higher than any descriptor number in ChildSetup
 constexpr int look_ms = 2;
 constexpr double patience_s = 2.0;
-constexpr int unseen_end = 255 << 8;                         // status of a child whose end nobody saw
+constexpr int unseen_end = 255 << 8;                         // status of a child if waitpid() failed
 constexpr const char* short_spin = "GOMP_SPINCOUNT=100000";  // 2.5 ms on a Zen 4; 30000 costs it 1.4% when idle
 
-// This process's environment, as execve() takes it.
 std::vector<char*> environment_of(const ChildSetup& setup) {
   std::vector<char*> variables;
-  bool chosen = false;  // by the user: how OpenMP's threads wait
+  bool chosen = false;  // the user has set how OpenMP's threads wait
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     chosen = chosen || text.starts_with("GOMP_SPINCOUNT=") || text.starts_with("OMP_WAIT_POLICY=");
     variables.push_back(*variable);
   }
-  if (setup.yields && !chosen) variables.push_back(const_cast<char*>(short_spin));  // execve() changes none
+  if (setup.yields && !chosen) variables.push_back(const_cast<char*>(short_spin));  // execve() doesn't write
   variables.push_back(nullptr);
   return variables;
 }
 
-// Runs between fork and exec: only async-signal-safe calls. `given`: the child's descriptor numbers and ours.
+// Runs between fork and exec: only async-signal-safe calls. `given`: the child's and this process's descriptors.
 [[noreturn]] void become(char* const* words, char* const* variables, const ChildSetup& setup,
                          std::vector<std::pair<int, int>>& given, pid_t parent, int complaints) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -54,7 +53,7 @@ std::vector<char*> environment_of(const ChildSetup& setup) {
   if (setup.leads_group) ::setpgid(0, 0);
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
-  ::sigaction(SIGCHLD, &usual, nullptr);  // the child may have children of its own
+  ::sigaction(SIGCHLD, &usual, nullptr);  // the child may have children
   if (setup.usual_signals) {
     for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP}) ::sigaction(signal, &usual, nullptr);
   }
@@ -77,7 +76,7 @@ std::vector<char*> environment_of(const ChildSetup& setup) {
 
 std::pair<Descriptor, Descriptor> make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw BackendError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw BackendError(fmt::format("cannot create a pipe: {}", std::strerror(errno)));
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
@@ -116,8 +115,8 @@ bool ChildEnd::within(double seconds) {
 
 namespace {
 
-// Seconds for which the process's most starved thread has been ready to run and had no processor, since that thread
-// began, as the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
+// The longest time that any thread of the process was ready to run without a processor, since that thread began
+// (/proc/PID/task/TID/schedstat); 0 without schedstat.
 double waited_for_processor_s(pid_t process) {
   double longest_ns = 0.0;
   for (const pid_t thread : threads_of(process)) {
@@ -143,7 +142,7 @@ std::vector<pid_t> children() {
 Orphans::Orphans() : before_(children()) { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 Orphans::~Orphans() {
-  // Each round may find the children of those that the one before has killed.
+  // Each round may find children of those that the previous round killed.
   constexpr int rounds = 100;
   for (int round = 0; round < rounds; ++round) {
     std::vector<pid_t> left = children();
@@ -151,7 +150,7 @@ Orphans::~Orphans() {
     if (left.empty()) return;
     for (const pid_t child : left) ::kill(child, SIGKILL);
     for (const pid_t child : left) {
-      if (!ChildEnd(child).within(patience_s)) before_.push_back(child);  // it waits for its device, and stays
+      if (!ChildEnd(child).within(patience_s)) before_.push_back(child);  // uninterruptible wait for its device
     }
   }
 }
@@ -168,7 +167,7 @@ std::string describe_status(int status, std::optional<long> kills_before, std::o
   if (!WIFSIGNALED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
   const bool for_memory = WTERMSIG(status) == SIGKILL && kills_before && kills_after && *kills_after > *kills_before;
   return fmt::format("ended by signal {} ({}{})", WTERMSIG(status), ::strsignal(WTERMSIG(status)),
-                     for_memory ? "; the kernel's out-of-memory killer was at work" : "");
+                     for_memory ? "; the kernel's out-of-memory killer was active" : "");
 }
 
 namespace {
@@ -211,7 +210,7 @@ pid_t started(const WorkerCommand& command, const Descriptor& input, const Descr
                {"--worker-input", std::to_string(worker_input), "--worker-output", std::to_string(worker_output)});
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int printed = command.output_fd < 0 ? STDERR_FILENO : command.output_fd;
-  // A group of its own: Ctrl-C at the terminal reaches the supervisor only, and all its children can be ended at once.
+  // A separate group: Ctrl-C at the terminal reaches only the supervisor, and the whole group can be ended.
   return start_child(words, {.descriptors = {{STDIN_FILENO, nothing.get()},
                                              {STDOUT_FILENO, printed},
                                              {STDERR_FILENO, printed},
@@ -224,7 +223,7 @@ pid_t started(const WorkerCommand& command, const Descriptor& input, const Descr
 
 }  // namespace
 
-// Sockets, not pipes: writing to one whose reader is gone can be told not to raise SIGPIPE.
+// Sockets, not pipes, for MSG_NOSIGNAL.
 WorkerProcess::Channel WorkerProcess::channel() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
@@ -248,7 +247,7 @@ std::string WorkerProcess::reap() {
     terminate();
     return "closed its pipe and did not end";
   }
-  signal_group(SIGKILL);  // what it may have started itself
+  signal_group(SIGKILL);  // its children
   return end_.description();
 }
 

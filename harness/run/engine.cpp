@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t max_grouped = 16;
 constexpr std::int64_t max_grouped_bytes = std::int64_t{2} << 30U;
-constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;  // between groups; more goes back to the device
+constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;  // between groups
 
 /// Calls `step`; an exception becomes the record's verdict, with the errors that the device's driver reports.
 /// DeviceLost is rethrown, since no later case can be measured.
@@ -56,7 +56,6 @@ std::map<std::string, std::string> pins_of(const RunOptions& options, const std:
   return found == options.pins.end() ? std::map<std::string, std::string>() : found->second;
 }
 
-// A case that is being timed as RunObserver::round() reports it.
 CaseRecord with_last_round(const CaseRecord& record) {
   CaseRecord latest = record;
   latest.rounds.assign(1, record.rounds.back());
@@ -87,10 +86,10 @@ struct Engine::Active {
   CaseRecord record;
   std::unique_ptr<PreparedCase> prepared;
   std::unique_ptr<CaseCheck> check;
-  std::optional<ImplProbes> probes;  ///< where an op runs in an implementation under test
-  std::size_t adopted = 0;           ///< rounds of a process before this one
-  bool settled = false;              ///< has rounds enough, but goes on beside its contenders until they have, too
-  bool timed = false;                ///< takes no more rounds
+  std::optional<ImplProbes> probes;  ///< if an op runs in an implementation under test
+  std::size_t adopted = 0;           ///< rounds of an earlier process
+  bool settled = false;              ///< has enough rounds, but continues until its contenders have
+  bool timed = false;                ///< gets no more rounds
   bool finished = false;             ///< record handed over
   std::vector<std::string> flags{};  ///< for the summary
   [[nodiscard]] bool takes_turns() const { return !finished && !timed && prepared != nullptr; }
@@ -114,7 +113,7 @@ Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend),
 }
 
 void Engine::LeakIfHung::operator()(DeviceContext* context) const {
-  static auto& left_behind = *new std::vector<DeviceContext*>;  // keeps it reachable for leak checkers
+  static auto& left_behind = *new std::vector<DeviceContext*>;  // reachable for leak checkers
   if (context->backend.hangs()) {
     left_behind.push_back(context);
   } else {
@@ -221,7 +220,7 @@ void Engine::run_group(std::span<const PlannedCase> group, RunObserver& observer
   }
 }
 
-// The case that lost the device still gets its record.
+// The case that lost the device gets its record before DeviceLost is rethrown.
 template <class Step>
 void Engine::to_the_end(Active& active, RunObserver& observer, const Step& step) {
   try {
@@ -232,7 +231,7 @@ void Engine::to_the_end(Active& active, RunObserver& observer, const Step& step)
   }
 }
 
-// A case of which the implementation under test takes no op would be the device's own under another name.
+// Otherwise the case would measure the device's implementation under another name.
 void Engine::expect_any_op(const PlannedCase& planned) {
   const OwnImplementation* own = under_test(planned.c.contender);
   if (own == nullptr) return;
@@ -244,7 +243,7 @@ void Engine::expect_any_op(const PlannedCase& planned) {
     if (call.phase == Phase::timed && reason.empty()) return;
     if (why.empty() && call.phase == Phase::timed) why = fmt::format("{}: {}", call.kind.name, reason);
   }
-  throw Unsupported(fmt::format("{} takes none of its ops ({})", own->name(), why));
+  throw Unsupported(fmt::format("{} takes no op of this case ({})", own->name(), why));
 }
 
 void Engine::prepare(Active& active, RunObserver& observer) {
@@ -253,7 +252,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   record = open_record(planned, options_);
   observer.phase(record.key(), "prepare");
   guarded(record, "prepare", *telemetry_, [&] {
-    if (options_.memory_limit_bytes > 0) require_room(planned, options_.memory_limit_bytes);  // nothing is opened
+    if (options_.memory_limit_bytes > 0) require_room(planned, options_.memory_limit_bytes);  // before opening a device
     active.probes.emplace(record);
     expect_any_op(planned);
     DeviceContext& at = context(planned.c.ranks, planned.c.contender);
@@ -292,14 +291,14 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     record.memory_bytes = active.prepared->memory_bytes();
     if (active.probes) active.probes->look_at_process(active.prepared->backend(), "check");
   });
-  if (record.verdict == Verdict::downgraded) further_launches(active);  // says more about the arithmetic that was found
+  if (record.verdict == Verdict::downgraded) further_launches(active);  // probes the arithmetic
   if (!may_go_on(record)) return finish(active, observer);
   adopt_rounds(record, options_.protocol());
   active.adopted = record.rounds.size();
 }
 
-// Rounds belong to one measurement only if implementations and copies are the same. At least one round runs here, since
-// the recheck needs what the timed launches left.
+// Rounds belong to one measurement only if implementations and copies are equal. At least one round runs in this
+// process, since the recheck needs the outputs of timed launches.
 void Engine::adopt_rounds(CaseRecord& record, const Protocol& protocol) const {
   const auto found = options_.in_flight.find(record.key());
   if (found == options_.in_flight.end()) return;
@@ -367,8 +366,8 @@ void Engine::look_at_processors(std::vector<Active>& group, RunObserver& observe
   }
 }
 
-// Runs before the next case's round, which has another working set, and is not part of the timing. A fault ends the
-// rounds, not the case, since the replay may find out more about it.
+// Not part of the timing; runs before the next case's round, which has another working set. A fault ends the rounds,
+// not the case, since the replay may name the op.
 void Engine::check_round(Active& active) {
   const Stopwatch watch;
   guarded(active.record, "time", *telemetry_, [&] { active.timed = !active.check->after_round(); });
@@ -427,7 +426,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
           "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
   guarded(record, "recheck", *telemetry_, [&] {
     const Workload& workload = *active.planned->workload;
-    // The FLOP are what the case declares, whatever was fused; the bytes are those that were really moved.
+    // The FLOP are those that the case declares; the bytes are those that the fused program moves.
     const Cost real = cost_of(active.prepared->program());
     const Cost cost{active.planned->cost.flop, real.bytes, real.message_bytes};
     record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
@@ -447,7 +446,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   finish(active, observer);
 }
 
-// The last of all: it leaves other data than those that were timed.
+// Must come last: it overwrites the timed data.
 void Engine::further_launches(Active& active) {
   if (active.record.verdict != Verdict::pass && active.record.verdict != Verdict::downgraded) return;
   const Stopwatch watch;
@@ -477,7 +476,7 @@ void Engine::finish(Active& active, RunObserver& observer) {
   active.check.reset();
   if (options_.error && active.prepared != nullptr && runs_timed(active.prepared->program(), options_.error->op))
     active.record.summary.flags.emplace_back(wrong_flag);
-  // Choices are cached only for cases that pass: a wrong or crashing implementation must not be chosen again.
+  // Only for cases that pass: a wrong or crashing implementation must not be chosen again.
   if (active.record.verdict == Verdict::pass && active.prepared != nullptr)
     tuning_cache_->keep(active.prepared->timed_choices());
   active.prepared.reset();

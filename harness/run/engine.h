@@ -1,5 +1,5 @@
-// The engine: takes cases through prepare, check, rounds and recheck on one backend, in groups that fit into memory
-// together. run_in_process() and a worker's serve() both drive it.
+// The engine runs cases: prepare, check, rounds, recheck, in groups that fit into memory together. run_in_process() and
+// serve() drive it.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,29 @@
 
 namespace gpubench {
 
-/// The order of a pass: positions 0 ... ids.size() - 1, shuffled by seed, pass and ids alone.
+/// The order of a pass: positions 0 ... ids.size() - 1, shuffled by seed, pass and ids only.
 [[nodiscard]] std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass);
 
-/// The sizes of the groups in which `cases` are run, in their order. The rounds of a group are interleaved, and a
-/// worker is handed one group at a time: at most 16 cases or 2 GiB of tensors, but always all contenders of a case,
-/// which are measured against each other. Independent of the device, so that a run has the same groups with and without
-/// workers.
+/// The sizes of the groups of `cases`, in their order. The rounds of a group are interleaved, and a worker gets one
+/// group at a time: at most 16 cases or 2 GiB of tensors, but always all contenders of a case. Independent of the
+/// device, so that a run has the same groups with and without workers.
 [[nodiscard]] std::vector<std::size_t> group_sizes(std::span<const PlannedCase* const> cases);
 
 class Engine {
  public:
-  /// `backend` runs the cases of one rank, RunOptions::open_ranks opens it for several. Both must outlive the engine.
+  /// `backend` runs the cases of one rank; RunOptions::open_ranks opens one for several. Both must outlive the engine.
   Engine(Backend& backend, const RunOptions& options);
 
-  /// `cases`: one group. It is split where the number of ranks changes, and where its memory does not fit: contenders
-  /// of the same case may take half of the device's. Hands one record per case to `observer`, except for unfinished
-  /// cases once `stop` is raised. A case's exception becomes its record; those of the observer pass through, as does
-  /// DeviceLost once its case has a record.
+  /// Runs one group, split where the number of ranks changes and where its memory does not fit: contenders of a case
+  /// may take half of the device's memory. Hands one record per case to `observer`, except for unfinished cases once
+  /// `stop` is raised. A case's exception becomes its record. Throws the observer's exceptions, and DeviceLost once its
+  /// case has a record.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
-  /// The keys of the cases that have their record.
+  /// Keys of the cases that have their record.
   [[nodiscard]] const std::set<std::string>& finished() const { return finished_; }
 
  private:
   struct Active;
-  /// A backend and the memory that its cases share.
   struct DeviceContext {
     std::unique_ptr<Backend> owned;
     Backend& backend;
@@ -54,14 +52,14 @@ class Engine {
   using OwnedDevice = std::unique_ptr<DeviceContext, LeakIfHung>;
   /// `owner` keeps `device` alive if nothing else does.
   [[nodiscard]] OwnedDevice open(Backend& device, std::unique_ptr<Backend> owner) const;
-  /// Opened when first asked for. `contender`: Case::contender.
+  /// Opened on first use. `contender`: Case::contender.
   [[nodiscard]] DeviceContext& context(int ranks, const std::string& contender);
-  /// Loaded when first asked for; null for the device's own. Throws BackendError where it does not load.
+  /// Loaded on first use; null for the device's implementations. Throws BackendError if loading fails.
   [[nodiscard]] const OwnImplementation* under_test(const std::string& contender);
   [[nodiscard]] std::int64_t available_bytes(const Backend& backend) const;
-  /// Device and host memory of the case, with cold copies and kept state.
+  /// Bytes of device and host memory, with cold copies and kept state.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
-  /// Throws Unsupported where an implementation under test takes no timed op of the case.
+  /// Throws Unsupported if an implementation under test takes no timed op of the case.
   void expect_any_op(const PlannedCase& planned);
   void run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop);
   template <class Step>
@@ -69,14 +67,13 @@ class Engine {
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void check_round(Active& active);
-  /// Notes a change of this process's processors from outside, and flags the cases of the group that are being timed.
-  /// With an implementation under test, ImplProbes checks them instead.
+  /// Notes a change of this process's processors by others, and flags the cases being timed. Cases with an
+  /// implementation under test are checked by ImplProbes.
   void look_at_processors(std::vector<Active>& group, RunObserver& observer);
-  /// Takes over the rounds that the case had before its run was interrupted.
+  /// Takes over the rounds from before an interruption.
   void adopt_rounds(CaseRecord& record, const Protocol& protocol) const;
-  /// Before the first round: sets the number of runs per sample, if one was given.
+  /// Sets the number of runs per sample from RunOptions::batches. Call before the first round.
   void hold_to_batch(CaseRecord& record) const;
-  /// Applies --inject-slowdown to the last round.
   void inject_slowdown(Active& active);
   void conclude(Active& active, RunObserver& observer);
   void further_launches(Active& active);

@@ -15,31 +15,31 @@ namespace gpubench {
 namespace {
 
 // Fitted to the 168 cases of the quick tier on two threads of a Xeon with AVX-512 and AMX (oneDNN 2.6): the total
-// within a tenth, nearly every case within a factor of two. On two of an EPYC (Zen 4) smoke takes 0.75 of the estimate,
-// quick 0.9 if held to AVX2 and 0.85 if not.
+// within 10%, nearly every case within a factor of two. On two threads of an EPYC (Zen 4) smoke takes 0.75 of the
+// estimate, quick 0.85, with AVX2 only 0.9.
 constexpr double flop_per_s_of_a_core = 80e9;
 constexpr double narrow_flop_per_s_of_a_core = 200e9;  // of 16 and 8 bit
 constexpr double bytes_per_s_of_a_core = 7e9;
 constexpr double launch_s = 5e-6;
 constexpr double rounding_of_batches = 1.4;  // to powers of two: between 1 and 2
 constexpr double cache_rotated_bytes = 100e6;
-constexpr double rough_half_width = 0.1;  // which most cases reach in the fewest rounds
+constexpr double rough_half_width = 0.1;  // most cases reach it in the fewest rounds
 
 constexpr double check_s_per_case = 0.015;
 constexpr double check_s_per_op = 0.0012;
-constexpr double fill_s_per_byte = 2e-9;       // of the tensors: filled, fingerprinted
-constexpr double scan_s_per_byte = 7e-9;       // of the outputs: read, scanned, poisoned, in check and in recheck
-constexpr double copy_s_per_byte = 0.4e-9;     // of the cold copies: made, and compared in the end
+constexpr double fill_s_per_byte = 2e-9;       // to fill and fingerprint the tensors
+constexpr double scan_s_per_byte = 7e-9;       // to read, scan and poison the outputs, in check and in recheck
+constexpr double copy_s_per_byte = 0.4e-9;     // to make and compare the cold copies
 constexpr double sampled_s_per_flop = 0.5e-9;  // of the textbook
-constexpr double whole_s_per_flop = 0.08e-9;   // where everything is judged, and each line read once for many elements
+constexpr double whole_s_per_flop = 0.08e-9;   // if all elements are judged: each line is read once for many elements
 
 struct Work {
   double run_s = 0.0;    // of the timed program
   double alone_s = 0.0;  // of its ops one by one
   double output_bytes = 0.0;
-  double textbook_flop = 0.0;  // of judging everything once
+  double textbook_flop = 0.0;  // to judge every element once
   int ops = 0;
-  std::set<std::string> products{};  // of which libraries have several algorithms; equal ones share a choice
+  std::set<std::string> products{};  // ops for which libraries have several algorithms; equal ones share a choice
 };
 
 Work work_of(const PlannedCase& planned, const Protocol& protocol, const Effort& effort, int cores) {
@@ -61,7 +61,7 @@ Work work_of(const PlannedCase& planned, const Protocol& protocol, const Effort&
   return work;
 }
 
-// Of the runs that a case is estimated from, as harness/run/timing.cpp has them.
+// As first_estimate_s() in timing.cpp runs.
 double first_estimate_s(const Work& work, const Protocol& protocol, CacheMode cache) {
   const double warmed_up_s = std::max(protocol.first_warmup_s, protocol.first_warmup_calls * work.run_s) +
                              (cache == CacheMode::step ? 1 : 3) * work.run_s;
@@ -71,7 +71,7 @@ double first_estimate_s(const Work& work, const Protocol& protocol, CacheMode ca
 }
 
 double timing_s(const Work& work, const Protocol& protocol, CacheMode cache) {
-  const bool step = cache == CacheMode::step;  // runs once per sample
+  const bool step = cache == CacheMode::step;  // one run per sample
   const double sample_s = step ? work.run_s : std::max(work.run_s, rounding_of_batches * protocol.min_sample_s);
   const double round_s =
       samples_for(protocol, 1, sample_s) * sample_s + warmup_calls_for(protocol, work.run_s) * work.run_s;
@@ -87,7 +87,7 @@ double checking_s(const PlannedCase& planned, const Work& work, const Effort& ef
   const auto bytes = static_cast<double>(planned.bytes);
   const double copied =
       planned.c.cache == CacheMode::cold ? std::min(64.0 * bytes, std::max(bytes, cache_rotated_bytes)) : bytes;
-  // The textbook goes over everything twice, in check and in recheck.
+  // The textbook judges everything twice, in check and in recheck.
   const bool in_full =
       effort.check == CheckMode::full || (effort.check == CheckMode::own && !planned.c.contender.empty());
   const double textbook_s = effort.check == CheckMode::off ? 0.0
@@ -132,8 +132,8 @@ Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, in
 
 namespace {
 
-constexpr double trust = 0.05;         // in the estimate, as a share of the run
-constexpr double before_rounds = 0.5;  // of checking; the other half is the recheck
+constexpr double trust = 0.05;         // share of the run that counts as finished as estimated
+constexpr double before_rounds = 0.5;  // share of checking before the rounds; the rest is the recheck
 
 }  // namespace
 
@@ -147,7 +147,7 @@ Remaining::Remaining(const std::unordered_map<std::string, ExpectedCase>& cases)
   for (const auto& [id, expected] : cases) cases_[id] = {expected};
 }
 
-// Never back: a worker that died begins its case anew.
+// Never decreases, although a case starts again if its worker died.
 void Remaining::reach(Followed& one, double done_s) {
   done_s_ += std::max(0.0, done_s - one.done_s);
   one.done_s = std::max(one.done_s, done_s);
@@ -161,7 +161,7 @@ void Remaining::phase(const std::string& key, std::string_view phase) {
   if (phase == "check") {
     reach(one, one.expected.planning_s);
   } else if (phase == "time") {
-    // Ops are timed alone after the recheck, which is announced as the same phase: at most all rounds are done by then.
+    // Ops are timed alone after the recheck, in a phase of the same name: limited to all rounds.
     const int done = std::min(one.rounds_begun++, one.expected.rounds);
     reach(one, checked_s + one.expected.timing_s * done / std::max(1, one.expected.rounds));
   } else if (phase == "recheck") {

@@ -1,5 +1,5 @@
-// How long a planned case will take and how much memory it wants: rough, for --dry-run and the first line of a
-// run; and how long a run still takes.
+// Rough estimates of the time and memory of planned cases, for --dry-run and the first line of a run; and the remaining
+// time of a run.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace gpubench {
 
-/// What a case is estimated to take, and the rounds that it is measured for at least.
+/// Estimated times of a case, and its least number of rounds.
 struct ExpectedCase {
   double checking_s = 0.0;
   double timing_s = 0.0;
@@ -25,17 +25,16 @@ struct ExpectedCase {
   [[nodiscard]] double seconds() const { return planning_s + checking_s + timing_s; }
 };
 
-/// Of all of them together.
 [[nodiscard]] double total_s(const std::unordered_map<std::string, ExpectedCase>& cases);
 
 struct Estimate {
   double seconds = 0.0;     ///< planning, checking and timing
-  double planning_s = 0.0;  ///< of them
-  double checking_s = 0.0;  ///< of them
-  std::int64_t bytes = 0;   ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
+  double planning_s = 0.0;  ///< part of seconds
+  double checking_s = 0.0;  ///< part of seconds
+  std::int64_t bytes = 0;   ///< one copy of the tensors, without cold copies (at most a quarter of the free memory)
 };
 
-/// What a run puts into a case: checks by the tier, rounds by the preset, or the tier's own.
+/// `tier` sets the check, `preset` the rounds; without a preset `tier` sets both.
 struct Effort {
   Tier tier;
   std::optional<Preset> preset{};
@@ -43,32 +42,30 @@ struct Effort {
   double plan_s = 0.0;  ///< BackendEntry::plan_s
 };
 
-/// From the ops of the case, the protocol of the preset and what a core of a server's processor reaches (estimate.cpp),
-/// `cores` of them. Builds the case's program. A device that is no processor is not known to fit.
+/// From the ops of the case, the protocol of the preset and the rates of `cores` cores of a server's processor
+/// (estimate.cpp). Builds the case's program. Not fitted to GPUs.
 [[nodiscard]] Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores);
 
-/// The same for Remaining, by id.
+/// For Remaining, by id.
 [[nodiscard]] std::unordered_map<std::string, ExpectedCase> expected_cases(std::span<const PlannedCase> planned,
                                                                            const Effort& effort, int cores);
 
 /// Sum of the seconds, largest of the bytes.
 [[nodiscard]] Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, int cores);
 
-/// How long a run still takes: what was estimated for the cases that are left, at the pace of those that are done.
-/// Follows a run by the calls of its observer. Cases finish in bursts, as rounds of a group are interleaved; so phases
-/// and rounds count as well, each for its part of the estimate.
+/// The remaining time of a run: the estimate of the remaining cases, scaled by the pace so far. Phases and rounds count
+/// as parts of the estimate, since the cases of a group finish together.
 class Remaining {
  public:
   Remaining() = default;
-  /// By id: every planned case.
+  /// Every planned case, by id.
   explicit Remaining(const std::unordered_map<std::string, ExpectedCase>& cases);
 
   void phase(const std::string& key, std::string_view phase);
   void finished(const std::string& key);
 
-  /// Seconds left after `elapsed_s`: the rest of the estimate, times elapsed over what was estimated for what is done.
-  /// At the start the estimate itself counts, as if a twentieth of the run had gone as it says. Nothing where no
-  /// estimate is known.
+  /// Seconds left after `elapsed_s`: the rest of the estimate times elapsed / estimate of the finished part, where a
+  /// twentieth of the run counts as finished as estimated. Empty without an estimate.
   [[nodiscard]] std::optional<double> seconds(double elapsed_s) const;
 
  private:

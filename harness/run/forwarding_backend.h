@@ -1,4 +1,4 @@
-// Backends around another one: all calls go to the inner backend except those that are overridden.
+// A backend that forwards all calls to an inner backend except those that are overridden.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,6 @@
 
 namespace gpubench {
 
-/// A plan around another one of which it says the same.
 struct ForwardingPlan : PlanImpl {
   explicit ForwardingPlan(Plan of) : inner(std::move(of)) {}
   [[nodiscard]] std::string implementation() const override { return inner->implementation(); }
@@ -86,7 +85,7 @@ class ForwardingBackend : public Backend {
   std::unique_ptr<Backend> owner_;
 };
 
-/// The inner backend with its memory examined in the trusted way: read back and examined on the host.
+/// Reads the inner backend's memory back and examines it on the host.
 class ReadBackBackend final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;

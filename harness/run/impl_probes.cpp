@@ -23,11 +23,11 @@ constexpr double kept_speedup = 1.2;
 constexpr double max_novelty_s = 20.0;
 constexpr int early_polls = 3;
 constexpr int later_ms = 20;
-/// OpenMP's threads spin for a while after a parallel region, Intel's for 200 ms.
+/// OpenMP's threads spin after a parallel region, Intel's for 200 ms.
 constexpr int spin_ms = 300;
 constexpr int busy_ms = 100;
-constexpr double busy_share = 0.1;             // on a machine that has other work, too
-constexpr std::int64_t max_looked_at = 4096;   // of each storage
+constexpr double busy_share = 0.1;            // also on a busy machine
+constexpr std::int64_t max_looked_at = 4096;  // of each storage
 constexpr std::int64_t look_bytes = 8;
 
 std::int64_t minor_faults() {
@@ -42,12 +42,12 @@ double processor_s() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-/// Makes a processor forget the branches of earlier runs, by many random ones: it learns those of a small problem, and
-/// honest code that branches on its data would be faster on data that it has seen.
+/// Overwrites the processor's branch history with random branches. Otherwise correct code that branches on its data
+/// would be faster on seen data of a small problem.
 template <std::size_t... bit>
 void branch_on(std::uint64_t bits, std::index_sequence<bit...> /*all*/) {
   const auto branch = [](bool taken) {
-    if (taken) __asm__ __volatile__("nop");  // which a compiler cannot turn into arithmetic
+    if (taken) __asm__ __volatile__("nop");  // a compiler cannot turn it into arithmetic
   };
   (branch((bits >> bit & 1U) != 0), ...);
 }
@@ -56,8 +56,8 @@ void forget_branches(std::uint64_t seed) {
   for (std::uint64_t i = 0; i < rounds; ++i) branch_on(hash_at(seed, i), std::make_index_sequence<64>());
 }
 
-/// Places spread over what the timed ops write, the first and the last among them. They are packed before the launch,
-/// so that a look takes microseconds.
+/// Places spread over the outputs of the timed ops, including the first and the last. Gathered before the launch, so
+/// that look() takes microseconds.
 class Places {
  public:
   explicit Places(PreparedCase& prepared) : prepared_(prepared) {
@@ -74,7 +74,6 @@ class Places {
     }
   }
 
-  /// What is there now, by storage.
   [[nodiscard]] std::vector<std::vector<std::byte>> look() {
     std::vector<std::vector<std::byte>> seen(of_.size());
     for (std::size_t i = 0; i < of_.size(); ++i) {
@@ -136,8 +135,8 @@ void ImplProbes::look_at_scheduling(const std::string& phase) {
   if (changed.empty()) return;
   const bool restored = scheduling_.restore();
   blame(record_, Verdict::error,
-        fmt::format("'{}' changed {}; {}", phase, changed, restored ? "restored" : "which can't be undone"));
-  if (!restored) throw DeviceLost("how its threads are scheduled can't be restored");
+        fmt::format("'{}' changed {}; {}", phase, changed, restored ? "restored" : "it can't be restored"));
+  if (!restored) throw DeviceLost("the scheduling of its threads can't be restored");
 }
 
 void ImplProbes::before_round() {
@@ -209,7 +208,7 @@ void ImplProbes::novelty(PreparedCase& prepared, std::uint64_t seed) {
     if (!keeps_results({pair})) break;
     pairs.push_back(pair);
     if (watch.seconds() > max_novelty_s && pairs.size() < 2 * novelty_pairs) {
-      coverage_ += fmt::format("; kept results were looked for in {} pairs of runs only, for their time", pairs.size());
+      coverage_ += fmt::format("; kept results probed in only {} pairs of runs, for lack of time", pairs.size());
       return;
     }
   }

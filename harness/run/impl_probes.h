@@ -1,7 +1,5 @@
-// Probes of an implementation under test (own_implementation.h): tricks that judging its results cannot show, and what
-// it may not do to the process that it runs in. OWN_IMPLEMENTATIONS.md has the table.
-//
-// None of them raises an alarm for honest code; what each could mistake for a trick, and how often, is said with it.
+// Probes of an implementation under test (own_implementation.h), for cheats that judging its results cannot show, and
+// for forbidden changes of its process. OWN_IMPLEMENTATIONS.md has the table.
 #pragma once
 
 #include <cstdint>
@@ -15,53 +13,50 @@
 
 namespace gpubench {
 
-/// Whether an op of the case runs in an implementation under test.
+/// Whether a timed op of the case runs in an implementation under test.
 [[nodiscard]] bool runs_own_implementation(const PreparedCase& prepared);
 
-/// Nanoseconds of a pair of runs: on data that are new, and on the same data written once more.
+/// Nanoseconds of a pair of runs: on new data, and on the same data rewritten.
 struct NoveltyPair {
   double new_ns = 0.0, seen_ns = 0.0;
 };
 inline constexpr int novelty_pairs = 9;
-/// Whether the pairs, all of a series, say that results are kept: each was more than 1.2 times as fast on data that it
-/// had seen. Were pairs of honest code independent tosses of a coin, two series of nine would say so in 2^-18 of all
-/// cases. They are not quite: the run on seen data is always the second, and what makes second runs faster leans on
-/// every pair. The factor is the margin for that; OWN_IMPLEMENTATIONS.md has the trials.
+/// Whether the pairs of a series show that results are kept: every pair was more than 1.2 times as fast on seen data.
+/// If pairs of correct code were independent and symmetric, two series of nine would be a false alarm in 2^-18 of all
+/// cases. The factor 1.2 is the margin for effects that make second runs faster; OWN_IMPLEMENTATIONS.md has the trials.
 [[nodiscard]] bool keeps_results(const std::vector<NoveltyPair>& pairs);
 /// "2.9": the median ratio of the pairs.
 [[nodiscard]] double median_ratio(const std::vector<NoveltyPair>& pairs);
 
-/// Of one case, from before it is planned to its end.
 class ImplProbes {
  public:
-  /// Remembers the state of the process. `record` must outlive it.
+  /// Saves the state of the process. `record` must outlive it.
   explicit ImplProbes(CaseRecord& record) : record_(record) {}
 
-  /// Call after each phase in which the implementation ran: signal handlers, the arithmetic of all threads that the
-  /// backend computes on, and how threads are scheduled. What has changed is restored and makes the case an error.
-  /// Throws DeviceLost where it cannot be restored: then the other cases need another process.
+  /// Checks signal handlers, the arithmetic modes of all threads of the backend, and the scheduling of threads.
+  /// Restores what has changed and makes the case an error. Call after each phase in which the implementation ran.
+  /// Throws DeviceLost if a change cannot be restored: the other cases then need another process.
   void look_at_process(Backend& backend, const std::string& phase);
 
-  /// Around a round: counts the page faults of its runs. After it, how threads are scheduled is looked at as well, so
-  /// that of several implementations that take turns the right one is blamed.
+  /// Counts the page faults of a round's runs. after_round() also checks the scheduling of threads, since several
+  /// implementations take turns.
   void before_round();
   void after_round();
-  /// Adds what was found to the summary's flags: "page faults in timed runs: 12 per run" where every round had at least
-  /// one per run, since memory that is allocated and freed in a run is cleared anew each time (a single round may owe
-  /// its faults to a first touch); and a thread that stays busy.
+  /// Adds to the summary's flags: "page faults in timed runs: 12 per run", where every round had at least one per run
+  /// (memory allocated and freed in each run; a first touch affects single rounds), and a thread that stays busy.
   void add_flags();
 
-  /// Launches copy 0 as a round does and looks at its outputs at once and 20 ms later: work that goes on after its end,
-  /// on another thread or stream, shows as a difference. Honest code cannot change an output later. Three times.
-  /// Also finds a thread that stays busy while nothing runs, which is a flag: it takes time from what is measured next.
+  /// Launches copy 0 as a round does and compares its outputs at once and 20 ms later, three times: a difference shows
+  /// work that continues after its end, on another thread or stream. No false alarm: correct code cannot change an
+  /// output later. Also finds a thread that stays busy while nothing runs, which is only a flag.
   void early_return(PreparedCase& prepared);
 
-  /// Times copy 0 on data that are new, then on the same data, written again with the same operations; see
-  /// keeps_results(). The processor's memory of branches is overwritten before each run. Ends with the first pair that
-  /// shows nothing. Leaves other data in copy 0.
+  /// Times copy 0 on new data, then on the same data, written again with the same operations; see keeps_results().
+  /// Overwrites the processor's branch history before each run. Ends with the first pair without evidence. Leaves other
+  /// data in copy 0.
   void novelty(PreparedCase& prepared, std::uint64_t seed);
 
-  /// "; probed for early return and kept results"; empty if nothing was.
+  /// "; probed for early return and kept results"; empty if nothing was probed.
   [[nodiscard]] const std::string& coverage() const { return coverage_; }
 
  private:

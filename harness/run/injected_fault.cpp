@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t elements_per_flip = 64;  // the check of a large output is a sample, which must hit some
+constexpr std::int64_t elements_per_flip = 64;  // dense enough for the sample of a large output
 constexpr std::int64_t lanes_elements = 1024;
 constexpr std::int64_t lane_stride = 32;
 constexpr std::size_t overrun_bytes = 16;
@@ -24,10 +24,10 @@ struct WrongPlan : ForwardingPlan {
   std::size_t inputs;
 };
 
-// Work of the inner backend, and the tensors to corrupt once it has run. No work: all of it was dropped.
+// A launch of the inner backend, null if dropped, and the tensors to corrupt afterwards.
 struct WrongLaunch : LaunchImpl {
   Launch right;
-  bool dropped = false;  // of an op alone: it is not run; only its share of a step is still timed
+  bool dropped = false;  // for an op alone: not run, but timed for its share of a step
   std::vector<Tensor> corrupted;
 };
 
@@ -42,10 +42,10 @@ void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
   const auto scaled_by = [&](double factor) {
     each(1, [&](std::int64_t at) {
       const double value = load(spec.dtype, bytes, at);
-      if (!std::isnan(value)) store(spec.dtype, bytes, at, factor * value);  // poison of a copy that has not run stays
+      if (!std::isnan(value))
+        store(spec.dtype, bytes, at, factor * value);  // keeps the poison of a copy that has not run
     });
   };
-  // The highest bit of the exponent; in an integer one that makes it large.
   const std::uint64_t high_bit = std::uint64_t{1} << (bits_of(spec.dtype) - 2);
   switch (kind) {
     case ErrorKind::bit:
@@ -67,7 +67,7 @@ void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
     case ErrorKind::rare: return flip_bits(spec.dtype, bytes, place(count / 2), high_bit);
     case ErrorKind::input: return flip_bits(spec.dtype, bytes, place(0), high_bit);
     case ErrorKind::drop:
-    case ErrorKind::overrun: return;  // nothing in the tensor itself
+    case ErrorKind::overrun: return;  // not in the tensor
   }
 }
 
@@ -93,7 +93,7 @@ class WrongBackend final : public ForwardingBackend {
     return launch;
   }
 
-  // The dropped ops are left out: what waited for them waits for what they would have waited for.
+  // Dropped ops are left out; ops that depend on them get their dependencies.
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     auto all = std::make_shared<WrongLaunch>();
     std::vector<Launch> right;
@@ -128,13 +128,13 @@ class WrongBackend final : public ForwardingBackend {
     if (one->dropped || corrupt_all(*one)) took_effect();
   }
 
-  // The corruption is no part of the time.
+  // Corrupts outside the timed intervals.
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
     std::vector<Launch> right;
     for (const Launch& copy : copies) {
       const WrongLaunch* one = wrong(copy);
       right.push_back(one == nullptr ? copy : one->right);
-      if (right.back() == nullptr) throw BackendError("--inject-error drop leaves nothing of this case to be timed");
+      if (right.back() == nullptr) throw BackendError("--inject-error drop leaves no op of this case to time");
     }
     RoundTimes times = inner().time(right, plan);
     if (error_.kind == ErrorKind::late && ++rounds_ % late_rounds != 0) return times;
@@ -146,10 +146,8 @@ class WrongBackend final : public ForwardingBackend {
   }
 
  private:
-  /// Whether a fault that is rare comes now; all others always do.
   bool is_due() { return error_.kind != ErrorKind::rare || ++launches_ % rare_launches == 0; }
 
-  /// Whether that changed anything.
   bool corrupt_all(const WrongLaunch& launch) {
     bool changed = false;
     if (error_.kind == ErrorKind::drop) return changed;

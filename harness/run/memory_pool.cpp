@@ -10,10 +10,9 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t min_kept_bytes = std::size_t{1} << 20U;  // the allocator is fast enough for smaller ones
-constexpr std::size_t largest_step = std::size_t{256}
-                                     << 20U;  // sizes are rounded up, so that the next case can reuse a block
-constexpr std::size_t alignment = 256;        // what GPU libraries have fast code for
+constexpr std::size_t min_kept_bytes = std::size_t{1} << 20U;  // the allocator is fast enough for smaller blocks
+constexpr std::size_t largest_step = std::size_t{256} << 20U;  // of rounding sizes up, so that cases share blocks
+constexpr std::size_t alignment = 256;                         // GPU libraries have fast code for it
 constexpr std::size_t smallest_chunk = std::size_t{32} << 20U;
 
 std::size_t rounded(std::size_t bytes) {
@@ -40,7 +39,6 @@ HostBlock HostMemory::take(std::size_t bytes) {
     if (best == nullptr || block.buffer.bytes() < best->buffer.bytes()) best = &block;
   }
   if (best == nullptr) {
-    // Free blocks that are too small would only be held beside the larger one.
     std::erase_if(blocks_, [](const Kept& block) { return block.is_free(); });
     blocks_.push_back(allocate(rounded(bytes)));
     best = &blocks_.back();
@@ -57,8 +55,8 @@ HostMemory::Kept HostMemory::allocate(std::size_t bytes) {
       made.buffer = backend_.allocate_in(Memory::pinned_host, bytes);
       made.pinned = true;
     }
-  } catch (const Unsupported&) {   // it has none
-  } catch (const BackendError&) {  // the system does not let more be pinned
+  } catch (const Unsupported&) {   // no pinned memory
+  } catch (const BackendError&) {  // the system's limit of pinned memory
   }
   if (!made.pinned) made.buffer = ordinary(bytes);
   made.use = std::make_shared<const Buffer>(made.buffer);

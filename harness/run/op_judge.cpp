@@ -9,7 +9,6 @@
 namespace gpubench {
 namespace {
 
-/// The least share of the case's budget for one op.
 constexpr double smallest_budget_flop = 2.5e5;
 
 double work_of(const Program& program, int op) {

@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-/// A message from the implementation, which may not even be terminated.
+/// A message from the implementation, which may be unterminated.
 class Text {
  public:
   Text() { text_[0] = '\0'; }  // NOLINT(cppcoreguidelines-pro-type-member-init): one per launch, mostly unused
@@ -41,7 +41,7 @@ std::string version_text(std::uint32_t version) {
   return std::to_string(version >> 16U) + "." + std::to_string(version & 0xffffU);
 }
 
-// What a record may show of a kernel's name.
+// Untrusted; keeps characters that are safe in records.
 std::string kernel_name(const gpubench_plan& plan) {
   const std::string_view all(plan.name, sizeof(plan.name));
   std::string name(all.substr(0, all.find('\0')));
@@ -60,7 +60,7 @@ DLDevice dl_device(const DeviceInfo& device) {
           static_cast<std::int32_t>(property_number(device, device_property::ordinal).value_or(0.0))};
 }
 
-/// A call with addresses; its own address stays the same.
+/// A call with addresses, itself at a stable address.
 struct PlacedCall {
   PlacedCall(const CallView& view, std::span<const Tensor> bound) : tensors(view.placed(bound)), call(view.call()) {
     call.tensors = tensors.data();
@@ -84,7 +84,7 @@ struct OwnPlan final : PlanImpl {
   [[nodiscard]] std::string implementation() const override { return name; }
   [[nodiscard]] std::size_t workspace_bytes() const override { return plan.workspace_bytes; }
 
-  /// Throws where the implementation has changed the calling thread's arithmetic. Takes 7 ns.
+  /// Throws BackendError if the implementation has changed the calling thread's arithmetic modes. Takes 7 ns.
   void expect_modes() const {
     if (const ArithmeticModes left = ArithmeticModes::now(); !(left == modes))
       throw BackendError(name + ", op '" + label + "', left " + modes.restore_from(left) + "; restored");
@@ -96,11 +96,10 @@ struct OwnPlan final : PlanImpl {
   std::string label, name;
   gpubench_plan plan{};
   bool planned = false;
-  /// All that it was bound to, so that no two have the same address while it lives.
+  /// All bound calls, so that their addresses stay unique.
   mutable std::vector<std::shared_ptr<const PlacedCall>> calls{};
 };
 
-// Why it does not take the call; empty where it does.
 std::string asked(const OwnImplementation& implementation, const gpubench_call& call) {
   Text why;
   const auto answer = static_cast<int>(implementation.table().offers(&call, why.data(), why.size()));
@@ -166,7 +165,7 @@ OwnImplementation::OwnImplementation(std::string name, const std::string& file) 
     take(*found->second);
     return;
   }
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: it may have started threads
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // not closed: it may have started threads
   const auto complaint = [] {
     const char* words = ::dlerror();
     return std::string(words == nullptr ? "no reason given" : words);
@@ -187,7 +186,7 @@ OwnImplementation::OwnImplementation(std::string name, const gpubench_implementa
 }
 
 void OwnImplementation::take(const gpubench_implementation& table) {
-  constexpr std::uint32_t min_size = offsetof(gpubench_implementation, destroy);  // without its optional end
+  constexpr std::uint32_t min_size = offsetof(gpubench_implementation, destroy);  // without optional members
   if (table.abi_version >> 16U != GPUBENCH_ABI_MAJOR)
     throw BackendError("implementation '" + name_ + "' was built for version " + version_text(table.abi_version) +
                        " of the interface; this gpubench has " + version_text(GPUBENCH_ABI_VERSION) +
@@ -198,7 +197,7 @@ void OwnImplementation::take(const gpubench_implementation& table) {
   std::memcpy(&table_, &table, std::min<std::size_t>(table.struct_size, sizeof(table_)));
   if (table_.offers == nullptr || table_.run == nullptr)
     throw BackendError("implementation '" + name_ + "' lacks " + (table_.run == nullptr ? "run" : "offers") +
-                       ", which every implementation has");
+                       ", which every implementation needs");
   if (table_.version != nullptr) {
     constexpr std::size_t longest = 200;
     version_.assign(table_.version, ::strnlen(table_.version, longest));

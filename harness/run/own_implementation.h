@@ -1,5 +1,4 @@
-// An implementation under test: somebody's own kernels, called through the C interface (harness/core/implementation.h)
-// in place of the device's.
+// An implementation under test: the user's kernels, called through the C interface (harness/core/implementation.h).
 #pragma once
 
 #include <memory>
@@ -12,25 +11,23 @@
 
 namespace gpubench {
 
-/// A file of --impl, and what records call it.
 struct NamedImplementation {
   std::string name, file;
-  std::string interpreter{};  ///< of a Python file: what runs it in a worker
+  std::string interpreter{};  ///< runs a Python file in a worker
 };
 
 class OwnImplementation {
  public:
-  /// Opens the shared library: its code runs in this process from here on. `name`: what records call it. Throws
-  /// BackendError with the loader's or the library's words: no library, no gpubench_entry, another major version of
-  /// the interface, or it cannot work here.
+  /// Opens the shared library, whose code then runs in this process. Throws BackendError with the loader's or the
+  /// library's message: no library, no gpubench_entry, another major version of the interface, or unusable here.
   OwnImplementation(std::string name, const std::string& file);
-  /// Of a table in this process, which must outlive it. Throws as above.
+  /// `table` must outlive it. Throws as above.
   OwnImplementation(std::string name, const gpubench_implementation& table);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// As the library gives it; untrusted text.
+  /// Untrusted text.
   [[nodiscard]] const std::string& version() const { return version_; }
-  /// With null for functions that the library does not have.
+  /// With null for functions that the library lacks.
   [[nodiscard]] const gpubench_implementation& table() const { return table_; }
 
  private:
@@ -40,22 +37,20 @@ class OwnImplementation {
   gpubench_implementation table_{};
 };
 
-/// A file that this process stands in for: a Python file whose functions the interpreter around this process has made
-/// into a table. Call before OwnImplementation opens it; both must outlive it.
+/// Registers `table` for a Python file, whose functions the embedding interpreter has put into it. Call before
+/// OwnImplementation opens the file; the table must outlive it.
 void register_implementation(const std::string& file, const gpubench_implementation& table);
 
-/// What the implementation says to a call: empty where it takes it, else why not. Throws BackendError where it fails.
+/// Why the implementation does not take the call; empty if it does. Throws BackendError if it fails.
 [[nodiscard]] std::string declines(const OwnImplementation& implementation, const OpCall& call,
                                    std::span<const TensorSpec> tensors, const DeviceInfo& device,
                                    bool deterministic = false);
 
-/// The inner backend with the ops that the implementation takes replaced by its own; all others, and collectives, run
-/// on the inner backend. Its plans are called "impl:<name>/<kernel>". Both must outlive the backend, unless `owner`
-/// holds the inner one.
+/// Runs the ops that the implementation takes in the implementation, with plans named "impl:<name>/<kernel>"; all
+/// others, and collectives, on the inner backend. Both must outlive the result, unless `owner` holds the inner backend.
 [[nodiscard]] std::unique_ptr<Backend> with_implementation(Backend& inner, const OwnImplementation& implementation,
                                                            std::unique_ptr<Backend> owner = nullptr);
 
-/// How the names of its plans begin.
 inline constexpr std::string_view own_plan_prefix = "impl:";
 
 }  // namespace gpubench

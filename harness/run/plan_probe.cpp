@@ -13,7 +13,7 @@
 namespace gpubench {
 namespace {
 
-// For each pair of positions of k: to write and to read its numbers, and to sort it into the tree.
+// Cost per pair of positions of k: to write, read and sort it into the tree.
 constexpr double ordered_pair_flop = 64.0;
 
 class PlanProbe {
@@ -21,7 +21,7 @@ class PlanProbe {
   PlanProbe(PreparedCase& prepared, const RunOptions& options, const OpJudge& judge)
       : prepared_(prepared), options_(options), judge_(judge) {}
 
-  /// None without a readable product or a choice of results.
+  /// Empty without a readable product or a choice of results.
   std::optional<PlanArithmetic> probe(int op) {
     const Program& program = prepared_.program();
     const OpCall& call = program.op(op);
@@ -46,7 +46,7 @@ class PlanProbe {
   [[nodiscard]] const std::string& damage() const { return damage_; }
 
  private:
-  // Both factors in one place (x x^T) can't be given apart.
+  // Factors in the same memory (x x^T) cannot hold different data.
   [[nodiscard]] bool shares_an_operand(const OpCall& call, const OpProduct& product) const {
     for (const std::size_t factor : {product.a, product.b}) {
       for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -56,7 +56,6 @@ class PlanProbe {
     return false;
   }
 
-  /// The launch's `wanted` results, in order.
   std::vector<double> left_by(int op, const ProbeLaunch& launch) {
     if (options_.alive) options_.alive();
     run(op, launch);
@@ -99,7 +98,7 @@ class PlanProbe {
 void probe_plans(PreparedCase& prepared, const RunOptions& options, const OpJudge& judge, CaseRecord& record) {
   PlanProbe probe(prepared, options, judge);
   std::vector<PlanArithmetic> all;
-  std::map<std::string, std::optional<std::size_t>> probed;  // by plan: which of `all`
+  std::map<std::string, std::optional<std::size_t>> probed;  // by plan: index in `all`
   for (const int op : prepared.ops(Phase::timed)) {
     if (!judge.has_further_launches(op)) continue;
     const auto [at, fresh] = probed.try_emplace(prepared.plan_key(op));

@@ -58,7 +58,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
 
   const std::vector<std::size_t> of_rank = scratch_bytes();
   const auto scratch = static_cast<std::int64_t>(std::accumulate(of_rank.begin(), of_rank.end(), std::size_t{0}));
-  std::int64_t kept = 0;  // the state has a second place
+  std::int64_t kept = 0;  // second copy of the state
   for (const StorageId id : state_) kept += guarded_bytes(program().storage(id).bytes);
   plan_storages(scratch + kept, available_bytes);
 
@@ -104,7 +104,7 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
     const auto ops = program().ops();
     if (std::none_of(ops.begin(), ops.end(), [&label = label](const OpCall& call) { return call.label == label; })) {
       throw Unsupported(
-          fmt::format("op '{}' is pinned to {}; here other ops are fused and it is not run", label, implementation));
+          fmt::format("op '{}' is pinned to {}, but does not exist here: other ops are fused", label, implementation));
     }
   }
   const Stopwatch watch;
@@ -247,7 +247,7 @@ void PreparedCase::keep_state() {
     std::unique_ptr<GuardedBlock>& kept = kept_state_[id.index];
     const Storage& storage = program().storage(id);
     if (kept == nullptr)
-      kept = std::make_unique<GuardedBlock>(backend_, arena_, "what is kept of '" + storage.name + "'",
+      kept = std::make_unique<GuardedBlock>(backend_, arena_, "the kept state of '" + storage.name + "'",
                                             static_cast<std::size_t>(storage.bytes), storage.memory, storage.rank);
     kept->copy_from(memory(0).block(id));
   }
@@ -361,7 +361,7 @@ void PreparedCase::reverse_inputs() {
   reset(0);
   for (const ValueId id : roots_) {
     const Value& root = program().value(id);
-    // With other layouts, padding would move among the elements.
+    // In other layouts padding would move between the elements.
     if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
     memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) { reverse_elements(root.spec.dtype, bytes); });
   }

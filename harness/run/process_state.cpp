@@ -18,8 +18,7 @@
 namespace gpubench {
 namespace {
 
-// `mode`: the two bits of rounding control in MXCSR, in the x87's control word, or in FPCR, where up and down are
-// swapped.
+// `mode`: the two bits of rounding control in MXCSR, the x87's control word, or FPCR, where up and down are swapped.
 [[maybe_unused]] std::string rounding_text(unsigned mode) {
 #if defined(__aarch64__)
   static constexpr const char* directions[] = {"to nearest", "up", "down", "toward zero"};
@@ -85,7 +84,7 @@ std::string SignalHandlers::restore() const {
   for (int signal = 1; signal < NSIG; ++signal) {
     const struct sigaction& before = of_[static_cast<std::size_t>(signal)];
     const struct sigaction& after = left.of_[static_cast<std::size_t>(signal)];
-    // sa_handler and sa_sigaction share their place.
+    // sa_handler and sa_sigaction are a union.
     if (before.sa_handler == after.sa_handler && before.sa_flags == after.sa_flags) continue;
     add(what, fmt::format("the handler of signal {} ({})", signal, ::strsignal(signal)));
     (void)::sigaction(signal, &before, nullptr);
@@ -95,7 +94,7 @@ std::string SignalHandlers::restore() const {
 
 namespace {
 
-constexpr std::size_t max_processors = 8192;  // as Linux can have
+constexpr std::size_t max_processors = 8192;  // limit of Linux
 
 std::size_t count(const std::vector<unsigned long>& processors) {
   std::size_t bits = 0;
@@ -103,7 +102,7 @@ std::size_t count(const std::vector<unsigned long>& processors) {
   return bits;
 }
 
-// Empty for a thread that has ended. The system call: the C library's function zeroes a set of another size.
+// Empty for a thread that has ended. A system call, since the C library's function zeroes a set of another size.
 std::vector<unsigned long> processors_of(pid_t thread) {
   std::vector<unsigned long> processors(max_processors / (8 * sizeof(unsigned long)));
   if (::syscall(SYS_sched_getaffinity, thread, processors.size() * sizeof(unsigned long), processors.data()) < 0)
@@ -180,7 +179,7 @@ std::string Scheduling::changed_in(const Scheduling& later, bool but_processors)
     if (before.niceness != after.niceness && niceness++ == 0)
       of_niceness = fmt::format("{} instead of {}", after.niceness, before.niceness);
     if ((before.policy != after.policy || before.priority != after.priority) && policy++ == 0)
-      of_policy = fmt::format("{} instead of {}, as <sched.h> numbers them", after.policy, before.policy);
+      of_policy = fmt::format("{} instead of {}, numbered as in <sched.h>", after.policy, before.policy);
   }
   std::string what;
   if (processors > 0) add(what, fmt::format("the processors of {} ({})", threads_text(processors), of_processors));

@@ -1,6 +1,6 @@
-// What belongs to the whole process or thread and foreign code could leave changed: the modes of the processor's
-// floating-point arithmetic, the handlers of signals, and how threads are scheduled. Found, said, and restored.
-// And what a supervisor sees of its worker from outside: code that was changed in memory, clocks that were moved.
+// State of the process or thread that code under test could change: modes of floating-point arithmetic, signal
+// handlers, scheduling of threads. Changes are found, reported and restored. Also the supervisor's checks of its
+// worker: code changed in memory, clocks that were moved.
 #pragma once
 
 #include <sys/types.h>
@@ -20,11 +20,10 @@
 
 namespace gpubench {
 
-/// The calling thread's rounding mode, what becomes of denormals, and which exceptions trap; not the flags that
-/// arithmetic raises. On x86 MXCSR and the x87's control word, on Arm FPCR, elsewhere the rounding mode alone.
+/// The calling thread's rounding mode, handling of denormals, and trapped exceptions, without the flags that arithmetic
+/// raises: MXCSR and the x87's control word on x86, FPCR on Arm, only the rounding mode elsewhere.
 class ArithmeticModes {
  public:
-  /// Takes a few nanoseconds.
   [[nodiscard]] static ArithmeticModes now() {
     ArithmeticModes modes;
 #if defined(__x86_64__)
@@ -42,8 +41,7 @@ class ArithmeticModes {
   }
   bool operator==(const ArithmeticModes&) const = default;
 
-  /// Restores these modes on the calling thread, which has `changed` ones; what had changed: "the rounding mode toward
-  /// zero".
+  /// Restores these modes on the calling thread. Returns the changes in `changed`: "the rounding mode toward zero".
   std::string restore_from(const ArithmeticModes& changed) const;
 
  private:
@@ -51,75 +49,70 @@ class ArithmeticModes {
   std::uint16_t x87_ = 0;
 };
 
-/// The handlers of all signals.
 class SignalHandlers {
  public:
   [[nodiscard]] static SignalHandlers now();
-  /// Restores those that have changed: "the handler of signal 11 (Segmentation fault)"; empty where none had.
+  /// Restores changed handlers. Returns "the handler of signal 11 (Segmentation fault)", or "" if none had changed.
   [[nodiscard]] std::string restore() const;
 
  private:
   std::vector<struct sigaction> of_;  ///< by signal, from 1
 };
 
-/// The processors that the calling thread may use. Other processes can change them (taskset), and so can a cpuset.
+/// The processors that the calling thread may use. Other processes (taskset) and cpusets can change them.
 class UsableProcessors {
  public:
-  /// What has changed since the last call, or since it was made: "from 0-1 to 0"; empty where nothing has. Takes one
-  /// system call.
+  /// The change since the last call or construction: "from 0-1 to 0", or "". Takes one system call.
   [[nodiscard]] std::string take_change();
 
  private:
-  std::vector<unsigned long> processors_ = now();  ///< a bit each
+  std::vector<unsigned long> processors_ = now();  ///< bit mask
   [[nodiscard]] static std::vector<unsigned long> now();
 };
 
-/// The sentence for the user.
+/// The note for the user. `change`: take_change().
 [[nodiscard]] std::string processors_note(const std::string& change);
 
-/// Whether OpenMP was told to bind threads: a library with an OpenMP of its own then binds the thread that calls it.
+/// Whether the environment makes OpenMP bind threads: a library with its own OpenMP then binds the calling thread.
 [[nodiscard]] bool user_binds_threads();
 
-/// On which processors the threads of this process may run, how nice they are, and under which policy.
 class Scheduling {
  public:
   [[nodiscard]] static Scheduling now();
-  /// What has changed of threads that are there in both: "the processors of 1 thread (1 instead of 2)", "the niceness
-  /// of 1 thread (10 instead of 0)".
-  /// `but_processors`: whatever became of these.
+  /// The changes of threads that exist in both: "the processors of 1 thread (1 instead of 2)", "the niceness of 1
+  /// thread (10 instead of 0)". `but_processors`: ignores processors.
   [[nodiscard]] std::string changed_in(const Scheduling& later, bool but_processors) const;
-  /// Gives these threads what they had. False where the kernel refuses: a lower niceness takes a privilege.
+  /// Restores these threads. False where the kernel refuses: a lower niceness needs a privilege.
   [[nodiscard]] bool restore() const;
 
  private:
   struct OfThread {
-    std::vector<unsigned long> processors;  ///< a bit each
+    std::vector<unsigned long> processors;  ///< bit mask
     int niceness = 0;
     int policy = 0;
     int priority = 0;  ///< of a real-time policy
   };
-  std::map<int, OfThread> threads_;  ///< by the kernel's number
+  std::map<int, OfThread> threads_;  ///< by the kernel's thread id
 };
 
-// What a supervisor sees of its worker from outside, whatever the code in there does (worker_watch.cpp).
+// The supervisor's checks of its worker (worker_watch.cpp), which code in the worker cannot influence.
 
-/// Compares the executable code of the process's own program, of its C library and of the kernel's vDSO with their
-/// files (the vDSO with this process's): "the worker's code was changed in memory: libc.so.6 at 0xd5a20". Empty where
-/// nothing was, and where it cannot be read: the process is gone, or the system refuses. It sees neither data (tables
-/// of function pointers) nor code of other libraries.
+/// Compares the executable code of the process's program and C library with their files, and its vDSO with this
+/// process's: "the worker's code was changed in memory: libc.so.6 at 0xd5a20". Empty where nothing was changed, and
+/// where it cannot be read: the process has ended, or the system refuses. Data (tables of function pointers) and code
+/// of other libraries are not compared.
 [[nodiscard]] std::string changed_code(pid_t process);
 
-/// Whether changed_code() can look into this process at all; the reason, else empty.
+/// The reason why changed_code() cannot read this process; empty if it can.
 [[nodiscard]] std::string hidden_code_reason(pid_t process);
 
-/// Compares the time stamps of a worker's messages with the supervisor's clock; both are the system's monotonic clock,
-/// so honest ones differ only by how long a message was under way.
+/// Compares the time stamps of a worker's messages with the supervisor's clock. Both are the system's monotonic clock,
+/// so correct stamps differ only by the latency of a message.
 class WorkerClock {
  public:
-  /// A message with the stamp `sent_s` came at `now_s`; at `empty_s` nothing had come yet, so it was sent later than
-  /// that. Returns the fault, if there is one: a stamp from the future, or two messages in a row that were stamped more
-  /// than 50 ms + 1% of the worker's age before they were sent. (A worker that loses its processor between the stamp
-  /// and sending is late once.)
+  /// A message stamped `sent_s` arrived at `now_s`; at `empty_s` it had not arrived. Returns the fault, if any: a stamp
+  /// from the future, or two messages in a row stamped more than 50 ms + 1% of the worker's age before they were sent.
+  /// (Two, because a worker can lose its processor between stamp and sending.)
   [[nodiscard]] std::optional<std::string> fault(double sent_s, double empty_s, double now_s);
 
  private:
@@ -127,7 +120,6 @@ class WorkerClock {
   bool late_before_ = false;
 };
 
-/// Seconds of the system's monotonic clock.
 [[nodiscard]] double monotonic_s();
 
 }  // namespace gpubench

@@ -15,18 +15,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using State = RankThreads::State;
-constexpr int barrier_spins = 20000;  // some 0.2 ms: ranks start a sample together
+constexpr int barrier_spins = 20000;  // about 0.2 ms, so that ranks start a sample together
 
 double ns_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-/// The rank that owns an address; devices do not share addresses.
+/// Maps addresses to ranks; devices do not share addresses.
 class RankMemory {
  public:
   void add(const Buffer& buffer, int rank) {
     const std::byte* end = buffer.data() + buffer.bytes();
-    // Earlier blocks at these addresses have been freed, or the addresses would not have been handed out again.
     auto first = blocks_.lower_bound(buffer.data());
     while (first != blocks_.end() && first->first < end) first = blocks_.erase(first);
     blocks_[buffer.data()] = rank;
@@ -47,7 +46,7 @@ class RankGroupBackend final : public Backend {
         plan_limit_s_(plan_limit_s),
         ranks_(static_cast<int>(set_.backends.size())),
         line_up_(ranks_, set_.flags.empty() ? barrier_spins : 0),
-        // Ranks 0 ... n - 1 compute; where the host does the work, threads n ... 2n - 1 are their communication lanes.
+        // Threads 0 ... n - 1 compute; if the host is the device, threads n ... 2n - 1 are the communication lanes.
         threads_(ranks_, set_.queues.empty() ? 2 : 1, stall_limit_s,
                  {[this](int rank) { set_.enter(rank); }, [this] { stop(); }, [this] { return restart(); },
                   [this] { return set_.communicator->waiting(); }}) {
@@ -72,7 +71,6 @@ class RankGroupBackend final : public Backend {
   }
   void write(std::byte* device, std::span<const std::byte> host) override { owner(device).write(device, host); }
   void read(std::span<std::byte> host, const std::byte* device) override { owner(device).read(host, device); }
-  // Those of each rank at once.
   void read_runs(std::span<std::byte> host, std::span<const std::byte* const> from) override {
     if (from.empty()) return;
     const std::size_t bytes = host.size() / from.size();
@@ -111,7 +109,7 @@ class RankGroupBackend final : public Backend {
   }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
 
-  // What one rank's library compiles serves the others on such a device.
+  // Ranks on equal devices share the compiled kernels.
   void announce_plans(std::span<const CallToPlan> calls, const std::function<void()>& alive) override {
     set_.backends.front()->announce_plans(calls, alive);
   }
@@ -123,7 +121,7 @@ class RankGroupBackend final : public Backend {
       return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), RankOp{call.group, call.label});
     }
     const auto inner = std::make_shared<Plan>();
-    // The caller's `alive` is for the caller's thread, which waits here for as long as the rank makes progress.
+    // The caller's `alive` must be called on the caller's thread, which waits here.
     PlanOptions on_thread = options;
     on_thread.alive = [this, label = &call.label] { threads_.at(State::working, *label); };
     on(
@@ -220,10 +218,10 @@ class RankGroupBackend final : public Backend {
         stall_limit_s);
   }
 
-  /// A round as its ranks see it; they share its ownership, since one that hangs must find it when it wakes.
+  /// State of a round. Ranks share its ownership, since a rank that hangs may access it later.
   struct Round {
     RoundPlan plan;
-    std::vector<RankTimes> ranks;  // by the devices' clocks, where they have them
+    std::vector<RankTimes> ranks;  // by the devices' clocks, if any
     std::vector<RankTimes> wall;
     std::array<std::atomic<bool>, 2> go_on{};
     std::atomic<int> warmup_runs{0};
@@ -232,7 +230,7 @@ class RankGroupBackend final : public Backend {
 
   template <class RunNext>
   void time_rank(int rank, Round& round, const RunNext& run_next) {
-    // Rank 0 decides for all how long to warm up. With two flags it cannot overwrite one before all have read it.
+    // Rank 0 decides how long all warm up. With two flags it cannot overwrite one before all have read it.
     for (int calls = 0;; ++calls) {
       std::atomic<bool>& word = round.go_on[static_cast<std::size_t>(calls % 2)];
       if (rank == 0) word = calls < round.plan.warmup_calls || ns_since(round.start) < 1e9 * round.plan.warmup_s;
@@ -258,7 +256,7 @@ class RankGroupBackend final : public Backend {
     double wall_ns = 0.0;
   };
 
-  /// Exactly `runs` runs on this rank, complete on return.
+  /// `runs` runs on this rank, complete on return.
   template <class RunNext>
   [[nodiscard]] Elapsed interval(int rank, std::int64_t runs, const RunNext& run_next) {
     RankQueues* queues = queues_of(rank);
@@ -274,8 +272,8 @@ class RankGroupBackend final : public Backend {
     return set_.queues.empty() ? nullptr : set_.queues[static_cast<std::size_t>(rank)].get();
   }
 
-  /// Calls loop(rank, run_next) on the thread of each rank; run_next() runs the next of the copies in rotation: to its
-  /// end if the host does the work, else until it is in the device's queues.
+  /// Calls loop(rank, run_next) on the thread of each rank; run_next() runs the next copy in rotation: to its end if
+  /// the host is the device, else until it is in the device's queues.
   template <class Loop>
   void over_rounds(std::vector<Launch> copies, Loop loop) {
     using Programs = std::vector<std::vector<RankProgram>>;  // of each copy, of each rank
@@ -326,7 +324,6 @@ class RankGroupBackend final : public Backend {
     return set_.communicator->restart();
   }
 
-  /// Waits until all ranks are here.
   void line_up(int rank) {
     threads_.at(State::waiting, lining_up_);
     line_up_.arrive(rank);
@@ -339,10 +336,10 @@ class RankGroupBackend final : public Backend {
   RankSet set_;
   double plan_limit_s_;
   int ranks_;
-  std::vector<std::unique_ptr<HostLanes>> lanes_;  // where there are no queues
+  std::vector<std::unique_ptr<HostLanes>> lanes_;  // empty if devices have queues
   RankMemory memory_;
   RankBarrier line_up_;
-  RankThreads threads_;  // last: its threads use all of the above
+  RankThreads threads_;  // last: its threads use the members above
 };
 
 }  // namespace

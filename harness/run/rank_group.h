@@ -1,9 +1,7 @@
-// Several ranks as one backend: every op runs on the thread of its rank, a collective on those of its members, and a
-// sequence is split into one program per rank. To the code that judges and times it is a backend like any other.
-//
-// On each rank a sequence has two lanes, compute and communication, which run concurrently as far as data flow allows:
-// a collective starts once its rank has produced what it reads, and the next op waits for a collective only if it reads
-// or overwrites the same data.
+// Several ranks as one backend: every op runs on the thread of its rank, a collective on the threads of its members,
+// and a sequence is split into one program per rank. On each rank a sequence has two lanes, compute and communication,
+// which run concurrently: a collective waits for the ops that produce its inputs, and an op waits for a collective only
+// if it reads or overwrites the same data.
 #pragma once
 
 #include <atomic>
@@ -21,42 +19,40 @@
 
 namespace gpubench {
 
-/// A rank that makes no progress for `stall_limit_s`, or `plan_limit_s` while it plans an op, is lost, and the
-/// process's device with it. Throws BackendError for a set without ranks. The rest of this header is what the backend
-/// is made of.
+/// A rank without progress for `stall_limit_s`, or `plan_limit_s` while it plans an op, is lost: calls throw
+/// DeviceLost. Throws BackendError for a set without ranks.
 [[nodiscard]] std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s = 15.0,
                                                        double plan_limit_s = 30.0);
 
-/// The threads of ranks, watched: errors and hangs are reported with the rank and what it was doing.
+/// The threads of ranks. Reports errors and hangs with the rank and its op.
 class RankThreads {
  public:
   struct Hooks {
-    std::function<void(int rank)> enter;          ///< called once on each thread first
-    std::function<void()> stop;                   ///< ends all waits of ranks for each other after a failure
-    std::function<bool()> restart;                ///< makes waiting possible again; false if that is impossible
+    std::function<void(int rank)> enter;          ///< called once at the start of each thread
+    std::function<void()> stop;                   ///< ends all waits between ranks after a failure
+    std::function<bool()> restart;                ///< allows waits again; false if that is impossible
     std::function<std::vector<int>()> waiting{};  ///< ranks that wait for a peer within a collective
   };
-  /// `lanes` threads for each rank: thread t belongs to rank t mod `ranks`. If none makes progress for `stall_limit_s`,
-  /// a rank hangs.
+  /// `lanes` threads for each rank; thread t is of rank t mod `ranks`. No progress for `stall_limit_s` is a hang.
   RankThreads(int ranks, int lanes, double stall_limit_s, Hooks hooks);
-  /// Threads that hang are left behind.
+  /// Detaches threads that hang.
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
   /// Runs work(thread) on every thread and waits. Throws BackendError with the error of the first rank that failed:
-  /// "rank 1: <its error> (in 'bucket0')". Throws DeviceLost if that error was one, if nothing can run after it, or if
-  /// a rank hangs: "rank 1 has come no further for 15 s, last in 'bucket0'; ranks 0, 2 were waiting"; so does every
-  /// call after that. Unsupported and ProgramError pass unchanged.
+  /// "rank 1: <its error> (in 'bucket0')". Throws DeviceLost, in all later calls too, if that error was one, if restart
+  /// fails, or if a rank hangs: "rank 1 has come no further for 15 s, last in 'bucket0'; ranks 0, 2 were waiting".
+  /// Unsupported and ProgramError pass unchanged.
   void on_all(const std::function<void(int thread)>& work);
-  /// The same on the first thread of one rank, which hangs after `stall_limit_s` if that is longer.
+  /// The same on the first thread of one rank. `stall_limit_s`: the limit for this call, if longer.
   void on_one(int rank, const std::function<void()>& work, double stall_limit_s = 0.0);
 
   enum class State { idle, working, collective, waiting };
-  /// Called by one of the threads: what it does from now on. The text must outlive the work.
+  /// Called by one of the threads: its activity from now on. `what` must outlive the work.
   void at(State state, const std::string& what);
 
-  /// Whether a thread was given up on. It may wake up later, so what its work uses must stay alive.
+  /// Whether a thread was detached. It may continue later, so everything that its work uses must stay alive.
   [[nodiscard]] bool hangs() const;
 
  private:
@@ -65,7 +61,6 @@ class RankThreads {
   std::shared_ptr<Shared> shared_;
 };
 
-/// The op of one rank, or a collective of several: what its plan and its bound work both say.
 struct RankOp {
   RankGroup members;  ///< one rank, or the members of a collective
   std::string label;
@@ -83,7 +78,6 @@ struct GroupLaunch : LaunchImpl {
   RankOp op;
 };
 
-/// A sequence, split into the programs of its ranks.
 class GroupSequence : public LaunchImpl {
  public:
   GroupSequence(std::vector<Launch> held, std::vector<RankProgram> programs)
@@ -95,19 +89,17 @@ class GroupSequence : public LaunchImpl {
   std::vector<RankProgram> programs_;
 };
 
-/// The part of a sequence that each of `ranks` ranks runs: a collective is in the lanes of its members only, and two
-/// collectives are in the same order on all members that they share. Throws BackendError for a launch that is no
-/// GroupLaunch of these ranks.
+/// By rank: its part of the sequence. Collectives are only in the lanes of their members, in the same order on all.
+/// Throws BackendError for a launch that is not a GroupLaunch of these ranks.
 [[nodiscard]] std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const Schedule& schedule,
                                                      int ranks);
 
-/// The two lanes of a rank whose work the host itself does, a thread for each. Ranks whose devices have queues use
-/// RankQueues instead.
+/// The two lanes of a rank whose device is the host, a thread for each. Ranks whose devices have queues use RankQueues.
 class HostLanes {
  public:
   struct Hooks {
-    std::function<void(const LaneStep& step)> compute;      ///< runs a step
-    std::function<void(const LaneStep& step)> communicate;  ///< the same in the communication lane
+    std::function<void(const LaneStep& step)> compute;      ///< runs a step in the compute lane
+    std::function<void(const LaneStep& step)> communicate;  ///< runs a step in the communication lane
     std::function<void()> waiting;                          ///< called before a lane waits for the other
   };
   explicit HostLanes(Hooks hooks) : hooks_(std::move(hooks)) {}
@@ -116,22 +108,22 @@ class HostLanes {
   void run(const RankProgram& program);
   /// Called by the compute lane after the last run.
   void finish();
-  /// Called by the communication lane: does its part of every run until finish().
+  /// Called by the communication lane: runs its steps of every run until finish().
   void serve();
 
   /// Makes every wait, now or later, throw RanksStopped. Any thread may call it.
   void stop();
-  /// Makes the lanes usable again; no thread may be in any of the above.
+  /// Makes the lanes usable again; no thread may be in any of the functions above.
   void reset();
 
  private:
   void await(const Progress& progress, std::uint64_t goal) const;
 
   Hooks hooks_;
-  Progress begun_;     // runs that the compute lane has begun
-  Progress computed_;  // steps done in this run and all before it
+  Progress begun_;     // runs
+  Progress computed_;  // steps, of all runs
   Progress communicated_;
-  std::atomic<const RankProgram*> program_{nullptr};  // of the run that has begun; null after the last
+  std::atomic<const RankProgram*> program_{nullptr};  // of the current run; null after the last
   std::uint64_t computed_before_ = 0;                 // steps of all earlier runs
   std::uint64_t communicated_before_ = 0;
 };

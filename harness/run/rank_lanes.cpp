@@ -7,7 +7,7 @@
 namespace gpubench {
 namespace {
 
-/// A launch of the sequence, and its position in its members' lanes, counted from 1.
+/// A launch and its positions in its members' lanes, from 1.
 struct Placed {
   const GroupLaunch* work = nullptr;
   std::vector<std::uint64_t> places;  // by member
@@ -35,7 +35,7 @@ std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const S
     const GroupLaunch& work = own_launch(launches[index], ranks);
     Placed own{&work, {}};
     for (const int rank : work.op.members.members()) {
-      // The last step of the rank's other lane to wait for; its own lane runs in order.
+      // The last step of the rank's other lane to wait for; each lane runs in order.
       std::uint64_t last = 0;
       for (const int earlier : schedule.dependencies.at(index)) {
         const Placed& other = placed.at(static_cast<std::size_t>(earlier));
@@ -55,7 +55,6 @@ std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const S
   return programs;
 }
 
-// A run with steps in one lane only needs no second thread.
 void HostLanes::run(const RankProgram& program) {
   if (program.compute.empty() || program.communication.empty()) {
     for (const LaneStep& step : program.compute) hooks_.compute(step);

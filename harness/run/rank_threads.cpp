@@ -28,10 +28,10 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// Shared with the threads, so that one that hangs never touches freed memory.
+// Shared with the threads, so that a hanging thread cannot access freed memory.
 struct RankThreads::Shared {
   struct PerThread {
-    std::function<void()> work;  // empty: nothing to do
+    std::function<void()> work;  // empty: idle
     std::exception_ptr failure;
     std::atomic<const std::string*> at{nullptr};
     std::atomic<State> state{State::idle};
@@ -47,7 +47,7 @@ struct RankThreads::Shared {
   int busy = 0;
   bool ending = false;
   std::optional<int> first_failure;
-  std::string lost;  // why nothing can run any more
+  std::string lost;  // why no more work can run; empty if it can
   double stall_limit_s = 0.0;
   Hooks hooks;
 
@@ -70,7 +70,7 @@ struct RankThreads::Shared {
     try {
       hooks.enter(thread % ranks);
     } catch (...) {
-      entered = std::current_exception();  // reported by the first work
+      entered = std::current_exception();  // thrown by the first work
     }
     std::unique_lock lock(mutex);
     while (true) {
@@ -105,7 +105,7 @@ struct RankThreads::Shared {
     }
   }
 
-  // The ranks that hold up the others: at work, or in a collective without waiting for a peer.
+  // The culprits are working, or in a collective without waiting for a peer.
   [[nodiscard]] std::string stall_text(double limit_s) {
     const std::vector<int> in_wait = hooks.waiting();
     std::vector<int> culprits;

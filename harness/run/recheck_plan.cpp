@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace {
 
-/// A value that exists only from a pause before op `first` to a pause before op `last`, which overwrites it.
+/// A value that exists only from the pause before op `first` to the pause before op `last`, which overwrites it.
 struct LiveRange {
   int first = 0;
   int last = 0;
@@ -17,7 +17,6 @@ struct LiveRange {
   ValueLocation* where = nullptr;
 };
 
-/// The writes of the timed ops, by slot and in order.
 class Writes {
  public:
   Writes(const Program& program, const MemoryPlan& memory)
@@ -28,14 +27,14 @@ class Writes {
     }
   }
 
-  /// The first op, from `from` on, that overwrites part of the value.
+  /// The first op >= `from` that overwrites part of the value.
   [[nodiscard]] std::optional<int> first_after(ValueId value, int from) const {
     for (const Write& write : in_slot_[slot_of(value)]) {
       if (write.op >= from && meets(write.output, value)) return write.op;
     }
     return std::nullopt;
   }
-  /// The last op before `before` that wrote part of it.
+  /// The last op < `before` that wrote part of the value.
   [[nodiscard]] std::optional<int> last_before(ValueId value, int before) const {
     std::optional<int> last;
     for (const Write& write : in_slot_[slot_of(value)]) {
@@ -61,8 +60,8 @@ class Writes {
   std::vector<std::vector<Write>> in_slot_;
 };
 
-// If memory is reused, a value that the op only reads is taken at a pause after the op, like those that it wrote: then
-// nothing is kept, and there is a pause between the last op that touches a storage and the next storage in its place.
+// If memory is reused, inputs are taken at a pause after the op, as outputs are. So nothing is kept, and there is a
+// pause between the last op that uses a storage and the next storage in its place.
 void locate(const Program& program, const Writes& writes, bool reuses, int op, OpLocations& where,
             std::vector<LiveRange>& needs) {
   const OpCall& call = program.op(op);
@@ -70,7 +69,7 @@ void locate(const Program& program, const Writes& writes, bool reuses, int op, O
   where.outputs.resize(call.outputs.size());
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const ValueId input = call.inputs[i];
-    const auto overwritten = writes.first_after(input, op);  // by this op itself, too
+    const auto overwritten = writes.first_after(input, op);  // may be this op
     if (!overwritten) continue;
     const auto written = writes.last_before(input, op);
     if (!written) {
@@ -87,8 +86,8 @@ void locate(const Program& program, const Writes& writes, bool reuses, int op, O
   }
 }
 
-// The first pause after the op at which everything kept for it is available. A value that is in memory at the end is
-// there at every pause after the op.
+// The first pause after the op at which all its values are available. A value in memory at the end is available at
+// every pause after the op.
 std::optional<int> pause_to_judge_at(int op, const RecheckPlan& plan) {
   int latest = -1;
   const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
@@ -112,7 +111,7 @@ RecheckPlan plan_recheck(const Program& program, const MemoryPlan& memory) {
     if (program.op(op).phase == Phase::timed)
       locate(program, writes, memory.reuses(), op, plan.ops[static_cast<std::size_t>(op)], needs);
   }
-  // The fewest points that hit all intervals: by ascending right end, a point at the right end of each not yet hit.
+  // The fewest points that hit all intervals: by ascending right end, the right end of each interval without a point.
   std::stable_sort(needs.begin(), needs.end(), [](const LiveRange& a, const LiveRange& b) { return a.last < b.last; });
   for (const LiveRange& need : needs) {
     if (plan.pauses.empty() || plan.pauses.back().before_op < need.first) plan.pauses.push_back({need.last, {}});

@@ -1,8 +1,6 @@
-// Where the values that each op read and wrote can be found after a run of the timed launch.
-//
-// Most values are still in memory when the launch ends. Those that were overwritten (gradients clipped in place,
-// weights that AdamW updates, values in reused memory) come from what was restored before the run, or from a second run
-// of the same ops in segments, which keeps storages between two segments.
+// The locations of each op's inputs and outputs after the timed launch. Most are still in memory. Those that were
+// overwritten (gradients clipped in place, weights updated by AdamW, values in reused memory) come from the restored
+// state, or from a second run in segments that keeps storages between segments.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +13,10 @@
 
 namespace gpubench {
 
-/// Where the content of one operand is found.
 struct ValueLocation {
   enum class Kind {
     end,       ///< in memory after the launch
-    restored,  ///< what the storage held before the launch
+    restored,  ///< content of the storage before the launch
     pause      ///< kept by the run in segments at its pause before op `pause`
   };
   Kind kind = Kind::end;
@@ -31,19 +28,18 @@ struct ValueLocation {
 struct OpLocations {
   std::vector<ValueLocation> inputs;
   std::vector<ValueLocation> outputs;
-  /// Whether these values are in memory after the launch.
   [[nodiscard]] bool outputs_at_end() const { return std::ranges::all_of(outputs, &ValueLocation::at_end); }
   [[nodiscard]] bool all_at_end() const {
     return outputs_at_end() && std::ranges::all_of(inputs, &ValueLocation::at_end);
   }
-  /// The op is judged at the pause before this op; none: after the launch.
+  /// The op is judged at the pause before this op; empty: after the launch.
   std::optional<int> judged_before{};
 };
 
 struct Checkpoint {
   int before_op = 0;                  ///< ops with a lower index have run
   std::set<int> storages;             ///< indices of the storages to keep, for ops that are judged later
-  std::optional<int> needed_until{};  ///< the last pause at which one of these is needed; none: after the launch
+  std::optional<int> needed_until{};  ///< the last pause at which one of these is needed; empty: after the launch
 };
 
 struct RecheckPlan {
@@ -51,8 +47,8 @@ struct RecheckPlan {
   std::vector<Checkpoint> pauses;  ///< ascending; as few as possible
 };
 
-/// If memory is reused, an op with values that will be overwritten is judged at a pause, so that nothing is kept for
-/// long; otherwise after the launch, so that as many values as possible are what the timed launch left.
+/// If memory is reused, an op with values that will be overwritten is judged at a pause, to keep little memory.
+/// Otherwise ops are judged after the launch, on the results of the timed launch as far as possible.
 [[nodiscard]] RecheckPlan plan_recheck(const Program& program, const MemoryPlan& memory);
 
 }  // namespace gpubench

@@ -13,7 +13,7 @@
 namespace gpubench {
 namespace {
 
-// What may cross the bus after a round if the host has to read memory that it does not see: about 20 ms.
+// Limit of transfers over the bus after a round: about 20 ms.
 constexpr std::int64_t max_bytes_of_round = std::int64_t{256} << 20U;
 constexpr std::int64_t max_round_suspects = 1000;
 
@@ -49,7 +49,7 @@ void RoundCheck::begin(int copies, bool whole) {
   }
   partial_ = chosen_.size() < pairs;
   counts_ = rounds_ != record_.rounds.size();
-  if (!counts_) return;  // the same round again, in whole
+  if (!counts_) return;
   rounds_ = record_.rounds.size();
   event_ = fmt::format("round {}", rounds_);
   left_bytes_ += all;
@@ -64,7 +64,7 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
   const bool has_state = !prepared_.state().empty();
   const bool repeats = has_state || prepared_.memory_plan().reuses();
   std::vector<StorageId> differ;
-  if ((repeats && varies_) || (has_state && runs == 0)) return differ;  // no expected value is known
+  if ((repeats && varies_) || (has_state && runs == 0)) return differ;  // no expected value
   found_ = fingerprints_of(prepared_, copy, looked_at);
   for (const auto& [storage, print] : found_) {
     const std::int64_t bytes = prepared_.program().storage({storage}).bytes;
@@ -87,7 +87,7 @@ std::vector<StorageId> RoundCheck::recheck(int copy, int number) {
   prepared_.reset(copy);
   runs_ = prepared_.time_once(copy).runs;
   std::vector<StorageId> differ;
-  if (varies_ && (has_state || prepared_.memory_plan().reuses())) return differ;  // no expected value is known
+  if (varies_ && (has_state || prepared_.memory_plan().reuses())) return differ;  // no expected value
   found_ = fingerprints_of(prepared_, copy, watched_);
   for (const auto& [storage, print] : found_) {
     const std::uint64_t expected =
@@ -98,14 +98,13 @@ std::vector<StorageId> RoundCheck::recheck(int copy, int number) {
 }
 
 bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again) {
-  // With reused memory most of what the ops read has been overwritten.
+  // In reused memory most inputs have been overwritten.
   if (!prepared_.state().empty() || prepared_.memory_plan().reuses()) return repeat(copy, differing, again);
-  // Once differences have proved harmless, one copy a round is judged, in turn: each costs a run and a comparison.
+  // After differences within the bound, one copy per round is judged, in turn: each costs a run and a comparison.
   if (varies_ && rechecks_ == 0 && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
   return judge_remaining(copy, differing);
 }
 
-// What the round left, and what the ops leave when they run alone once more.
 struct RoundCheck::Left {
   StorageContents content;
   std::map<int, StorageContents> read_before;  ///< by op: of inputs that are overwritten before the launch ends
@@ -113,7 +112,7 @@ struct RoundCheck::Left {
 
   [[nodiscard]] const std::byte* operator()(StorageId id) {
     const auto found = content.find(id.index);
-    return found == content.end() ? now[id] : found->second.bytes.data();  // other storages are only read
+    return found == content.end() ? now[id] : found->second.bytes.data();  // no op writes other storages
   }
 };
 
@@ -140,7 +139,7 @@ bool RoundCheck::judge_remaining(int copy, const std::vector<StorageId>& differi
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
-    if (!where.outputs_at_end()) continue;  // a later op has overwritten them, and is judged
+    if (!where.outputs_at_end()) continue;  // the op that overwrote them is judged
     std::vector<StorageBytes> outputs;
     std::vector<StorageBytes> expected;
     for (const ValueId id : call.outputs) {
@@ -170,20 +169,20 @@ bool RoundCheck::judge_remaining(int copy, const std::vector<StorageId>& differi
       if (passed_.insert(op).second) add_op(record_, std::move(parity));
       continue;
     }
-    parity.reason = fmt::format("{} left {} element{} in copy {} that {} not what was checked; {}", event_, elements,
-                                elements == 1 ? "" : "s", copy, elements == 1 ? "is" : "are", parity.reason);
+    parity.reason = fmt::format("{} left {} element{} in copy {} that differ{} from the checked results; {}", event_,
+                                elements, elements == 1 ? "" : "s", copy, elements == 1 ? "s" : "", parity.reason);
     fault = true;
     if (where.all_at_end()) {
       add_op(record_, std::move(parity));
     } else {
-      parity.reason += "; or an op before it is wrong, whose result was overwritten within the run";
-      deferred_.push_back(std::move(parity));  // the replay may find the same fault, and knows the op
+      parity.reason += "; or an earlier op is wrong, whose result was overwritten in the same run";
+      deferred_.push_back(std::move(parity));  // the replay names the op if it finds the same fault
     }
   }
   return fault;
 }
 
-// Two repetitions that agree show which round is wrong; if they differ, nothing can be concluded.
+// Two equal repetitions prove the round wrong; different repetitions prove nothing.
 bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const std::function<std::int64_t()>& again) {
   std::vector<Fingerprints> repeated;
   for (int i = 0; i < 2; ++i) {
@@ -237,7 +236,7 @@ void RoundCheck::report_deferred() {
 double detection_probability(int rechecks, int launches) { return 1.0 - std::pow(1.0 - 1.0 / launches, rechecks); }
 
 std::string recheck_text(int rechecks) {
-  int launches = 10;  // a round number of about as many
+  int launches = 10;  // power of ten near `rechecks`
   while (launches <= rechecks / 10) launches *= 10;
   const std::string rate =
       launches >= 1000 ? fmt::format("{},{:03}", launches / 1000, launches % 1000) : std::to_string(launches);
@@ -248,7 +247,7 @@ std::string recheck_text(int rechecks) {
 std::string RoundCheck::rechecks_coverage() const {
   if (varies_ && (!prepared_.state().empty() || prepared_.memory_plan().reuses()))
     return fmt::format("{} recheck{} not compared, since bits vary", rechecks_, rechecks_ == 1 ? "" : "s");
-  return recheck_text(rechecks_) + (varies_ ? ", as far as it is outside its bounds, since bits vary" : "");
+  return recheck_text(rechecks_) + (varies_ ? ", if it is outside its bounds, since bits vary" : "");
 }
 
 std::string RoundCheck::coverage() const {
@@ -266,9 +265,9 @@ std::string RoundCheck::rounds_coverage() const {
     return fmt::format("{}: bits vary from run to run, {} elements that differed within their bound", rounds,
                        within_bound_);
   }
-  if (compared_bytes_ == 0) return fmt::format("{}: no two with as many runs to compare", rounds);
+  if (compared_bytes_ == 0) return fmt::format("{}: not compared, since no two have the same number of runs", rounds);
   const double share = 100.0 * static_cast<double>(compared_bytes_) / static_cast<double>(left_bytes_);
-  return fmt::format("{}: {} of what they left compared, bit for bit", rounds,
+  return fmt::format("{}: {} of their results compared, bit for bit", rounds,
                      compared_bytes_ >= left_bytes_ ? "all" : fmt::format("{:.2g}%", share));
 }
 

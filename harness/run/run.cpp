@@ -1,5 +1,5 @@
-// The two ways to drive an engine: run_in_process() without isolation, for debuggers, profilers and tests, and serve(),
-// the worker's side of isolation: it holds the device, and when it dies only the case that was running is lost.
+// run_in_process(): without isolation, for debuggers, profilers and tests. serve(): the worker, which holds the device;
+// if it crashes, only the running case is lost.
 #include "harness/run/run.h"
 
 #include <fmt/format.h>
@@ -26,13 +26,12 @@
 namespace gpubench {
 namespace {
 
-/// Thrown out of whatever a case is doing once `stop` is raised; a std::exception would become the case's record.
+/// Thrown once `stop` is raised; not a std::exception, which would become the case's record.
 struct Interrupted {};
 
-/// Exit status of a worker that cannot understand or reach its supervisor.
+/// Exit status of a worker after a failure of the connection to its supervisor.
 constexpr int lost_supervisor = 3;
 
-/// Passes on to the supervisor what the engine reports.
 class WireObserver : public RunObserver {
  public:
   WireObserver(int fd, const RecordCodec& codec) : fd_(fd), codec_(codec) {}
@@ -69,8 +68,7 @@ class WireObserver : public RunObserver {
   std::map<std::string, std::size_t> index_;
 };
 
-/// From here on this process gets no more memory than is available now: an implementation that asks for more is told
-/// so, before the machine has to end somebody.
+/// Limits this process to the memory available now: large allocations fail, without an out-of-memory kill.
 void limit_memory(std::int64_t available_bytes) {
   std::int64_t total = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;  // pages
   std::ifstream("/proc/self/statm") >> total >> resident >> shared >> text >> library >> data;
@@ -81,14 +79,13 @@ void limit_memory(std::int64_t available_bytes) {
   (void)::setrlimit(RLIMIT_DATA, &limit);
 }
 
-/// The cases of a group with their programs. Throws WireError if the supervisor planned other cases.
+/// Throws WireError if the supervisor planned other cases.
 std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const PlannedCase> cases) {
   std::vector<PlannedCase> wanted;
   for (const auto& [index, key] : group) {
     const auto found = std::ranges::find(cases, key, &PlannedCase::key);
     if (found == cases.end())
-      throw WireError(
-          fmt::format("there is no case '{}' here: the worker declares other cases than its supervisor", key));
+      throw WireError(fmt::format("unknown case '{}': the worker declares other cases than its supervisor", key));
     wanted.push_back(with_program(*found));
   }
   return wanted;
@@ -123,7 +120,7 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
       if (engine.finished().contains(planned.key())) continue;
       CaseRecord record = open_record(planned, options);
       blame(record, Verdict::error,
-            "the device was lost in an earlier case, and without isolation there is no other process to go on in");
+            "the device was lost in an earlier case; without isolation no other process can run this one");
       observer.finished(record);
     }
   }
@@ -131,7 +128,7 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
 
 int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, const RecordCodec& codec,
           int input_fd, int output_fd) {
-  // The supervisor decides when to stop, and must not leave a worker behind when it dies.
+  // The supervisor decides when to stop; the kernel ends the worker with it.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -152,7 +149,7 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
         try {
           engine.run(cases_of(group, cases), observer, never);
         } catch (const DeviceLost&) {
-          write_frame(output_fd, {FrameKind::leaving, ""});  // a new process with a fresh device runs the rest
+          write_frame(output_fd, {FrameKind::leaving, ""});  // a new worker runs the other cases
           return 0;
         }
         write_frame(output_fd, {FrameKind::done, ""});

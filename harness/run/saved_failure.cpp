@@ -21,10 +21,10 @@
 namespace gpubench {
 namespace {
 
-constexpr double max_flop = 5e8;         // a second or two: less than a worker may be silent
+constexpr double max_flop = 5e8;         // 1 s to 2 s: less than a worker may be silent
 constexpr std::int64_t piece = 1 << 14;  // elements at a time
 
-/// The text ends the reason of the op.
+/// Its text ends the op's reason.
 class CannotSave : public std::runtime_error {
  public:
   explicit CannotSave(const std::string& what) : std::runtime_error(what) {}
@@ -43,7 +43,7 @@ void make_folder(const std::string& path, bool must_be_new) {
   if (::mkdir(path.c_str(), 0700) == 0) return;
   const int why = errno;
   struct stat status {};
-  const bool is_folder = ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);  // and no link to one
+  const bool is_folder = ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);  // not a link to a folder
   if (why == EEXIST && !must_be_new && is_folder) return;
   errno = why;
   throw CannotSave(fmt::format("{}: {}", path, std::strerror(errno)));
@@ -116,13 +116,13 @@ void save_stored(const std::string& path, const TensorView& view) {
     view.read_bits(first, count, packed.data());
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t bits = load_bits(type, packed.data(), i);
-      std::memcpy(out.data() + static_cast<std::size_t>(i) * bytes, &bits, bytes);  // little-endian, as .npy says
+      std::memcpy(out.data() + static_cast<std::size_t>(i) * bytes, &bits, bytes);  // little-endian, as in .npy
     }
     file.write(out.data(), static_cast<std::size_t>(count) * bytes);
   }
 }
 
-// The units of an output whose expected values are worked out, ascending: all, or evenly spaced ones and the worst.
+// The units of an output to compute, ascending: all, or evenly spaced ones and the worst.
 std::vector<std::int64_t> wanted_units(const CheckUnits& units, const TensorSpec& spec, const OpParity& parity) {
   const double cost = static_cast<double>(units.count) * std::max(1.0, units.flop_per_unit);
   const auto step = static_cast<std::int64_t>(std::max(1.0, std::ceil(cost / max_flop)));
@@ -275,8 +275,9 @@ std::string save_failure(const std::string& folder, const std::string& key, cons
         .write(fmt::format(fmt::runtime(loader), fmt::arg("kind", call.kind.name), fmt::arg("label", call.label),
                            fmt::arg("key", key), fmt::arg("phase", parity.phase), fmt::arg("types", "{" + types + "}"),
                            fmt::arg("rounding", rounding_of_types())));
-    return fmt::format("its tensors are in {}{}", place,
-                       left_out.empty() ? "" : fmt::format(" (1 GiB of its case is full, left out: {})", left_out));
+    return fmt::format(
+        "its tensors are in {}{}", place,
+        left_out.empty() ? "" : fmt::format(" (over the limit of 1 GiB a case and left out: {})", left_out));
   } catch (const CannotSave& e) {
     return fmt::format("its tensors could not be saved: {}", e.what());
   } catch (const std::bad_alloc&) {

@@ -1,8 +1,8 @@
-// run_isolated(): hands cases to a worker, listens, and replaces a worker that died, hung or sent garbage.
+// run_isolated(): hands cases to a worker, and replaces a worker that died, hung or sent garbage.
 //
-// All that is known about a fault is the message before it: the case and phase that the worker had announced. That case
-// gets the fault as its record; the unfinished others of its group go to the next worker. Every loop ends: each
-// iteration finishes a case, or is the one retry of a group whose worker died before announcing any case.
+// The case that the worker announced last gets the fault as its record; the other unfinished cases of its group go to
+// the next worker. Every loop ends: each iteration finishes a case, or is the only retry of a group whose worker died
+// before announcing a case.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -28,16 +28,16 @@ namespace gpubench {
 namespace {
 
 constexpr int tick_ms = 50;
-/// Consecutive workers that may die without announcing a case before the remaining cases are given up.
+/// Consecutive workers that may die without announcing a case before the run gives up.
 constexpr int max_failed_starts = 4;
-/// Cases that may end in the same way before any case has been prepared.
+/// Cases that may fail with the same error before any case has been prepared.
 constexpr int max_unprepared = 3;
-constexpr std::string_view preparing = "prepare";  ///< the first phase of a case
+constexpr std::string_view preparing = "prepare";
 
-/// Machines differ from those that the estimate was fitted to, and may run other work as well.
+/// Margin for other machines than those of the estimate, and for other load.
 constexpr double times_estimate = 3.0;
 
-/// A message that was understood: a case entered a phase, ended a round, or is finished.
+/// A decoded message: a case entered a phase, ended a round, or is finished.
 struct WorkerMessage {
   FrameKind kind = FrameKind::phase;
   std::size_t index = 0;
@@ -84,8 +84,8 @@ class Supervisor {
       if (group.empty()) return;
       if (gives_up()) {
         for (const std::size_t index : group)
-          fail(index, fmt::format("given up: {} cases failed alike before any could be prepared: {}", max_unprepared,
-                                  unprepared_fault_));
+          fail(index, fmt::format("given up: {} cases in a row could not be prepared, for the same reason: {}",
+                                  max_unprepared, unprepared_fault_));
         return;
       }
       running_.reset();
@@ -97,8 +97,8 @@ class Supervisor {
         worker_.reset();
         continue;
       }
-      if (!fault && leaving_) {  // the case's record says why
-        observer_.note("the worker lost its device, or can't be trusted; the other cases go on in a new worker");
+      if (!fault && leaving_) {  // the reason is in the case's record
+        observer_.note("the worker lost its device, or can't be trusted; a new worker runs the other cases");
         worker_->reap();
         worker_.reset();
         frames_ = FrameReader();
@@ -122,12 +122,13 @@ class Supervisor {
         if (phase_ == preparing) note_unprepared(*running_, *fault);
         fail(*running_, fmt::format("{} while '{}' of this case ran", *fault, phase_));
         observer_.note(
-            fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].key()));
+            fmt::format("{} in case '{}'; a new worker runs the other cases", *fault, cases_[*running_].key()));
       } else if (!std::exchange(retried, true)) {
         observer_.note(fmt::format("{} between two cases; trying again", *fault));
       } else {
         const auto suspect = std::find_if(group.begin(), group.end(), [&](std::size_t i) { return !finished_[i]; });
-        if (suspect != group.end()) fail(*suspect, fmt::format("{}, twice, before it announced this case", *fault));
+        if (suspect != group.end())
+          fail(*suspect, fmt::format("{}, twice, before the worker announced this case", *fault));
         retried = false;
       }
     }
@@ -137,7 +138,6 @@ class Supervisor {
   std::optional<std::string> hand_out(const std::vector<std::size_t>& group) {
     try {
       if (worker_ == nullptr) {
-        // A new worker inherits this process's processors.
         if (const std::string change = processors_.take_change(); !change.empty()) pass_on(processors_note(change));
         worker_ = std::make_unique<WorkerProcess>(command_);
         clock_ = WorkerClock();
@@ -192,7 +192,7 @@ class Supervisor {
             news.push_back(take(*frame));
           }
         }
-      } catch (const std::exception& e) {  // of wire or codec: this worker cannot be trusted any more
+      } catch (const std::exception& e) {  // of wire or codec: the worker is no longer trusted
         nonsense = e.what();
       }
       for (const WorkerMessage& one : news) tell(one);
@@ -220,7 +220,7 @@ class Supervisor {
     return std::any_of(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; });
   }
 
-  /// What code under test prints must not fill the disk.
+  /// Output of code under test must not fill the disk.
   void limit_output() const {
     struct stat status {};
     if (command_.output_fd >= 0 && ::fstat(command_.output_fd, &status) == 0 &&
@@ -228,19 +228,19 @@ class Supervisor {
       (void)!::ftruncate(command_.output_fd, 0);
   }
 
-  /// A worker that replaces a dead one repeats its notes: each is passed on once.
+  /// Passes each note on once, since a new worker repeats the notes of the previous one.
   void pass_on(const std::string& note) {
     if (told_.insert(note).second) observer_.note(note);
   }
 
-  /// Interprets a message. Throws for one that makes no sense.
+  /// Throws for an invalid message.
   WorkerMessage take(const Frame& frame) {
     if (frame.kind == FrameKind::refusal) throw WireError("a refusal: " + frame.body);
     if (frame.kind != FrameKind::phase && frame.kind != FrameKind::round && frame.kind != FrameKind::record)
       throw WireError("a message that is not for a supervisor");
     const auto [index, rest] = split_index(frame.body, frame.kind == FrameKind::phase ? ' ' : '\n');
     if (std::find(current_->begin(), current_->end(), index) == current_->end() || finished_[index]) {
-      throw WireError(fmt::format("a message about case {}, which it does not have", index));
+      throw WireError(fmt::format("a message about case {}, which is not in its group", index));
     }
     if (frame.kind == FrameKind::phase) {
       if (phase_ != rest || running_ != index) since_phase_ = Stopwatch();
@@ -252,7 +252,7 @@ class Supervisor {
     }
     CaseRecord record = codec_.decode(rest);
     if (record.key() != cases_[index].key())
-      throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.key(), cases_[index].key()));
+      throw WireError(fmt::format("a record of case '{}' instead of '{}'", record.key(), cases_[index].key()));
     if (frame.kind == FrameKind::record) {
       running_.reset();
       finished_[index] = true;
@@ -262,7 +262,6 @@ class Supervisor {
     return {frame.kind, index, "", std::move(record)};
   }
 
-  /// Of a worker in which an implementation under test has run.
   void look_at_code(const PlannedCase& planned, CaseRecord& record) {
     if (planned.c.contender.empty()) return;
     if (const std::string why = hidden_code_reason(worker_->pid()); !why.empty())
@@ -273,7 +272,7 @@ class Supervisor {
     tampered_ = changed;
   }
 
-  /// Contenders and the reference take turns: what was done to their process in one's turn may show in another's.
+  /// Contenders and the reference take turns in one process, so damage by one may show in another's turn.
   void blame_contender() {
     if (!running_ || !cases_[*running_].c.contender.empty()) return;
     const auto own = std::find_if(current_->begin(), current_->end(),
@@ -284,7 +283,7 @@ class Supervisor {
   static double seconds_of(const std::string& text) {
     char* end = nullptr;
     const double seconds = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0') throw WireError("a time that is no number");
+    if (text.empty() || *end != '\0') throw WireError("a time that is not a number");
     return seconds;
   }
 
@@ -306,8 +305,8 @@ class Supervisor {
     observer_.finished(record);
   }
 
-  /// What keeps each of the first cases from being prepared keeps the others too: a library that does not load, a
-  /// device without memory. Not so of an implementation under test, which may fail for one kind of op.
+  /// A fault that prevents the preparation of each of the first cases affects all: a library that does not load, a
+  /// device without memory. Implementations under test do not count: they may fail for one kind of op.
   void note_unprepared(std::size_t index, const std::string& fault) {
     if (any_prepared_ || !cases_[index].c.contender.empty()) return;
     unprepared_ = fault == unprepared_fault_ ? unprepared_ + 1 : 1;
@@ -321,7 +320,7 @@ class Supervisor {
     return found == options_.expected_s.end() ? 0.0 : found->second;
   }
 
-  // Between two cases the next one is not known, so the longest of the group counts.
+  // Between two cases the next is unknown, so the longest of the group counts.
   [[nodiscard]] double longest_expected_s() const {
     if (running_) return expected_s(*running_);
     double longest = 0.0;
@@ -331,7 +330,7 @@ class Supervisor {
     return longest;
   }
 
-  // A worker has no more than the cap, however busy the machine is.
+  // The cap applies on a busy machine too.
   bool silent_too_long() {
     return silence_.exceeds(deadline_s_, worker_->pid()) ||
            silence_.seconds() > std::max(options_.deadline_cap_s, deadline_s_);
@@ -351,15 +350,15 @@ class Supervisor {
     if (deadline_s_ <= options_.deadline_floor_s) return "";
     return deadline_s_ < options_.deadline_cap_s
                ? fmt::format(" ({:g} times the estimate of {:.3g} s)", times_estimate, longest_expected_s())
-               : " (the most that a case may say nothing)";
+               : " (the longest silence allowed)";
   }
 
-  // A worker that answers may finish; that it takes long is noted once per case.
+  // A responsive worker may finish; one note per case.
   void note_if_slow() {
     if (!running_ || options_.deadline_floor_s <= 0.0 || since_phase_.seconds() <= deadline_s_) return;
     if (!slow_.insert(*running_).second) return;
     observer_.note(
-        fmt::format("case '{}' has been in phase '{}' for {:.3g} s, longer than it should; its worker still answers",
+        fmt::format("case '{}' has been in phase '{}' for {:.3g} s, longer than expected; its worker still answers",
                     cases_[*running_].key(), phase_, since_phase_.seconds()));
   }
 
@@ -374,22 +373,22 @@ class Supervisor {
   FrameReader frames_;
   std::set<std::string> told_;
   UsableProcessors processors_;
-  bool leaving_ = false;  // the worker ends after this group
+  bool leaving_ = false;  // the worker has announced its end
   const std::vector<std::size_t>* current_ = nullptr;
   std::optional<std::size_t> running_;
   std::string phase_;
   bool heard_ = false;  ///< the current worker has sent a message
   Stopwatch since_phase_;
-  std::set<std::size_t> slow_;  ///< cases already noted to take long
+  std::set<std::size_t> slow_;  ///< cases that were noted as slow
   bool announced_ = false;      ///< the current worker has announced a case of this group
-  bool hopeless_ = false;       ///< no worker can be started at all
+  bool hopeless_ = false;       ///< no worker can be started
   int failed_starts_ = 0;
   bool any_prepared_ = false;            ///< a case got beyond its first phase
-  int unprepared_ = 0;                   ///< cases in a row that failed alike before that
-  std::string unprepared_fault_;         ///< how
+  int unprepared_ = 0;                   ///< consecutive cases that failed with the same error before that
+  std::string unprepared_fault_;         ///< their error
   WorkerClock clock_;                    ///< of the current worker
-  double silent_at_s_ = 0.0;             ///< when nothing had come from it yet
-  std::optional<std::string> tampered_;  ///< why it cannot be trusted any more
+  double silent_at_s_ = 0.0;             ///< WorkerClock::fault()'s `empty_s`
+  std::optional<std::string> tampered_;  ///< why the worker is no longer trusted
   Silence silence_;
   double deadline_s_ = 0.0;
 };

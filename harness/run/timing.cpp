@@ -15,23 +15,22 @@
 namespace gpubench {
 namespace {
 
-// Telemetry needs at least 2 s; runs may be a little faster than their median.
+// Telemetry needs at least 2 s; the margin is for runs faster than their median.
 constexpr double energy_window_s = 2.2;
 constexpr double max_runs = 1e8;
-// Backends combine runs into one host call, in numbers that divide this: an odd number of runs would be launched one by
-// one, and the window would show the power of a device that waits for its host. max_runs is a multiple.
+// Backends combine runs into one host call, in numbers that divide this. Other numbers of runs would be launched one by
+// one, and the device would wait for its host. max_runs is a multiple.
 constexpr double joined_runs = 256;
 
 void restore_all(PreparedCase& prepared) {
   for (int copy = 0; copy < prepared.copies(); ++copy) prepared.restore(copy);
 }
 
-// Nanoseconds of one run, from a round; 0 if the round has no usable sample.
+// Nanoseconds of one run; 0 if the round has no sample.
 double per_run_ns(const RoundTimes& times, std::int64_t batch) {
   return times.device_ns.empty() ? 0.0 : median(times.device_ns) / static_cast<double>(batch);
 }
 
-// Whether every sample is finite and positive.
 bool all_positive(const std::vector<double>& samples) {
   return std::all_of(samples.begin(), samples.end(), [](double ns) { return std::isfinite(ns) && ns > 0.0; });
 }
@@ -41,7 +40,7 @@ RoundRecord judged_round(RoundTimes times, int samples) {
   round.times = std::move(times);
   if (static_cast<int>(round.times.device_ns.size()) != samples) {
     round.valid = false;
-    round.note = fmt::format("{} samples were asked for, {} came", samples, round.times.device_ns.size());
+    round.note = fmt::format("{} samples requested, {} received", samples, round.times.device_ns.size());
   } else if (round.times.wall_ns.size() != round.times.device_ns.size()) {
     round.valid = false;
     round.note = fmt::format("{} samples by the device's clock, {} by the host's", round.times.device_ns.size(),
@@ -53,7 +52,6 @@ RoundRecord judged_round(RoundTimes times, int samples) {
   return round;
 }
 
-// One round between two readings of the sensors.
 RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const std::vector<Launch>& launches,
                           Telemetry& telemetry) {
   telemetry.begin_round();
@@ -61,7 +59,7 @@ RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const s
   try {
     times = prepared.backend().time(launches, plan);
   } catch (...) {
-    (void)telemetry.end_round();  // or it would go on polling
+    (void)telemetry.end_round();  // ends its polling
     throw;
   }
   std::optional<RoundTelemetry> readings = telemetry.end_round();
@@ -71,21 +69,20 @@ RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const s
   return round;
 }
 
-// Why the round must be run again: its times are unusable, or the sensors show that the device was slowed.
+// Why the round must be repeated: its times are unusable, or the sensors show that the device was slowed.
 std::string fault_of(const RoundRecord& round, const Protocol& protocol) {
   if (!round.valid) return round.note;
   return round.telemetry ? round_fault(*round.telemetry, protocol.locked_clock_mhz) : "";
 }
 
-// Whether an earlier round of the case was kept although all its repetitions had failed.
 bool kept_despite_fault(const CaseRecord& record, const Protocol& protocol) {
   return std::any_of(record.rounds.begin(), record.rounds.end(),
                      [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
 
-// Seconds of one run; also warms up. With short presets a first run that is long enough does both.
+// Seconds of one run; also warms up. With short presets a first run that is long enough suffices.
 double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
-  // A step runs once per sample however long it takes, so one sample is enough of an estimate.
+  // A step runs once per sample, so one sample suffices.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
   const auto estimate_s = [&](int of_samples, int warmup_calls, double warmup_s) {
     const RoundTimes times =
@@ -95,7 +92,7 @@ double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const 
   };
   if (protocol.first_warmup_calls <= 1) {
     const double first_s = estimate_s(1, 0, 0.0);
-    // A first run may take longer than any other, so where the number of samples depends on it a second one counts.
+    // The first run may be the slowest, so a second one counts if the number of samples depends on it.
     const bool settles = samples_for(protocol, 1, first_s) == protocol.min_samples;
     if (first_s >= protocol.first_warmup_s) return settles ? first_s : estimate_s(1, 0, 0.0);
   }
@@ -106,7 +103,7 @@ double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const 
 
 RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record) {
   RoundPlan plan{prepared.samples(), record.batch, prepared.warmup_calls(), 0.0, prepared.planned().c.cadence};
-  if (prepared.state().empty() && plan.warmup_calls > 0) {  // by time, whatever it was estimated at
+  if (prepared.state().empty() && plan.warmup_calls > 0) {  // by time, not by the estimate
     plan.warmup_calls = protocol.warmup_calls;
     plan.warmup_s = protocol.warmup_s;
   }
@@ -130,7 +127,7 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
     for (const double pause_s : redo_pauses_s) {
       if (fault_of(round, protocol).empty()) break;
       ++rejected;
-      if (round.valid) telemetry.rest(pause_s);  // cools down; a failed clock needs no rest
+      if (round.valid) telemetry.rest(pause_s);  // to cool down; a failed clock needs no rest
       restore_all(prepared);
       round = watched_round(prepared, plan, launches, telemetry);
     }
@@ -166,16 +163,15 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
 
 namespace {
 
-/// Whether a result in place grows or shrinks by a factor when the op runs again on it. Averages and maxima of their
-/// own results are no larger.
+/// Whether an op in place scales its result again in each run. Averages and maxima of their own results do not grow.
 bool compounds(const OpCall& call) {
   return (call.kind == all_reduce_kind && call.attributes.as<AllReduce>().reduction == Reduction::sum) ||
          (call.kind == reduce_scatter_kind && call.attributes.as<ReduceScatter>().reduction == Reduction::sum) ||
          call.kind == unscale_kind;
 }
 
-/// What such an op starts from: run again and again on its own result it would overflow or vanish, and later ops and
-/// checks would read infinities or zeros.
+/// Inputs to restore for an op that compounds(): repeated runs on its result would overflow or vanish, and later ops
+/// and checks would read infinities or zeros.
 StorageContents kept_inputs_of(PreparedCase& prepared, int op) {
   StorageContents contents;
   const Program& program = prepared.program();
@@ -202,7 +198,7 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
   std::vector<OpShare> shares;
   if (prepared.ops(Phase::timed).size() < 2) return shares;
   const Stopwatch watch;
-  prepared.restore(0);  // then only what each op overwrote: a step has hundreds of ops and gigabytes of state
+  prepared.restore(0);  // later only what each op overwrote: a step has hundreds of ops and gigabytes of state
   for (const int op : prepared.ops(Phase::timed)) {
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};

@@ -45,7 +45,7 @@ bool known(char kind) {
   return false;
 }
 
-// send() where possible, since a closed reader then is an error and not a signal.
+// send() on sockets, for an error instead of SIGPIPE if the reader is closed.
 ssize_t write_once(int fd, const char* data, std::size_t bytes) {
   const ssize_t sent = ::send(fd, data, bytes, MSG_NOSIGNAL);
   return sent < 0 && errno == ENOTSOCK ? ::write(fd, data, bytes) : sent;
@@ -57,8 +57,8 @@ std::string encode_frame(const Frame& frame) {
   std::string payload(1, static_cast<char>(frame.kind));
   payload += frame.body;
   if (payload.size() > largest_frame_bytes) {
-    throw WireError(fmt::format("a message of {} bytes is longer than the {} that are allowed", payload.size(),
-                                largest_frame_bytes));
+    throw WireError(
+        fmt::format("a message of {} bytes is longer than the limit of {} bytes", payload.size(), largest_frame_bytes));
   }
   std::string bytes;
   put_u32(bytes, magic);
@@ -69,7 +69,7 @@ std::string encode_frame(const Frame& frame) {
 
 std::optional<Frame> FrameReader::next() {
   if (pending_.size() < header_bytes) {
-    // Garbage shorter than a header is recognized by its first bytes, or it would be waited on for ever.
+    // Detects garbage that is shorter than a header; next() would wait for the rest.
     std::string expected;
     put_u32(expected, magic);
     const std::size_t seen = std::min(pending_.size(), expected.size());
@@ -79,10 +79,10 @@ std::optional<Frame> FrameReader::next() {
   if (get_u32(pending_, 0) != magic) throw WireError("bytes that do not start a message");
   const std::size_t bytes = get_u32(pending_, 4);
   if (bytes == 0 || bytes > largest_frame_bytes)
-    throw WireError(fmt::format("a message of {} bytes, allowed are 1 to {}", bytes, largest_frame_bytes));
+    throw WireError(fmt::format("a message of {} bytes; expected 1 to {}", bytes, largest_frame_bytes));
   if (pending_.size() < header_bytes + bytes) return std::nullopt;
   const std::string_view payload = std::string_view(pending_).substr(header_bytes, bytes);
-  if (crc32(payload) != get_u32(pending_, 8)) throw WireError("a message whose checksum is wrong");
+  if (crc32(payload) != get_u32(pending_, 8)) throw WireError("a message with a wrong checksum");
   if (!known(payload.front())) throw WireError("a message of an unknown kind");
   Frame frame{static_cast<FrameKind>(payload.front()), std::string(payload.substr(1))};
   pending_.erase(0, header_bytes + bytes);

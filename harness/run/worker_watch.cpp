@@ -25,7 +25,6 @@ constexpr double allowed_s = 0.05;
 constexpr double allowed_share = 0.01;
 constexpr double future_s = 1e-3;
 
-/// One line of /proc/PID/maps.
 struct Mapping {
   std::uint64_t begin = 0, end = 0, offset = 0, inode = 0;
   std::string path;
@@ -66,7 +65,7 @@ std::string told(const std::string& file, std::uint64_t at) {
   return fmt::format("the worker's code was changed in memory: {} at {:#x}", file, at);
 }
 
-/// The executable segments of an ELF file that is mapped at `base`, whatever the mappings there say by now.
+/// Compares the executable segments of an ELF file mapped at `base`, independent of the current mappings.
 std::string changed_file(int memory, const Descriptor& file, const std::string& name, std::uint64_t base) {
   Elf64_Ehdr header{};
   if (::pread(file.get(), &header, sizeof header, 0) != sizeof header) return {};
@@ -83,7 +82,7 @@ std::string changed_file(int memory, const Descriptor& file, const std::string& 
   return {};
 }
 
-/// The same vDSO is in every process of a kernel.
+/// All processes of a kernel have the same vDSO.
 std::string changed_vdso(int memory, const Mapping& mapping, const std::vector<Mapping>& own) {
   const auto ours = std::find_if(own.begin(), own.end(), [](const Mapping& one) { return one.path == "[vdso]"; });
   if (ours == own.end() || ours->end - ours->begin != mapping.end - mapping.begin) return {};
@@ -101,7 +100,7 @@ bool is_c_library(const std::string& path) {
   return name.starts_with("libc.so") || name.starts_with("libc-");
 }
 
-/// The file itself, if it is still the one that is mapped: an upgrade may have replaced it.
+/// The mapped file, unless an upgrade has replaced it.
 Descriptor mapped_file(const Mapping& mapping) {
   Descriptor file = opened(mapping.path);
   struct stat facts {};
@@ -119,7 +118,7 @@ std::string hidden_code_reason(pid_t process) {
 std::string changed_code(pid_t process) {
   const Descriptor memory = opened(fmt::format("/proc/{}/mem", process));
   if (memory.get() < 0) return {};
-  const Descriptor program = opened(fmt::format("/proc/{}/exe", process));  // even where its file was replaced
+  const Descriptor program = opened(fmt::format("/proc/{}/exe", process));  // also if its file was replaced
   struct stat own {};
   if (program.get() < 0 || ::fstat(program.get(), &own) != 0) return {};
   const std::vector<Mapping> here = mappings_of(::getpid());

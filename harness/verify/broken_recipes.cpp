@@ -18,7 +18,7 @@ int first_of(const Program& program, const OpKind& kind) {
   return static_cast<int>(found - ops.begin());
 }
 
-/// Replaces a value by what `change` makes of each number, rounded to its type.
+/// Applies `change` to each element and rounds it to the value's type.
 void change_each(TextbookMachine& machine, ValueId id, const std::function<double(std::int64_t, double)>& change) {
   HostTensor left(machine.view(id));
   for (std::int64_t e = 0; e < left.elements(); ++e) left.set(e, change(e, left.get(e)));
@@ -29,13 +29,11 @@ void multiply(TextbookMachine& machine, ValueId id, double factor) {
   change_each(machine, id, [factor](std::int64_t, double value) { return value * factor; });
 }
 
-// --- loss scaling ---
-
 bool scales_loss(const Program& program) { return has(program, unscale_kind); }
 bool clips_scaled_gradients(const Program& program) { return scales_loss(program) && has(program, clip_kind); }
 
-/// Gradients of a small batch are far from underflow: they are those of a mean over few tokens. Without scaling they
-/// are as small as in a batch of 2^19 tokens, that of GPT-3 small (Brown et al., arXiv 2005.14165, table 2.1).
+/// Gradients of a mean over few tokens are far from underflow. Without scaling they are divided to the size of a batch
+/// of 2^19 tokens, that of GPT-3 small (Brown et al., arXiv 2005.14165, table 2.1).
 constexpr double tokens_of_a_real_batch = 524288.0;
 
 void without_scale(const Program& program, SourceValues& sources) {
@@ -45,7 +43,7 @@ void without_scale(const Program& program, SourceValues& sources) {
   scale->second.set(0, static_cast<double>(program.spec(loss.output("dlogits")).shape[0]) / tokens_of_a_real_batch);
 }
 
-// Gradients that are still scaled, and the scale itself, are other numbers by definition.
+// Gradients that are still scaled, and the scale, differ by definition.
 bool is_unscaled(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   const OpCall& producer = program.op(*value.producer);
@@ -70,8 +68,6 @@ void norm_of_scaled(const Program& program, int op, TextbookMachine& machine) {
     multiply(machine, program.op(op).output("norm"), scale_of(program, machine));
 }
 
-// --- gradients ---
-
 bool has_class_loss(const Program& program) { return has(program, cross_entropy_backward_kind); }
 
 void not_averaged(const Program& program, int op, TextbookMachine& machine) {
@@ -90,10 +86,8 @@ void without_last_row(const Program& program, int op, TextbookMachine& machine) 
   change_each(machine, dlogits, [first](std::int64_t e, double value) { return e < first ? value : 0.0; });
 }
 
-// --- optimizer ---
-
 bool has_adamw(const Program& program) { return has(program, adamw_kind); }
-/// SGD's steps may be so much larger that what bf16 loses of them is within the rounding of the gradients.
+/// Not SGD: what bf16 loses of its larger steps may be within the rounding of the gradients.
 bool keeps_adamw_masters(const Program& program) {
   return std::ranges::any_of(program.ops(),
                              [](const OpCall& call) { return call.kind == adamw_kind && call.attributes.has("copy"); });
@@ -122,7 +116,7 @@ void one_step_on(const Program& program, SourceValues& sources) {
     if (call.kind != adamw_kind) continue;
     const auto number = sources.find(call.input("step"));
     if (number != sources.end()) number->second.set(0, number->second.get(0) + 1.0);
-    return;  // all have the same
+    return;  // all optimizers share it
   }
 }
 

@@ -28,7 +28,7 @@ CaseBits bits_of(const PlannedCase& planned, std::uint64_t seed, const Determini
     one.kind = std::string(call.kind.name);
     one.implementation = subject.implementation(value.op);
     one.elements = value.tensor.elements();
-    // An even number, so that no part begins in the middle of a byte.
+    // Even, so that no part begins within a byte.
     one.part_elements = std::max<std::int64_t>(2, (one.elements + max_parts - 1) / max_parts / 2 * 2 + 2);
     for (std::int64_t first = 0; first < one.elements; first += one.part_elements) {
       const std::int64_t count = std::min(one.part_elements, one.elements - first);
@@ -132,7 +132,7 @@ DeterminismRecord DeterminismProbe::measure(const PlannedCase& planned) {
       now(way::batch);
       record.repetitions.push_back(batch_repetition(backend, planned, options_));
     } else {
-      now("what ranks have in common");
+      now("comparison of the ranks");
       for (Repetition& one : rank_repetitions(backend, planned, options_, subject, first))
         record.repetitions.push_back(std::move(one));
     }
@@ -187,7 +187,7 @@ std::vector<LeftValue> DeterminismSubject::left() {
 }
 
 std::map<std::string, HostTensor> DeterminismSubject::sources() {
-  prepared_.reset(0);  // what the program updates is as it was
+  prepared_.reset(0);
   StorageReader reader(prepared_);
   std::map<std::string, HostTensor> all;
   for (const Value& value : program().values()) {
@@ -210,10 +210,10 @@ std::string DeterminismSubject::text(int op, const HostTensor& before, const Hos
   const TensorSpec& spec = now.spec;
   const WrongBits found = wrong_bits(now.view(), before.view());
   const std::string rank = spec.placement.ranks > 1 ? fmt::format(" on rank {}", spec.placement.rank) : "";
-  return fmt::format(
-      "'{}'[{}] of op '{}' ({}){}{}, {} for {}{}{}", spec.name, fmt::join(multi_index(spec.shape, found.first), ", "),
-      call.label, call.kind.name, in_layer(program(), call), rank, now.get(found.first), before.get(found.first),
-      found.elements > 1 ? fmt::format(", and {} more elements of it", found.elements - 1) : "", found.words);
+  return fmt::format("'{}'[{}] of op '{}' ({}){}{}, {} for {}{}{}", spec.name,
+                     fmt::join(multi_index(spec.shape, found.first), ", "), call.label, call.kind.name,
+                     in_layer(program(), call), rank, now.get(found.first), before.get(found.first),
+                     found.elements > 1 ? fmt::format(", and {} more elements", found.elements - 1) : "", found.words);
 }
 
 }  // namespace gpubench

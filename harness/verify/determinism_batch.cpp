@@ -1,4 +1,4 @@
-// Batch invariance: whether an item is the same alone as in a batch of several.
+// Batch invariance: whether an item alone gives the same bits as in a batch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t other_batch = 4;  ///< of a case whose batch is 1
+constexpr std::int64_t other_batch = 4;  ///< for a case whose batch is 1
 
-// The axis along which a tensor has `items` times as much in one program as in the other; none where it is not so.
+// The axis along which `all` is `items` times as long as `one`; empty if no axis is.
 std::optional<int> batch_axis_of(const Shape& one, const Shape& all, std::int64_t items) {
   std::optional<int> axis;
   if (one.rank() != all.rank()) return axis;
@@ -29,7 +29,7 @@ HostTensor item_of(const HostTensor& all, const TensorSpec& one, int axis, std::
   HostTensor part(one);
   const AxisView from(all.spec.shape, axis), to(one.shape, axis);
   for (std::int64_t outer = 0; outer < to.outer; ++outer) {
-    for (std::int64_t e = 0; e < to.extent * to.inner; ++e) {  // of neighbouring slices
+    for (std::int64_t e = 0; e < to.extent * to.inner; ++e) {
       const std::int64_t source = from.element(outer, item * to.extent, e);
       store_bits(one.dtype, part.bytes.data(), to.element(outer, 0, e), load_bits(one.dtype, all.bytes.data(), source));
     }
@@ -37,7 +37,6 @@ HostTensor item_of(const HostTensor& all, const TensorSpec& one, int axis, std::
   return part;
 }
 
-// Ops of which an item's result depends on the others, or on its place among them, by definition.
 constexpr std::array<std::string_view, 6> mixing{"batch_norm",   "conv2d_batch_norm", "dropout",
                                                  "group_tokens", "permute_tokens",    "grouped_gemm"};
 
@@ -73,7 +72,7 @@ class BatchTrial {
         one_(backend, one_case_, options) {}
 
   Repetition run() {
-    if (!all_.prepared().state().empty()) return untested(way::batch, "it updates what it reads, by the whole batch");
+    if (!all_.prepared().state().empty()) return untested(way::batch, "it updates its inputs from the whole batch");
     const int mixing_op = first_mixing_op(one_.program());
     all_.run();
     const std::vector<LeftValue> in_batch = all_.left();
@@ -95,12 +94,11 @@ class BatchTrial {
                 fmt::format("item {} of {}: {}", item, items_, one_.text(alone.op, part, alone.tensor))};
       }
     }
-    if (compared == 0) return untested(way::batch, "no activation of it is made of the items one by one");
+    if (compared == 0) return untested(way::batch, "no activation has separate items");
     return {std::string(way::batch), Sameness::same, fmt::format("items 0 and {} of {}", items_ - 1, items_)};
   }
 
  private:
-  // Gives the program of one item the data of that item.
   void give(std::int64_t item) {
     const std::map<std::string, HostTensor> sources = all_.sources();
     for (int id = 0; id < static_cast<int>(one_.program().values().size()); ++id) {

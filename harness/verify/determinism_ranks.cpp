@@ -1,5 +1,4 @@
-// What several ranks have in common: replicas, what one rank alone computes as well, and what one rank with the batches
-// of all would.
+// Comparisons of ranks: replicas, one rank with each rank's data, and one rank with all batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace gpubench {
 namespace {
 
-// Gives the program the sources of these contents, by name, and runs its set-up ops on them. Which got theirs.
+// Writes the contents to the program's sources and runs its set-up ops. Returns the names of the written sources.
 std::set<std::string> give(DeterminismSubject& one,
                            const std::function<const HostTensor*(const TensorSpec&)>& content) {
   std::set<std::string> given;
@@ -49,11 +48,11 @@ class RankTrial {
               fmt::format("{}; the other is on rank {}", all_.text(value.op, other->second->tensor, value.tensor),
                           other->second->tensor.spec.placement.rank)};
     }
-    if (compared == 0) return untested(way::replicas, "no rank is left what another has");
-    return {std::string(way::replicas), Sameness::same, fmt::format("{} tensors that several ranks have", compared)};
+    if (compared == 0) return untested(way::replicas, "no tensor remains on several ranks");
+    return {std::string(way::replicas), Sameness::same, fmt::format("{} tensors on several ranks", compared)};
   }
 
-  // The one-rank program runs on rank 0, so by as many threads or on a like device, with the data of each rank in turn.
+  // The one-rank program runs on rank 0, with an equal device or number of threads, and each rank's data in turn.
   Repetition one_rank() {
     const PlannedCase planned = on_one_rank(planned_);
     DeterminismSubject one(group_, planned, options_);
@@ -69,7 +68,7 @@ class RankTrial {
       std::map<std::string, std::uint64_t> of_sources;
       for (const std::string& name : given)
         of_sources[name] = source_number(sources.at(name_on_rank(name, rank, planned_.c.ranks)).spec);
-      for (const Value& value : one.program().values()) {  // what it did not get is its own, and nobody else's
+      for (const Value& value : one.program().values()) {  // sources without content equal no rank's
         if (value.source && !value.part_of && !given.contains(value.spec.name)) of_sources[value.spec.name] = 0;
       }
       const ValueNumbers numbers(one.program(), of_sources);
@@ -85,11 +84,12 @@ class RankTrial {
         return {std::string(way::one_rank), Sameness::differs, all_.text(value.op, alone.at(*number), value.tensor)};
       }
     }
-    if (compared == 0) return untested(way::one_rank, "nothing is left of what ranks compute before they meet");
-    return {std::string(way::one_rank), Sameness::same, fmt::format("{} tensors before the ranks meet", compared)};
+    if (compared == 0) return untested(way::one_rank, "no tensor remains from before the ranks communicate");
+    return {std::string(way::one_rank), Sameness::same,
+            fmt::format("{} tensors from before the ranks communicate", compared)};
   }
 
-  // Gradients that were summed over the ranks, by one rank with the batches of all: the same sums in another order.
+  // Gradients summed over the ranks, compared with one rank that has all batches: other orders of sums.
   Repetition one_batch() {
     const std::string axis = planned_.workload->info().batch_axis;
     if (axis.empty()) return untested(way::one_batch, "its workload has no batch");
@@ -104,7 +104,7 @@ class RankTrial {
     });
     for (const Value& value : one.program().values()) {
       if (value.source && !value.part_of && !given.contains(value.spec.name))
-        return untested(way::one_batch, fmt::format("'{}' is not what the ranks' parts make up", value.spec.name));
+        return untested(way::one_batch, fmt::format("'{}' can't be joined from the ranks' parts", value.spec.name));
     }
     one.run();
     return sums_compared(one);
@@ -120,17 +120,17 @@ class RankTrial {
   static std::string separate_batches_reason(const Program& program) {
     const int mixing = first_mixing_op(program);
     if (mixing < static_cast<int>(program.ops().size()))
-      return fmt::format("op '{}' ({}) is of the whole batch by definition", program.op(mixing).label,
+      return fmt::format("op '{}' ({}) depends on the whole batch by definition", program.op(mixing).label,
                          program.op(mixing).kind.name);
     for (const Value& value : program.values()) {
       if (value.source && value.spec.fill.kind == Fill::Kind::masked)
-        return fmt::format("'{}' masks other numbers of elements on each rank, so that their means differ",
+        return fmt::format("'{}' masks different numbers of elements on each rank, so their means differ",
                            value.spec.name);
     }
     return "";
   }
 
-  // By global name: what the parts of all ranks make up, and of what all have alike that of one.
+  // By global name: parts of all ranks joined, and one copy of equal tensors.
   static std::map<std::string, HostTensor> assembled(const std::map<std::string, HostTensor>& sources) {
     std::map<std::string, HostTensor> whole;
     for (const auto& [name, part] : sources) {
@@ -174,13 +174,14 @@ class RankTrial {
         where = fmt::format("'{}' of op '{}'", value.tensor.spec.name, all_.program().op(value.op).label);
       }
     }
-    if (compared == 0) return untested(way::one_batch, "no gradient is left that was summed over the ranks");
+    if (compared == 0) return untested(way::one_batch, "no gradient that was summed over the ranks remains");
     std::string text = fmt::format("{} of {} summed gradients have the same bits", same, compared);
-    if (same < compared) text += fmt::format("; furthest apart, {:.2g} of its root mean square, is {}", largest, where);
+    if (same < compared)
+      text += fmt::format("; the largest difference, {:.2g} of the root mean square, is in {}", largest, where);
     return {std::string(way::one_batch), same == compared ? Sameness::same : Sameness::differs, std::move(text)};
   }
 
-  // The largest difference in units of the root mean square.
+  // Largest difference in units of the root mean square.
   static double distance(const HostTensor& a, const HostTensor& b) {
     double squares = 0.0, largest = 0.0;
     for (std::int64_t i = 0; i < a.elements(); ++i) {

@@ -139,7 +139,7 @@ Program in_opposite_order(const Program& step, int op) {
 }
 
 std::optional<Program> by_counts_of_another_layer(const Program& step, int op) {
-  std::map<ValueId, ValueId> others;  // by what the op reads
+  std::map<ValueId, ValueId> others;  // by the op's input
   for (std::size_t i = 1; i < step.op(op).inputs.size(); i += 2) {
     const ValueId sizes = step.op(op).inputs[i];
     for (int before = 0; before < op && !others.contains(sizes); ++before) {

@@ -18,11 +18,10 @@ namespace gpubench {
 namespace {
 
 constexpr int band_members = 3;
-/// What the mean loss must lose from the first turn of the batches to the last, by the same batches: without learning
-/// it would be the same to the last bits, so that a twentieth can be nothing else.
+/// Least relative decrease of the mean loss from the first to the last turn of the same batches. Without learning only
+/// the last bits would differ.
 constexpr double min_fall = 0.05;
 
-/// The steps as the device runs them: fused, as one launch.
 class DeviceTrainee final : public Trainee {
  public:
   DeviceTrainee(Backend& backend, const PlannedCase& planned, const RunOptions& options)
@@ -89,7 +88,7 @@ double last_turn(std::span<const double> losses) {
 }
 bool fell(std::span<const double> losses) { return last_turn(losses) <= (1.0 - min_fall) * first_turn(losses); }
 
-/// What the cases have in common of their ids: all but precision, modes of some of them, and ranks.
+/// The common part of the cases' ids: without precision, modes of only some cases, and ranks.
 std::string model_of(std::span<const PlannedCase> cases) {
   const Case& c = cases.front().c;
   std::string name = fmt::format("{}/{}/{}", c.suite, c.workload, to_string(c.dims));
@@ -99,7 +98,6 @@ std::string model_of(std::span<const PlannedCase> cases) {
   return name;
 }
 
-/// One recipe of a model while it is tried.
 class Lesson {
  public:
   Lesson(Backend& backend, const PlannedCase& planned, const RunOptions& options, const LearningEffort& effort)
@@ -125,7 +123,7 @@ class Lesson {
 
   void judge(const ReferenceTraining& reference, int step) {
     const std::vector<Judged> own{{trainee_.get(), {}}};
-    std::vector<Judged> declared;  // those that run the program as declared, and so may share its correct runs
+    std::vector<Judged> declared;  // trainees of the declared program, which share its correct runs
     if (!result_.lacking.empty()) declared = own;
     for (std::size_t i = 0; i < broken_.size(); ++i) {
       const auto compares = recipes_[i]->compares;
@@ -139,7 +137,7 @@ class Lesson {
     for (std::size_t i = 0; i < broken_.size(); ++i) broken_results_[i].judged.push_back(std::move(judged[i + 1]));
   }
 
-  /// Trains by itself, beside the band and the broken recipes.
+  /// Free training, concurrently with the band and the broken recipes.
   void train(const ReferenceTraining& reference) {
     using Losses = std::vector<double>;
     const auto beside = [&](Trainee& trainee) {
@@ -176,7 +174,7 @@ class Lesson {
 
  private:
   void decide(std::span<const double> exact) {
-    // A machine of ours that is rejected says something of the rule, and nothing of the device.
+    // A rejected TextbookTrainee shows a fault of the rule, not of the device.
     const Verdict wrong = result_.lacking.empty() ? Verdict::fail : Verdict::not_proven;
     const auto bad = std::ranges::find_if(result_.judged, [](const StepParity& step) { return !step.passed(); });
     const auto is_finite = [](double loss) { return std::isfinite(loss); };
@@ -185,7 +183,7 @@ class Lesson {
       result_.verdict = wrong;
       result_.reason =
           bad->tensors == 0
-              ? fmt::format("step {}: nothing was left to compare", bad->step)
+              ? fmt::format("step {}: no tensor remained to compare", bad->step)
               : fmt::format(
                     "step {}: '{}' is off by {:.2e} in the 2-norm, {:.2e} is allowed; {} of {} tensors rejected",
                     bad->step, worst.tensor, worst.error, worst.allowed, bad->rejected.size(), bad->tensors);
@@ -195,7 +193,7 @@ class Lesson {
       result_.reason = fmt::format("the loss of step {} is not finite", first + 1);
     } else if (!std::ranges::all_of(exact, is_finite) || !fell(exact)) {
       result_.reason =
-          fmt::format("the fp64 loss went from {:.4g} to {:.4g}: less than a twentieth down shows no learning",
+          fmt::format("the fp64 loss went from {:.4g} to {:.4g}: a decrease of less than 5% shows no learning",
                       first_turn(exact), last_turn(exact));
     } else if (!fell(result_.losses)) {
       result_.verdict = wrong;

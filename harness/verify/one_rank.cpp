@@ -19,8 +19,8 @@
 namespace gpubench {
 namespace {
 
-// Of a tensor's largest element: a million times what a step's sums round off in fp64, and a millionth of what leaving
-// out one of a thousand ranks would do.
+// Relative to a tensor's largest element: a million times the fp64 rounding of a step's sums, and a millionth of the
+// effect of a missing rank of a thousand.
 constexpr double allowed = 1e-9;
 
 bool updates_weights(const OpKind& kind) {
@@ -70,7 +70,7 @@ bool alike(const std::vector<double>& got, const std::vector<double>& want, doub
   return got.size() == want.size();
 }
 
-/// The factor that makes `got` of `want`; none where there is no such.
+/// The factor f with got = f want; empty if there is none.
 std::optional<double> factor_of(const std::vector<double>& got, const std::vector<double>& want) {
   if (got.size() != want.size() || want.empty()) return std::nullopt;
   const auto top = static_cast<std::size_t>(
@@ -84,13 +84,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
-/// Whether it is an addend of a sum that went elsewhere.
+/// Whether the value remains an addend of a sum, whose result is in another value.
 bool is_left_as_addend(const Program& step, ValueId id) {
   const auto is_partial = [](const AxisSpread& spread) { return spread.kind == AxisSpread::Kind::partial; };
   return std::ranges::any_of(step.spec(id).placement.spread, is_partial) && step.survives(id);
 }
 
-/// FLOP of all products.
 double flop_of_products(const Program& program) {
   double flop = 0.0;
   for (const OpCall& call : program.ops()) {
@@ -99,7 +98,7 @@ double flop_of_products(const Program& program) {
   return flop;
 }
 
-/// What the ranks have of one parameter's gradient or weight.
+/// The ranks' parts of one parameter's gradient or weight.
 struct Parts {
   std::string name;
   std::map<int, std::vector<double>> got, want;  ///< by rank
@@ -132,7 +131,7 @@ class Comparison {
                                                      double want) const {
     if (std::fabs(got - want) <= allowed * std::fabs(want)) return std::nullopt;
     return StepDivergence{
-        stage, DivergenceKind::other, {}, fmt::format("{} is {:.10g}, of one rank {:.10g}", what, got, want)};
+        stage, DivergenceKind::other, {}, fmt::format("{} is {:.10g}, on one rank {:.10g}", what, got, want)};
   }
 
   [[nodiscard]] std::optional<StepDivergence> loss() const {
@@ -143,12 +142,12 @@ class Comparison {
     if (found) {
       found->activation = first_activation();
       if (!found->activation.empty())
-        found->text += fmt::format("; the first activation that is off is '{}'", found->activation);
+        found->text += fmt::format("; the first wrong activation is '{}'", found->activation);
     }
     return found;
   }
 
-  /// On ranks whose activations are one rank's: those of one batch.
+  /// Only on ranks with the same batch as one rank.
   [[nodiscard]] std::string first_activation() const {
     for (const OpCall& call : program_.ops()) {
       for (const ValueId id : call.outputs) {
@@ -175,7 +174,7 @@ class Comparison {
     return found == all.end() ? nullptr : &found->second;
   }
 
-  /// An addend that was summed up where it is is the sum in the end.
+  /// The spec of an addend that a reduction in place has replaced by the sum.
   [[nodiscard]] TensorSpec whole_of_addend(ValueId id) const {
     TensorSpec spec = program_.spec(id);
     std::erase_if(spec.placement.spread,
@@ -193,7 +192,7 @@ class Comparison {
     return std::nullopt;
   }
 
-  /// Of each parameter what the ranks should have, cut out of what one rank has.
+  /// For each parameter the expected parts of the ranks, cut from one rank's tensor.
   [[nodiscard]] std::vector<Parts> parts(StepStage stage) const {
     const auto& whole = stage == StepStage::gradient ? one_.gradients : one_.weights;
     std::map<std::string, Parts, std::less<>> all;
@@ -206,7 +205,7 @@ class Comparison {
       const TensorSpec& spec = program_.spec(trained.weight);
       const std::vector<double>& of_all = whole.at(trained.name);
       std::vector<double>& want = mine.want[trained.rank];
-      if (mine.got[trained.rank].size() == of_all.size()) {  // a whole gradient, of a weight that may be cut
+      if (mine.got[trained.rank].size() == of_all.size()) {  // a whole gradient; its weight may be cut
         want = of_all;
         continue;
       }
@@ -226,7 +225,7 @@ class Comparison {
     const auto most = std::ranges::max_element(found, {}, [](const auto& kind) { return kind.second.size(); });
     if (most == found.end()) return std::nullopt;
     StepDivergence first = most->second.front();
-    if (most->second.size() > 1) first.text += fmt::format("; so it is with {} in all", most->second.size());
+    if (most->second.size() > 1) first.text += fmt::format("; {} tensors in all differ like this", most->second.size());
     return first;
   }
 
@@ -239,25 +238,25 @@ class Comparison {
     const std::string what = fmt::format("the {} of '{}'", name(stage), of.name);
     if (const std::optional<double> factor = common_factor(of))
       return StepDivergence{stage, DivergenceKind::times, of.name,
-                            fmt::format("{} is {:.6g} times what one rank has", what, *factor)};
+                            fmt::format("{} is {:.6g} times that of one rank", what, *factor)};
     for (int axis = 0; axis < static_cast<int>(mesh_.axes().size()); ++axis) {
       const std::string& along = mesh_.axes()[static_cast<std::size_t>(axis)].name;
       if (are_addends(of, axis))
         return StepDivergence{
             stage, DivergenceKind::addend, of.name,
-            fmt::format("{} is an addend of it on {}: not reduced over {}", what, ranks_text(wrong), along)};
+            fmt::format("{} is only an addend on {}: not reduced over {}", what, ranks_text(wrong), along)};
     }
     for (int axis = 0; axis < static_cast<int>(mesh_.axes().size()); ++axis) {
       if (const std::optional<int> odd = differs_along(of, axis))
         return StepDivergence{stage, DivergenceKind::unalike, of.name,
-                              fmt::format("{} on rank {} is not what other ranks along {} have, and should be", what,
-                                          *odd, mesh_.axes()[static_cast<std::size_t>(axis)].name)};
+                              fmt::format("{} on rank {} must equal that of the other ranks along {}, and differs",
+                                          what, *odd, mesh_.axes()[static_cast<std::size_t>(axis)].name)};
     }
     return StepDivergence{stage, DivergenceKind::other, of.name,
-                          fmt::format("{} is not what one rank has on {}", what, ranks_text(wrong))};
+                          fmt::format("{} on {} differs from that of one rank", what, ranks_text(wrong))};
   }
 
-  /// That all ranks have too much by.
+  /// The factor of all ranks; empty if it differs between ranks.
   [[nodiscard]] static std::optional<double> common_factor(const Parts& of) {
     std::optional<double> common;
     for (const auto& [rank, got] : of.got) {
@@ -268,7 +267,8 @@ class Comparison {
     return common;
   }
 
-  /// Visits the ranks that should have the same, since they differ along an axis that the parameter is not cut along.
+  /// Visits groups of ranks that must have equal tensors: they differ along an axis along which the parameter is not
+  /// cut.
   template <class Visit>
   void each_line(const Parts& of, int axis, const Visit& visit) const {
     std::set<int> seen;
@@ -340,7 +340,7 @@ StepResult step_result(const Program& step, std::string_view case_key, std::uint
     if (call.phase != Phase::timed) continue;
     const int rank = wide.spec(call.outputs.front()).placement.rank;
     const bool makes_norm = call.kind == gradient_norm_kind;
-    if (makes_norm || updates_weights(call.kind)) take_gradients(rank);  // before they are clipped
+    if (makes_norm || updates_weights(call.kind)) take_gradients(rank);  // before clipping
     machine.run_op(index);
     if (makes_norm) result.ranks[rank].norm = values_of(machine.view(call.outputs.front())).front();
     if (makes_cross_entropy(call.kind))
@@ -378,7 +378,7 @@ std::optional<Program> step_of_one_rank(const Workload& workload, const Case& c)
     return call.kind.name.find("batch_norm") != std::string_view::npos;
   };
   if (std::ranges::any_of(one.ops(), normalizes_batch)) return std::nullopt;
-  // Of every seventh token two halves of a batch may have another number than all of it.
+  // Two halves of a batch may have another number of every seventh tokens than the whole.
   const double work = flop_of_products(one), expected = replicas * flop_of_products(of_each);
   return work == expected ? std::optional(std::move(one)) : std::nullopt;
 }

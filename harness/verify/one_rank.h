@@ -1,10 +1,9 @@
-// Whether ranks that share a training step train as one rank does on all of the batch.
+// Whether ranks that share a training step train as one rank does on the whole batch.
 //
-// That every op is right says nothing of the program that they make up: a reduction that is not there, a norm of one
-// rank's gradients, a bias added by every rank. So both programs are run in fp64, by the textbook, from the same
-// sources, and what they lead to is compared, first things first: the loss, each parameter's gradient before it is
-// clipped, the gradients' norm, the weights. In exact arithmetic all are the same; what is allowed is what fp64 rounds.
-// Only for small programs.
+// Correct ops can form a wrong program: a missing reduction, a norm of one rank's gradients, a bias added by every
+// rank. So the textbook runs both programs in fp64 from the same sources and compares, in this order, the loss, each
+// parameter's gradient before clipping, the gradients' norm, and the weights. In exact arithmetic they are equal; the
+// bound is fp64 rounding. Only for small programs.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +18,16 @@
 
 namespace gpubench {
 
-/// What a step leads to, in the order in which it does.
+/// Results of a step, in order.
 enum class StepStage { loss, gradient, norm, weight };
 template <>
 inline constexpr auto enum_names<StepStage> = std::to_array<std::string_view>({"loss", "gradient", "norm", "weight"});
 
-/// What something of a rank is beside what one rank has.
+/// How a rank's tensor differs from the single-rank tensor.
 enum class DivergenceKind {
-  times,    ///< a factor too large or too small
+  times,    ///< off by a factor
   addend,   ///< a part of a sum over ranks
-  unalike,  ///< not the same on ranks that should have the same
+  unalike,  ///< different on ranks that must have equal tensors
   other
 };
 template <>
@@ -39,37 +38,36 @@ struct StepDivergence {
   StepStage stage = StepStage::loss;
   DivergenceKind kind = DivergenceKind::other;
   std::string parameter;     ///< of a gradient or weight
-  std::string text;          ///< "the gradient of 'ln1.gamma' is an addend of it on ranks 0, 1: not reduced over tp"
-  std::string activation{};  ///< where the loss is another: the first activation that is
+  std::string text;          ///< "the gradient of 'ln1.gamma' is only an addend on ranks 0, 1: not reduced over tp"
+  std::string activation{};  ///< if the loss differs: the first activation that does
 };
 
-/// The numbers that a step leads to, by rank and parameter.
 struct StepResult {
   struct OfRank {
     std::vector<double> losses;  ///< of each micro-batch
     std::optional<double> norm;
     std::map<std::string, std::vector<double>, std::less<>> gradients, weights;
-    std::map<std::string, std::vector<double>, std::less<>> activations;  ///< as they are left in the end
+    std::map<std::string, std::vector<double>, std::less<>> activations;  ///< after the step
   };
   std::map<int, OfRank> ranks;
 };
 
-/// Runs a step's program once, in fp64, from the sources of (case_key, seed). `parameters`: the step whose optimizers
-/// say what is trained, with the same values: that of which `step` is a faulty copy.
+/// Runs a step's program once, in fp64, from the sources of (case_key, seed). `parameters`: a step with the same values
+/// whose optimizers define the trained parameters: the original of a faulty `step`.
 [[nodiscard]] StepResult step_result(const Program& step, std::string_view case_key, std::uint64_t seed,
                                      const Program& parameters);
 [[nodiscard]] inline StepResult step_result(const Program& step, std::string_view case_key, std::uint64_t seed) {
   return step_result(step, case_key, seed, step);
 }
 
-/// The earliest stage at which `many`, the result of the ranks of `program`, is not what one rank has (or each of
-/// several that share nothing: then the first), and there what most of its tensors are; none where all is the same.
-/// `program` says which part of each tensor a rank has. Losses are averaged over the ranks.
+/// The earliest stage at which `many`, the result of the ranks of `program`, differs from `one` (of several independent
+/// ranks: the first), and the kind of most tensors there; empty if all are equal. `program` defines each rank's part of
+/// a tensor. Losses are averaged over the ranks.
 [[nodiscard]] std::optional<StepDivergence> divergence(const StepResult& one, const StepResult& many,
                                                        const Program& program);
 
-/// The step on one rank, with the whole batch of all. None where that is another step: where its workload has no batch
-/// axis, or does not do as much work, or normalizes over the batch.
+/// The step on one rank with the batches of all. Empty if that is another step: its workload has no batch axis, does
+/// another amount of work, or normalizes over the batch.
 [[nodiscard]] std::optional<Program> step_of_one_rank(const Workload& workload, const Case& c);
 
 }  // namespace gpubench

@@ -28,10 +28,9 @@ bool is_in_place(const Program& step, const OpCall& call) {
   return std::ranges::all_of(call.outputs, [&](ValueId id) { return step.value(id).updates.has_value(); });
 }
 
-/// Ops of a kind whose group is along an axis, and that `also` holds for.
 using Picks = std::function<bool(const Program& step, int op)>;
 
-/// Gradients of parameters: what the optimizer reads in the end.
+/// Whether the op writes a gradient that the optimizer reads.
 bool is_of_parameters(const Program& step, const OpCall& call) {
   const StorageId storage = step.value(call.outputs.front()).storage;
   return std::ranges::any_of(step.values_in(storage), [&](ValueId id) {
@@ -40,7 +39,7 @@ bool is_of_parameters(const Program& step, const OpCall& call) {
   });
 }
 
-/// Ops of the backward, and what comes after it: by the gradient of the loss that they read, or what was made of it.
+/// By op: whether it depends on the gradient of the loss.
 std::vector<bool> follows_loss(const Program& step) {
   std::vector<bool> behind;
   std::set<StorageId> made;
@@ -54,7 +53,7 @@ std::vector<bool> follows_loss(const Program& step) {
   return behind;
 }
 
-/// Ops that the losses are made of: not those that the backward runs again.
+/// By op: whether the losses depend on it; not for ops that the backward recomputes.
 std::vector<bool> before_the_loss(const Program& step) {
   std::vector<bool> before(step.ops().size());
   std::set<StorageId> needed;
@@ -86,7 +85,7 @@ Picks reductions(std::string_view axis, Of what) {
 
 struct FaultMaker {
   ParallelFaultClass described;
-  Picks picks;  ///< ops at which the fault can be; for faults of sources none
+  Picks picks;  ///< ops where the fault is possible; none for faults of sources
   std::function<std::optional<Program>(const Program& step, int op)> make;
 };
 
@@ -119,11 +118,11 @@ std::vector<FaultMaker> makers() {
     const OpCall& call = step.op(op);
     return call.kind == scale_kind && call.attributes.as<Scale>().factor == 0.0;
   };
-  // Queries that see later keys, too.
+  // Queries see later keys too.
   const auto no_mask = [](const Program& step, int op) {
     return std::optional(with<Attention>(step, op, [](Attention& attention) { attention.causal = false; }));
   };
-  // What should be zeros, the first rank's keys or values.
+  // The first rank's keys or values instead of zeros.
   const auto no_zeros = [](const Program& step, int op) {
     return std::optional(with<Scale>(step, op, [](Scale& scale) { scale = {}; }));
   };
@@ -173,7 +172,7 @@ std::vector<FaultMaker> makers() {
            std::ranges::any_of(step.spec(call.outputs.front()).placement.spread,
                                [](const AxisSpread& spread) { return spread.kind == AxisSpread::Kind::partial; });
   };
-  // The norm that all gradients go into, behind those of the ranks' parts.
+  // The norm of all gradients, after those of the ranks' parts.
   const auto norms = [](const Program& step, int op) {
     const OpCall& call = step.op(op);
     if (call.kind != gradient_norm_kind) return false;
@@ -196,7 +195,7 @@ std::vector<FaultMaker> makers() {
   const auto by_own_count = [](const Program& step, int op) { return std::optional(mean_of_own_labels(step, op)); };
   using enum StepStage;
   using enum DivergenceKind;
-  // Beside what a fault in all replicas is, what one in a single of them is: the average with the right ones.
+  // Several kinds for a fault in all replicas, and for a fault in one, which is averaged with correct replicas.
   return {
       {{"activations not reduced", "tp", loss, {other}}, reductions("tp", Of::activations), left_out},
       {{"activations averaged, not summed", "tp", loss, {other}}, reductions("tp", Of::activations), otherwise},
@@ -286,7 +285,6 @@ std::vector<FaultMaker> makers() {
   };
 }
 
-/// Faults of what the sources hold: whether a source is a place for this class, and what it becomes there.
 struct SourceFault {
   std::string_view fault_class;
   std::function<bool(const Program& step, const TensorSpec& spec)> picks;
@@ -294,7 +292,7 @@ struct SourceFault {
   bool on_all_ranks = true;
 };
 
-/// Whether more than an optimizer reads it: a bias that one rank adds is there on the others too.
+/// Whether an op other than an optimizer reads it. The bias that one rank adds exists on all ranks.
 bool is_computed_with(const Program& step, ValueId source) {
   return std::ranges::any_of(step.readers(source), [&](int reader) {
     const OpKind& kind = step.op(reader).kind;
@@ -328,7 +326,7 @@ std::vector<SourceFault> source_faults() {
        }},
       {"every part of a sequence begins at the first position",
        [is_over](const Program& step, const TensorSpec& spec) {
-         const std::vector<AxisSpread>& spreads = spec.placement.spread;  // of a batch there are more
+         const std::vector<AxisSpread>& spreads = spec.placement.spread;  // several for a batch
          return spec.role == Role::input && spreads.size() == 1 && is_over(step, spreads.front(), "cp");
        },
        [](const Program&, TensorSpec& spec) { spec.placement.spread.front().part = 0; }},
@@ -341,7 +339,7 @@ std::vector<SourceFault> source_faults() {
   };
 }
 
-/// At most `most` of `all`: the first, the last, and evenly between.
+/// At most `most` of `all`: the first, the last, and evenly spaced ones between.
 template <class T>
 std::vector<T> evenly_chosen(const std::vector<T>& all, std::size_t most) {
   if (all.size() <= most) return all;
@@ -382,7 +380,7 @@ std::vector<FaultyStep> faulty_steps(const Program& step, std::size_t fault_clas
   }
   for (const SourceFault& fault : source_faults()) {
     if (fault.fault_class != maker.described.name) continue;
-    std::vector<std::string> places;  // names: of all ranks, or on one
+    std::vector<std::string> places;  // names, of all ranks or of one
     const int last = step.mesh().ranks() - 1;
     for (int index = 0; index < static_cast<int>(step.values().size()); ++index) {
       const Value& value = step.value({index});

@@ -11,9 +11,9 @@
 namespace gpubench {
 namespace {
 
-/// fp64 work of a step that the textbook runs hundreds of times.
+/// fp64 operations of a step, which the textbook runs hundreds of times.
 constexpr double small_step_flop = 4e6;
-/// Extents from here on can be halved: not heads and layers, which are few.
+/// Least extent that is halved; heads and layers are fewer.
 constexpr std::int64_t large_extent = 16;
 
 struct Sharing {
@@ -21,7 +21,6 @@ struct Sharing {
   RankLayout layout;
 };
 
-/// Every axis alone, and the products of several.
 std::vector<Sharing> sharings() {
   return {{1, {2, false}},  {1, {2, true}}, {2, {}},        {2, {2, true}},
           {1, {.fsdp = 2}}, {1, {.ep = 2}}, {1, {.cp = 2}}, {1, {.cp = 2, .passes_keys = true}},
@@ -35,7 +34,7 @@ Case shared_case(Case c, const Sharing& sharing) {
   return c;
 }
 
-/// The same step with its large extents halved until it is small. None where no such step can be shared.
+/// Halves large extents until the step is small. Empty if no such step can be shared.
 std::optional<Case> small_case(const Workload& workload, Case c, const Sharing& sharing) {
   while (true) {
     try {
@@ -56,11 +55,11 @@ std::optional<Case> small_case(const Workload& workload, Case c, const Sharing& 
 struct Step {
   const Workload* workload = nullptr;
   Case c;
-  bool is_extra = false;  ///< for classes of faults that no other step has a place for
+  bool is_extra = false;  ///< only for classes that no other step has a place for
 };
 
-/// The cases whose ranks can share their tensors, in f32, and the other modes that their workloads declare (masked
-/// labels), whatever tier these belong to.
+/// The cases whose ranks can share their tensors, in f32, with the other modes of their workloads (masked labels) of
+/// all tiers.
 std::vector<Step> steps_of(std::span<const PlannedCase> cases) {
   std::vector<Step> steps, extra;
   std::set<std::vector<std::string>> modes_of_workload;
@@ -105,7 +104,7 @@ std::vector<FaultRow> parallel_selftest(std::span<const PlannedCase> cases, cons
       const std::string key = c->id_without_ranks();
       const Program many = step.workload->build(*c);
       const auto is_loss = [](const OpCall& call) { return makes_cross_entropy(call.kind); };
-      if (std::ranges::none_of(many.ops(), is_loss)) continue;  // of a block: the classes say what a loss shows
+      if (std::ranges::none_of(many.ops(), is_loss)) continue;  // a block; the classes need a loss
       const StepResult alone = step_result(*one, key, seed);
       if (const auto off = divergence(alone, step_result(many, key, seed), many))
         alarms.push_back(fmt::format("{} does not train as one rank: {}", c->id(), off->text));

@@ -18,7 +18,6 @@
 namespace gpubench {
 namespace {
 
-// Keeps records; says nothing.
 class Records final : public RunObserver {
  public:
   void phase(std::string_view, std::string_view) override {}
@@ -28,13 +27,13 @@ class Records final : public RunObserver {
   std::vector<CaseRecord> all;
 };
 
-// The call without its place in a program: its kind, constants and these types.
+// Kind, constants and types, independent of the program.
 std::string text_of(const OpCall& call, std::span<const std::string_view> types) {
   const std::string constants = call.attributes.to_string();
   return fmt::format("{}{}{} ({})", call.kind.name, constants.empty() ? "" : ", ", constants, fmt::join(types, " "));
 }
 
-// The types of its tensors, without repetitions: lists of tensors may be long.
+// Without repetitions, since lists of tensors may be long.
 std::vector<std::string_view> types_of(const Program& program, const OpCall& call) {
   std::vector<std::string_view> types;
   for (const std::vector<ValueId>* ids : {&call.inputs, &call.outputs}) {
@@ -69,7 +68,7 @@ class Selftest {
   }
 
   SelftestResult run() {
-    // The largest first: of calls that differ in nothing but shapes, faults go into the first that is small enough.
+    // Largest first: of calls that differ only in shapes, the first that is small enough gets faults.
     std::vector<const PlannedCase*> chosen;
     for (const PlannedCase& planned : cases_) {
       if (planned.cost.flop <= effort_.max_case_flop) chosen.push_back(&planned);
@@ -119,11 +118,11 @@ class Selftest {
       CaseCheck check(prepared, options_, record);
       check.alone();
       check.further_launches();
-      // What no element shows: a changed input, a damaged guard.
+      // Faults of no element: a changed input, a damaged guard.
       if (record.verdict != Verdict::pass && result_.alarms.empty())
         result_.alarms.push_back(fmt::format("{}: {}", current_, record.reason));
       const std::int64_t done = result_.clean_launches - before;
-      if (done == 0 || done >= launches || planned.bytes > effort_.max_repeated_bytes) break;  // 0: nothing is judged
+      if (done == 0 || done >= launches || planned.bytes > effort_.max_repeated_bytes) break;  // 0: no judged launch
     }
     options_.seed = seed_;
     ++result_.clean_cases;
@@ -169,7 +168,7 @@ class Selftest {
     FaultRow& row = result_.rows[trial.family];
     const std::string text = fmt::format("{}, {}", trial.name, what);
     ++row.faults;
-    // Of what all ranks must hold alike a bit of one is seen, however far within its bound.
+    // Tensors that are equal on all ranks are compared by bits, so faults within the bound are found.
     if (trial.caught_by == CheckRule::identical && trial.size <= 1.0 && trial.rule == CheckRule::bound) {
       ++row.caught;
     } else if (trial.caught_by == trial.rule) {
@@ -186,7 +185,7 @@ class Selftest {
     }
   }
 
-  // Of each kind of timed op the case that costs least, the cheapest kinds first.
+  // The cheapest case of each kind of timed op, the cheapest kinds first.
   [[nodiscard]] std::vector<std::pair<std::string, PlannedCase>> cheapest_by_kind() const {
     std::map<std::string, const PlannedCase*> by_kind;
     for (const PlannedCase& planned : cases_) {
@@ -211,7 +210,7 @@ class Selftest {
   void faulty_devices() {
     const auto kinds = cheapest_by_kind();
     for (const ErrorKind error : enum_values<ErrorKind>) {
-      if (error == ErrorKind::rare) continue;  // a run of few rounds may not meet it: it is for soaks
+      if (error == ErrorKind::rare) continue;  // for soaks: may not occur in few rounds
       FaultRow row{.name = std::string(describe(error)), .where = "device", .rule = "fail"};
       for (const auto& [kind, planned] : kinds) {
         if (stop_ != 0) return;
@@ -224,13 +223,13 @@ class Selftest {
         faulty.error = InjectedError{kind, error, std::make_shared<std::atomic<std::int64_t>>(0)};
         Records records;
         run_in_process(backend_, std::span(&planned, 1), faulty, records, stop_);
-        if (stop_ != 0) return;  // the case did not come to its verdict
+        if (stop_ != 0) return;  // the case has no verdict
         for (const CaseRecord& record : records.all) {
           if (record.verdict == Verdict::error) {
             result_.unmeasured.push_back(fmt::format("{} in {}: {}", kind, record.id, record.reason));
             continue;
           }
-          if (*faulty.error->effects == 0) continue;  // the op was fused into another, or the fault changes nothing
+          if (*faulty.error->effects == 0) continue;  // the op was fused, or the fault changes nothing
           ++row.faults;
           if (is_rejected(record.verdict)) {
             ++row.caught;

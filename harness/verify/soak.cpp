@@ -16,7 +16,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t max_bytes = std::int64_t{8} << 30U;  ///< of all cases: the host keeps what they should leave
+constexpr std::int64_t max_bytes = std::int64_t{8} << 30U;  ///< of all cases, whose results the host keeps
 
 class Soak {
  public:
@@ -83,7 +83,7 @@ class Soak {
       if (planned.c.ranks > 1) {
         leave_out("it runs on several ranks");
       } else if (bytes + 2 * planned.bytes > limit) {  // with the kept state
-        leave_out("no room beside the others");
+        leave_out("no memory left after the other cases");
       } else {
         try {
           report_step("the preparation of " + planned.id());
@@ -130,7 +130,7 @@ class Soak {
     const Clock::time_point compared = Clock::now();
     if (!right) diverged(subject);
     const Clock::time_point settled = Clock::now();
-    subject.clear();  // for the next launch, while it is in the caches
+    subject.clear();  // for the next launch, while the caches hold it
     now_.device_s += between(start, done);
     now_.comparing_s += between(done, compared);
     now_.clearing_s += since(settled);
@@ -175,9 +175,9 @@ class Soak {
   std::unique_ptr<TuningCache> choices_;
   std::vector<std::unique_ptr<SoakedCase>> subjects_;
   SoakInterval now_;
-  MemoryErrors errors_;  ///< when the interval began
+  MemoryErrors errors_;  ///< at the start of the interval
   Clock::time_point begun_, interval_begun_, judged_;
-  double judging_s_ = 0.0;  ///< the last time
+  double judging_s_ = 0.0;  ///< of the last judgement
   SoakResult result_;
 };
 

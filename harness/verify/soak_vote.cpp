@@ -22,13 +22,13 @@ std::vector<std::uint64_t> prints_of(const std::vector<SoakedValue>& values) {
   return prints;
 }
 
-// The first value in which two differ, whose programs are alike.
+// `a` and `b` must be of equal programs, and differ.
 const SoakedValue& first_that_differs(const std::vector<SoakedValue>& a, const std::vector<SoakedValue>& b) {
   const auto same = [](const SoakedValue& x, const SoakedValue& y) { return x.print == y.print; };
   return *std::ranges::mismatch(a, b, same).in1;
 }
 
-// What most of the others left; none where two different things were left equally often.
+// The bits of most other devices; empty if two different results are equally frequent.
 std::optional<std::vector<std::uint64_t>> bits_of_others(
     const std::map<std::vector<std::uint64_t>, std::vector<std::size_t>>& by_bits, std::size_t device) {
   std::optional<std::vector<std::uint64_t>> most;
@@ -90,7 +90,7 @@ bool SoakVote::is_complete(const Ballot& ballot) const {
   return true;
 }
 
-// By model, then by the implementations of the ops. Whoever is alone says why.
+// By model, then by the implementations of the ops. Groups of one add to not_compared_.
 std::vector<SoakVote::Devices> SoakVote::comparable(const Launch& launch, const Ballot& ballot) {
   std::map<std::string, Devices> by_model;
   for (const auto& [device, values] : ballot.left) by_model[models_.at(device)].push_back(device);

@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t poisoned_parts = 16;  // one of them is poisoned before a launch, in turn
+constexpr std::int64_t poisoned_parts = 16;  // one is poisoned before each launch, in turn
 
 }  // namespace
 
@@ -42,7 +42,7 @@ std::string SoakedCase::judge(RunOptions options, std::uint64_t seed) {
   CaseRecord record = open_record(planned_, options);
   CaseCheck check(prepared_, options, record);
   check.alone();
-  prepared_.make_copies(0);  // none beside the first
+  prepared_.make_copies(0);  // no further copies
   if (record.verdict == Verdict::pass) check.replay();
   is_judged_ = record.verdict == Verdict::pass;
   if (!is_judged_) return fmt::format("{}: {}", id(), record.reason);
@@ -54,7 +54,7 @@ std::string SoakedCase::judge(RunOptions options, std::uint64_t seed) {
 }
 
 void SoakedCase::clear() {
-  const bool whole = prepared_.memory_plan().reuses();  // what was there before is another storage's
+  const bool whole = prepared_.memory_plan().reuses();  // the memory holds another storage's content
   prepared_.reset(0, whole ? Stretch{} : Stretch{turn_++ % poisoned_parts, poisoned_parts});
   prepared_.begin_storages(0, 0, static_cast<int>(prepared_.program().ops().size()));
 }
@@ -91,7 +91,7 @@ std::vector<SoakedValue> SoakedCase::values_of(const Fingerprints& prints) const
   return all;
 }
 
-// The first op, in the order in which they run, of which an output that is left differs.
+// The first op, in order of execution, with a remaining output that differs.
 std::string SoakedCase::first_wrong() {
   StorageReader reader(prepared_);
   const Program& program = prepared_.program();

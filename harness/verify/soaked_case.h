@@ -1,4 +1,4 @@
-// One case of a soak: what its launch must leave, and what one left that is not so.
+// One case of a soak: its judged results, and launches that differ from them.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,34 @@ namespace gpubench {
 class SoakedCase {
  public:
   /// Throws as PreparedCase. Backend and planned case must outlive it. `choices`: of earlier runs, and of other devices
-  /// that have to run the same; may be null.
+  /// that must run the same; may be null.
   SoakedCase(Backend& backend, const PlannedCase& planned, const RunOptions& options, const TuningCache* choices);
 
-  /// What was timed to be chosen.
   [[nodiscard]] const Choices& timed_choices() const { return prepared_.timed_choices(); }
 
   [[nodiscard]] std::string id() const { return planned_.id(); }
   [[nodiscard]] double flop() const { return planned_.cost.flop; }
   [[nodiscard]] std::int64_t ops() const { return static_cast<std::int64_t>(prepared_.ops(Phase::timed).size()); }
-  /// Whether the textbook has judged this data and rejected nothing.
+  /// Whether the textbook has judged the current data and rejected nothing.
   [[nodiscard]] bool is_judged() const { return is_judged_; }
-  /// What is done, for SoakObserver::now.
+  /// For SoakObserver::now.
   [[nodiscard]] const std::string& judging() const { return judging_; }
   [[nodiscard]] const std::string& launching() const { return launching_; }
 
-  /// Judges every op on the data of this seed, alone and in the launch, and keeps what the launch has left. Why it was
-  /// rejected; empty where it was not, and then it is ready for a launch.
+  /// Judges every op on the data of this seed, alone and in the launch, and keeps the launch's results. Returns the
+  /// reason of a rejection; empty: passed, and ready for a launch.
   [[nodiscard]] std::string judge(RunOptions options, std::uint64_t seed);
-  /// What the launch left that was judged.
   [[nodiscard]] std::vector<SoakedValue> judged() const { return values_of(prints_); }
 
-  /// Restores what a launch changes and poisons a sixteenth of each storage that it leaves, another one each time: an
-  /// op that does not run is seen at once, a stretch that is not written within sixteen launches.
+  /// Restores the state and poisons a sixteenth of each output, in turn: an op that does not run is found at once, a
+  /// stretch that is not written within sixteen launches.
   void clear();
   void launch();
-  /// Whether the last launch left what the judged one did.
+  /// Whether the last launch equals the judged one, by fingerprints.
   [[nodiscard]] bool is_right();
-  /// Of a launch that did not: what it left otherwise, and what the next one does, which is run. Must be cleared after.
+  /// Describes how the last launch differs, and runs the next launch to describe that too. Call clear() afterwards.
   [[nodiscard]] std::string first_difference();
-  /// The fingerprints that is_right() found last, as judged().
+  /// The fingerprints of the last is_right(), in the order of judged().
   [[nodiscard]] std::vector<std::uint64_t> left() const;
 
  private:
@@ -58,7 +56,7 @@ class SoakedCase {
   Arena arena_;
   PreparedCase prepared_;
   std::vector<StorageId> watched_;
-  std::vector<WatchedValue> values_;  ///< one of each storage that is watched, in the order of the ops
+  std::vector<WatchedValue> values_;  ///< one per watched storage, in the order of the ops
   std::string judging_, launching_;
   Fingerprints prints_, found_;
   StorageContents right_;

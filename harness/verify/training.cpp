@@ -16,12 +16,12 @@
 namespace gpubench {
 namespace {
 
-// All recipes of a model are filled alike.
+// Fills are equal for all recipes of a model.
 constexpr std::string_view training_key = "training";
 
 constexpr std::string_view master_suffix = ".master";
 
-/// The name that a source has in the model in f32.
+/// The source's name in the f32 model.
 std::string plain_name(std::string name) {
   if (name.ends_with(master_suffix)) name.resize(name.size() - master_suffix.size());
   return name;
@@ -43,7 +43,7 @@ HostTensor rounded_to(const TensorSpec& spec, std::span<const double> values) {
   return tensor;
 }
 
-/// The batch: it is what a step on several ranks cuts into parts.
+/// Only the batch is cut into parts in a step on several ranks.
 bool is_batch(const Value& value) { return is_own_source(value) && !value.spec.placement.spread.empty(); }
 
 double mean_of(std::span<const double> values) {
@@ -178,7 +178,7 @@ void TextbookTrainee::go_on(const SourceValues& data) {
 }
 
 void TextbookTrainee::step() {
-  constexpr std::uint64_t seeds_of_one = std::uint64_t{1} << 32U;  // above those of CorrectRuns, whose rounds are steps
+  constexpr std::uint64_t seeds_of_one = std::uint64_t{1} << 32U;  // above the seeds of CorrectRuns
   const Disturbance disturbance((number_ + 1) * seeds_of_one + ++steps_, 0.5, false);
   machine_.run(Phase::timed, disturbance, {}, [this](int op) { after(op); });
 }
@@ -244,7 +244,7 @@ std::vector<StepParity> judge_step(const Program& program, const ReferenceTraini
     steps.push_back(std::async(std::launch::async, run, std::ref(*one.trainee)));
   run(*several.front().trainee);
   for (std::future<void>& one : steps) one.get();
-  std::vector<std::unique_ptr<CorrectRuns>> right;  // one for each choice of experts
+  std::vector<std::unique_ptr<CorrectRuns>> right;  // by choice of experts
   std::vector<StepParity> parities;
   for (const Judged& one : several) {
     TextbookMachine::Choices choices = choices_of(program, [&](ValueId id) { return one.trainee->left(id); });

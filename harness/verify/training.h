@@ -1,15 +1,13 @@
-// Training step by step, whoever runs it, against the same training in fp64.
+// Training, step by step, against the same training in fp64.
 //
-// A loss curve shows little: with Adam, a gradient that is a thousand times too large leaves the same curve. So each
-// step is judged alone ("teacher-forced"): it starts from the state that training in fp64 has arrived at, rounded once
-// to the types of the recipe (masters f32, the weights in use copies of them in bf16, ...), and the loss, every
-// gradient that is left and every updated weight and moment are compared with the same step in fp64 from the same
-// numbers, by the rule of end_to_end.h. Nothing that one step does wrong reaches the next.
+// A loss curve shows little: with Adam, a gradient that is 1000 times too large gives the same curve. So each step is
+// judged alone ("teacher-forced"). It starts from the state of training in fp64, rounded once to the types of the
+// recipe (f32 masters, bf16 copies, ...). The loss, all remaining gradients, and all updated weights and moments are
+// compared with the same step in fp64, by the rule of end_to_end.h. Errors of a step do not reach the next.
 //
-// The reference is the model's step in f32, widened to fp64; all recipes of a model have it in common. Its state stays
-// in fp64 from step to step and is never rounded. It begins as training does: moments of zero, the first step being 1;
-// weights are what the harness fills them with. Tokens, images and labels are random, so that nothing is to be learned
-// but which label belongs to what: a few batches come in turn, over and over, and the loss on them falls.
+// The reference is the model's step in f32, widened to fp64, for all recipes of a model. Its state stays in fp64 and
+// starts with moments of zero and step 1. Tokens, images and labels are random; a few batches repeat in turn, so that
+// the loss falls.
 #pragma once
 
 #include <cstdint>
@@ -26,36 +24,32 @@
 
 namespace gpubench {
 
-/// The losses that a program computes, one for each micro-batch; empty: it has none.
 [[nodiscard]] std::vector<ValueId> losses_of(const Program& program);
-/// Whether the program trains: it has a loss, and an optimizer that updates weights by a learning rate.
+/// Whether the program has a loss, and an optimizer with a learning rate.
 [[nodiscard]] bool is_training_step(const Program& program);
-/// What a step of training is judged by, of the values that the program leaves: losses, gradients and their norm, and
-/// updates of what it started from. Not activations and statistics, which the check of single ops sees; nor 8-bit
-/// copies and their scales: which power of two a scale is, is a decision.
+/// Whether a step of training is judged by this value: losses, gradients and their norm, updates of sources. Not
+/// activations and statistics, which the check of single ops judges, nor 8-bit copies and their scales: several powers
+/// of two are valid scales.
 [[nodiscard]] bool shows_training(const Program& program, ValueId id);
 
-/// Contents of sources.
 using SourceValues = std::map<ValueId, HostTensor>;
 
-/// Training in fp64.
 class ReferenceTraining {
  public:
-  /// Runs so many steps; the states before the first `kept` of them stay. `step`: the training step of the model in
-  /// f32. `alive` is called before each. Throws ProgramError where it is none.
+  /// Runs `steps` steps and keeps the states before the first `kept` of them. `step`: the training step of the model in
+  /// f32. Calls `alive` before each step. Throws ProgramError if `step` is not a training step.
   ReferenceTraining(
       const Program& step, std::uint64_t seed, int batches, int steps, int kept,
       const std::function<void()>& alive = [] {});
 
   [[nodiscard]] int kept() const { return static_cast<int>(states_.size()); }
-  /// Before each step's update, on the batch of that step.
+  /// Of each step, before its update.
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
 
-  /// What all sources of a recipe's program hold before a step (from 0, less than kept()), rounded to their types: the
-  /// sources of the same names, those of masters without ".master". What only that recipe has, as the scale of a loss,
-  /// is filled as always.
+  /// The sources of a recipe's program before `step` (0 ... kept() - 1), rounded to their types; by name, for masters
+  /// without ".master". Sources that only the recipe has, such as a loss scale, get their usual fill.
   [[nodiscard]] SourceValues sources(const Program& recipe, int step) const;
-  /// Of these, those that differ from step to step whatever was trained: the batch and the step's number. For any step.
+  /// Only the batch and the step's number. For any step.
   [[nodiscard]] SourceValues data(const Program& recipe, int step) const;
 
  private:
@@ -72,27 +66,25 @@ class ReferenceTraining {
   std::vector<double> losses_;
 };
 
-/// Somebody who runs the steps of a program.
 class Trainee {
  public:
   virtual ~Trainee() = default;
   [[nodiscard]] virtual const Program& program() const = 0;
-  /// Gives all sources and runs the set-up ops.
+  /// Sets all sources and runs the set-up ops.
   virtual void begin(const SourceValues& sources) = 0;
-  /// Gives some sources; everything else stays as the last step left it.
+  /// Sets some sources and keeps the rest of the state.
   virtual void go_on(const SourceValues& data) = 0;
   /// Runs the timed ops.
   virtual void step() = 0;
-  /// A value that the last step left, in the host's memory, valid until the next call; nothing where its memory was
-  /// reused.
+  /// A value after the last step, on the host, valid until the next call; empty if its memory was reused.
   [[nodiscard]] virtual std::optional<TensorView> left(ValueId id) = 0;
 };
 
-/// The textbook in the types of the recipe, every op off at random by up to half its bound, which is about what correct
-/// sums of products use of theirs at most, and rounded: a machine that has the recipe.
+/// Emulates a device: the textbook in the types of the recipe, with random errors of up to half of each op's bound
+/// (about the largest share that correct sums of products use), rounded.
 class TextbookTrainee : public Trainee {
  public:
-  /// Trainees of different numbers err differently.
+  /// `number`: seeds the errors.
   TextbookTrainee(Program program, int number);
   TextbookTrainee(const TextbookTrainee&) = delete;
   TextbookTrainee& operator=(const TextbookTrainee&) = delete;
@@ -116,40 +108,36 @@ class TextbookTrainee : public Trainee {
   std::uint64_t steps_ = 0;
 };
 
-/// The mean of the losses that the last step left.
 [[nodiscard]] double loss_left(Trainee& trainee);
 
-/// One step against fp64.
 struct StepParity {
   int step = 0;  ///< from 1
   double loss = 0.0;
   double exact_loss = 0.0;                 ///< of the same step in fp64
-  int tensors = 0;                         ///< that were compared
-  double worst = 0.0;                      ///< the largest error in units of what is allowed; infinite for NaN
-  EndToEndResult worst_tensor{};           ///< whose
+  int tensors = 0;                         ///< compared tensors
+  double worst = 0.0;                      ///< the largest error_over_allowed()
+  EndToEndResult worst_tensor{};           ///< its tensor
   std::vector<EndToEndResult> rejected{};  ///< in the order of the program
 
   [[nodiscard]] bool passed() const { return tensors > 0 && rejected.empty(); }
 };
 
-/// A result's error in units of what is allowed: 0 without any, infinite where none is allowed, and for NaN.
+/// error / allowed; 0 for no error, else infinite if `allowed` is 0, and for NaN.
 [[nodiscard]] double error_over_allowed(const EndToEndResult& result);
 
-/// Which values show training.
 using ShownBy = std::function<bool(const Program&, ValueId)>;
 
-/// Somebody whose step is judged.
 struct Judged {
   Trainee* trainee;    ///< not null
-  ShownBy compares{};  ///< of the values that show training, those that are compared; empty: all
+  ShownBy compares{};  ///< selects the compared values of shows_training(); empty: all
 };
 
-/// A step (from 0) of several from the reference's state, judged. All run `program`, or one with other attributes
-/// or arithmetic but the same values. The first runs on the calling thread, the others beside it.
+/// Judges a step (from 0) of several trainees from the reference's state. All run `program`, or one with other
+/// attributes or arithmetic and the same values. The first runs on the calling thread, the others on other threads.
 [[nodiscard]] std::vector<StepParity> judge_step(const Program& program, const ReferenceTraining& reference, int step,
                                                  std::span<const Judged> several);
 
-/// The losses of training by itself from the reference's beginning, on its data. `alive` is called before each step.
+/// The losses of training from the reference's first state, on its data. Calls `alive` before each step.
 [[nodiscard]] std::vector<double> free_losses(
     Trainee& trainee, const ReferenceTraining& reference, int steps, const std::function<void()>& alive = [] {});
 

@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-// What each member is left with is the same.
+// Whether all members get equal results.
 bool is_equal_on_all_ranks(const OpKind& kind) {
   return kind == all_reduce_kind || kind == all_gather_kind || kind == broadcast_kind;
 }
@@ -36,7 +36,7 @@ ValueNumbers::ValueNumbers(const Program& program, const std::map<std::string, s
     : program_(program), numbers_(program.values().size()) {
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const Value& value = program.values()[i];
-    if (!value.source || value.part_of) continue;  // a part is read as one
+    if (!value.source || value.part_of) continue;  // read() numbers parts
     const auto given = sources.find(std::string(value.spec.global_name()));
     numbers_[i] = given == sources.end() ? source_number(value.spec) : given->second;
   }
@@ -64,7 +64,7 @@ std::uint64_t ValueNumbers::of_op(const OpCall& call) const {
   return number;
 }
 
-// What an op reads that has no producer of its own: a view, or what its parts make up.
+// Also numbers values without a producer: a view, or a value made of parts.
 std::uint64_t ValueNumbers::read(ValueId id) const {
   if (const auto& own = numbers_[static_cast<std::size_t>(id.index)]) return *own;
   const Value& value = program_.value(id);

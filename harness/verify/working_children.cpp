@@ -27,9 +27,9 @@ namespace {
 constexpr std::size_t max_step_bytes = 500;  // bytes: an id has at most 200 characters
 constexpr int given_output = 3, given_page = 4;
 constexpr int poll_ms = 20;
-constexpr double min_start_s = 60.0;    // until it tells something: it loads libraries and opens its device
-constexpr double end_s = 2.0;           // for the end of a child that was killed, or that has closed its output
-constexpr double stop_grace_s = 10.0;   // of one that was asked to stop: it tells what it has
+constexpr double min_start_s = 60.0;   // until the first message: a child loads libraries and opens its device
+constexpr double end_s = 2.0;          // after SIGKILL, or after a child has closed its output
+constexpr double stop_grace_s = 10.0;  // after a request to stop: a child sends its findings
 constexpr std::size_t longest_line = std::size_t{64} << 20U;
 
 std::string after(std::string_view word, const std::string& doing) {
@@ -40,7 +40,7 @@ std::string after(std::string_view word, const std::string& doing) {
 
 void end_with_parent(int output_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A parent that ended before that sends no signal, but its end of the pipe is closed.
+  // A parent that ended earlier sends no signal, but its end of the pipe is closed.
   pollfd listened{output_fd, POLLOUT, 0};
   if (::poll(&listened, 1, 0) > 0 && (listened.revents & (POLLERR | POLLHUP)) != 0) ::_exit(1);
 }
@@ -55,7 +55,7 @@ void ChildReporter::send(char kind, std::string_view line) const {
   }
 }
 
-// Two places for the text, so that whoever reads finds one that is whole.
+// Two buffers for the text, so that a reader finds a complete one.
 struct WorkPage::Content {
   std::atomic<std::uint64_t> beats;
   std::atomic<std::uint64_t> texts;
@@ -65,13 +65,13 @@ struct WorkPage::Content {
 void WorkPage::map(int fd) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share them");
   void* memory = ::mmap(nullptr, sizeof(Content), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) throw CannotMeasure(fmt::format("cannot share a page: {}", std::strerror(errno)));
-  content_ = static_cast<Content*>(memory);  // zeros are what it begins with
+  if (memory == MAP_FAILED) throw CannotMeasure(fmt::format("cannot map a shared page: {}", std::strerror(errno)));
+  content_ = static_cast<Content*>(memory);  // valid as zeros
 }
 
 WorkPage::WorkPage() : file_(::memfd_create("gpubench-work", MFD_CLOEXEC)) {
   if (file_.get() < 0 || ::ftruncate(file_.get(), sizeof(Content)) != 0)
-    throw CannotMeasure(fmt::format("cannot make a page to share: {}", std::strerror(errno)));
+    throw CannotMeasure(fmt::format("cannot create a shared page: {}", std::strerror(errno)));
   map(file_.get());
 }
 
@@ -109,11 +109,11 @@ std::string ChildTrouble::text() const {
 
 struct WorkingChildren::Child {
   std::optional<WorkPage> page;
-  std::string call;  ///< that it has announced
+  std::string call;  ///< the last announced call
   Descriptor output;
   std::optional<ChildEnd> end;
   std::string pending;
-  ChildTrouble trouble;  ///< once it has been ended, or has ended
+  ChildTrouble trouble;  ///< set at its end
   bool listened_to = true;
   bool has_reported = false;
   std::uint64_t beats = 0;
@@ -137,7 +137,7 @@ WorkingChildren::~WorkingChildren() {
 
 void WorkingChildren::start(std::vector<std::string> argv, bool has_page, Printing printing) {
   auto child = std::make_unique<Child>();
-  // A group of its own: Ctrl-C at the terminal reaches this process alone, which passes it on once.
+  // A separate group: Ctrl-C at the terminal reaches only this process, which passes it on once.
   ChildSetup setup{.descriptors = {}, .leads_group = true, .yields = true};
   const Descriptor nowhere(printing == Printing::shown ? -1 : ::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (printing == Printing::dropped) setup.descriptors[STDERR_FILENO] = nowhere.get();
@@ -159,7 +159,7 @@ void WorkingChildren::start(std::vector<std::string> argv, bool has_page, Printi
 
 std::string WorkingChildren::now(std::size_t child) const { return children_.at(child)->doing(); }
 
-// False at the end of what it tells.
+// False at the end of the child's output.
 bool WorkingChildren::hear(Child& child, std::size_t number, const Told& told) const {
   char block[65536];
   const ssize_t count = ::read(child.output.get(), block, sizeof block);
@@ -199,7 +199,7 @@ void WorkingChildren::end(Child& child, std::size_t number, const Told& told) co
   } else if (trouble.kind == Kind::none && child.end->status() != 0) {
     trouble = {.kind = Kind::ended, .end = child.end->description()};
   }
-  child.kill();  // and what it may have started itself
+  child.kill();  // with its children
   if (trouble.kind != Kind::none) trouble.doing = visible(child.doing());
   if (told.ended) told.ended(number, trouble);
 }
@@ -215,14 +215,14 @@ std::vector<ChildTrouble> WorkingChildren::listen(const StopFlag& stop, const To
     }
     std::vector<pollfd> readable;
     for (const auto& child : children_)
-      readable.push_back({child->listened_to ? child->output.get() : -1, POLLIN, 0});  // -1: not looked at
+      readable.push_back({child->listened_to ? child->output.get() : -1, POLLIN, 0});  // -1: ignored
     (void)::poll(readable.data(), readable.size(), poll_ms);
     const double requested_s = asked ? asked->seconds() : 0.0;
-    for (std::size_t i = 0; i < readable.size(); ++i) {  // more may be started meanwhile
+    for (std::size_t i = 0; i < readable.size(); ++i) {  // start() may add children
       Child& child = *children_[i];
       if (!child.listened_to) continue;
       if (requested_s > stop_grace_s) child.kill();
-      // One that waits for its device survives that with its output open.
+      // A child in an uninterruptible wait survives SIGKILL with its output open.
       if ((readable[i].revents != 0 && !hear(child, i, told)) || requested_s > stop_grace_s + end_s || is_silent(child))
         end(child, i, told);
     }
@@ -237,7 +237,7 @@ ChildReply ask(std::vector<std::string> argv, double deadline_s, const StopFlag&
   WorkingChildren children(deadline_s);
   children.start(std::move(argv), false, printing);
   ChildReply heard;
-  const auto give_up = [&] {  // at once: nothing that it might still say is wanted
+  const auto give_up = [&] {  // at once: later output is not needed
     if (stop != 0) throw CannotMeasure("interrupted");
   };
   const StopFlag not_passed_on{0};

@@ -1,10 +1,9 @@
-// Child processes of this program, each of which may crash, hang or be killed: what it was doing then is known, and
-// what it had found until then is kept. They do the work of selftest, determinism, soak and learn, and ask a driver
-// what may never be answered.
+// Child processes of this program for selftest, determinism, soak, learn, and driver calls that may hang. If a child
+// crashes, hangs or is killed, its findings are kept and its current activity is known.
 //
-// A child sends what it finds line by line (ChildReporter). What it does now it sends the same way, or writes into a
-// page of memory that its parent shares and that outlives it: that takes no call into the kernel, so it can be done
-// before each launch of a microsecond.
+// A child sends its findings line by line (ChildReporter). It sends its activity in the same way, or writes it to a
+// page of memory shared with its parent. A write to the page needs no system call, so it is possible before each launch
+// of a microsecond.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +18,20 @@
 
 namespace gpubench {
 
-/// A driver gets this long for each call; the first after a reboot may load its module and wake every device.
+/// For each call of a driver; the first after a reboot may load its module and wake every device.
 inline constexpr double driver_deadline_s = 10.0;
-/// A backend opens its device within this: it loads a gigabyte of libraries, and makes a context.
+/// For a backend to open its device: it loads a gigabyte of libraries and creates a context.
 inline constexpr double opening_deadline_s = 60.0;
 
-/// For a child at its start: ends it as soon as its parent ends, even if that has happened already. `output_fd`: the
-/// descriptor that it was given.
+/// Call at the start of a child: ends it when its parent ends or has ended. `output_fd`: of --worker-output.
 void end_with_parent(int output_fd);
 
-/// Written to the descriptor that a child is given (--worker-output).
+/// Writes to the descriptor of --worker-output.
 class ChildReporter {
  public:
   explicit ChildReporter(int fd) : fd_(fd) {}
-  /// "cuInit": what will be called next. Throws CannotMeasure where the reader is gone; so does the next.
+  /// The next call: "cuInit". Throws CannotMeasure if the reader has ended, as does answer().
   void call(std::string_view name) const { send('C', name); }
-  /// One line of what it has found.
   void answer(std::string_view line) const { send('A', line); }
 
  private:
@@ -44,20 +41,20 @@ class ChildReporter {
 
 class WorkPage {
  public:
-  /// Throws CannotMeasure where the system has none.
+  /// Throws CannotMeasure if the system has no shared memory.
   WorkPage();
-  /// The same page, in the child, by the descriptor that it was given (--worker-page).
+  /// The same page in the child; `fd`: of --worker-page.
   explicit WorkPage(int fd);
-  WorkPage(const WorkPage&) = delete;  // holds a mapping
+  WorkPage(const WorkPage&) = delete;
   WorkPage& operator=(const WorkPage&) = delete;
   ~WorkPage();
 
-  /// What is done from now on; a long text is cut off. One thread of one process only.
+  /// Sets the activity, truncated to the page. Only one thread of one process may call it.
   void say(std::string_view what);
-  /// The same still, but it goes on.
+  /// Shows progress in the same activity.
   void beat();
   [[nodiscard]] std::string said() const;
-  /// Changes with each of the above.
+  /// Changes with each say() and beat().
   [[nodiscard]] std::uint64_t beats() const;
   [[nodiscard]] int fd() const { return file_.get(); }
 
@@ -69,47 +66,45 @@ class WorkPage {
   Content* content_ = nullptr;
 };
 
-/// Why a child came to a bad end.
 struct ChildTrouble {
   enum class Kind { none, silent, stays, ended };
   Kind kind = Kind::none;
-  std::string doing{};    ///< what it did then, as visible text; empty: not known
-  double silent_s = 0.0;  ///< of one that was ended for its silence
-  std::string end{};      ///< of one that ended: "ended by signal 11 (Segmentation fault)", "exited with status 3"
+  std::string doing{};    ///< its activity, as visible text; empty: unknown
+  double silent_s = 0.0;  ///< of a child that was ended for its silence
+  std::string end{};      ///< of a child that ended: "ended by signal 11 (Segmentation fault)", "exited with status 3"
 
-  /// Of one that works: "said nothing for 60 s in X", "did not end in X", "ended by signal 11 (...) in X".
+  /// "said nothing for 60 s in X", "did not end in X", "ended by signal 11 (...) in X".
   [[nodiscard]] std::string text() const;
 };
 
-/// What a child prints: on our standard error, or nowhere.
+/// A child's standard output and error: to this process's standard error, or discarded.
 enum class Printing { shown, dropped };
 
 class WorkingChildren {
  public:
   struct Told {
-    /// Called with each line that the child numbered so, from 0 in the order of start(), has found. Where it or tick
+    /// Called with each line of a child's findings. Children are numbered from 0 in the order of start(). If it or tick
     /// throws, the children are ended.
     std::function<void(std::size_t child, const std::string& line)> found;
     /// Called many times a second. May be empty.
     std::function<void()> tick;
-    /// Called as soon as a child has ended, with why where that was no good end. May be empty.
+    /// Called as soon as a child has ended, with the reason if it failed. May be empty.
     std::function<void(std::size_t child, const ChildTrouble& trouble)> ended;
   };
 
-  /// A child that neither tells anything nor goes on for so long is ended, one that has told nothing yet not before a
-  /// minute; 0: none is.
+  /// Ends a child that sends nothing and does not beat for `silence_s`, before its first message for at least 60 s. 0:
+  /// no limit.
   explicit WorkingChildren(double silence_s);
   ~WorkingChildren();
   WorkingChildren(const WorkingChildren&) = delete;
   WorkingChildren& operator=(const WorkingChildren&) = delete;
 
-  /// Starts `argv` with --worker-output and, where it `has_page`, --worker-page; also from within listen(). Throws
+  /// Starts `argv` with --worker-output and, if `has_page`, --worker-page; may be called within listen(). Throws
   /// CannotMeasure.
   void start(std::vector<std::string> argv, bool has_page = true, Printing printing = Printing::shown);
-  /// What the child does now, or did when it ended.
   [[nodiscard]] std::string now(std::size_t child) const;
-  /// Listens until all have ended, and returns how each did. `stop` is passed on once, and who has not ended 10 s later
-  /// is killed.
+  /// Listens until all have ended; returns how each ended. Passes `stop` on once, and kills children that have not
+  /// ended 10 s later.
   [[nodiscard]] std::vector<ChildTrouble> listen(const StopFlag& stop, const Told& told);
 
  private:
@@ -123,14 +118,13 @@ class WorkingChildren {
 };
 
 struct ChildReply {
-  std::string answer;   ///< the last one; empty where there was none
-  std::string trouble;  ///< why nothing more came: "does not answer (cuInit, 10 s)", "ended by signal 11 (...) in
-                        ///< cuInit"; empty for a child that ended with status 0
+  std::string answer;   ///< the last one; empty if there was none
+  std::string trouble;  ///< "does not answer (cuInit, 10 s)", "ended by signal 11 (...) in cuInit"; empty for a child
+                        ///< that ended with status 0
 };
 
-/// Starts `argv` with --worker-output and listens until it ends, or says nothing for `deadline_s` (0: for ever; until
-/// it says its first word a loaded machine may take longer). Throws CannotMeasure where it cannot be started, or `stop`
-/// is raised.
+/// Starts `argv` with --worker-output and listens until it ends, or is silent for `deadline_s` (0: no limit; longer
+/// before its first message, for loaded machines). Throws CannotMeasure if it cannot be started or `stop` is raised.
 [[nodiscard]] ChildReply ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop,
                              Printing printing = Printing::shown);
 

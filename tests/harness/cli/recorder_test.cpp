@@ -51,7 +51,8 @@ TEST(Recorder, KeepsTheRoundsOfInterruptedCasesAsUnfinished) {
     const Unfinished& left = *record.unfinished;
     EXPECT_EQ(left.why, "SIGTERM");
     EXPECT_GT(left.batch, 0);
-    EXPECT_NE(left.checked.find("elements before its rounds, none wrong; not what its rounds left"), std::string::npos);
+    EXPECT_NE(left.checked.find("elements before the rounds, none wrong; results of the rounds not checked"),
+              std::string::npos);
     for (const RoundRecord& round : left.rounds) EXPECT_FALSE(round.times.device_ns.empty());
     rounds += static_cast<int>(left.rounds.size());
     const std::string reason =

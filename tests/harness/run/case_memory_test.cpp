@@ -48,7 +48,7 @@ TEST(Poison, OfAStretchCoversItAlone) {
         times[i] += is_poison(DType::bf16, content.bytes.data() + 2 * i) ? 1 : 0;
       EXPECT_EQ(block.check_guards(), "");
     }
-    // 2,000 bytes are cut into stretches of whole lines of a cache; the last has what is left.
+    // 2,000 bytes in stretches of whole cache lines; the last has the rest.
     EXPECT_EQ(times, std::vector<int>(elements, 1)) << elements;
   }
   GuardedBlock small(backend, arena, "x", 512);
@@ -90,7 +90,6 @@ TEST(Arena, HandsOutAlignedDisjointMemoryAndReusesIt) {
   EXPECT_EQ(arena.held_bytes(), held);
 }
 
-// A backend with pinned memory, which it marks.
 class WithPinnedMemory final : public SimBackend {
  public:
   WithPinnedMemory() : SimBackend(sim::parse_script("")) {}

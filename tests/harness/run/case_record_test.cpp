@@ -40,7 +40,7 @@ TEST(EndToEndVerdict, OneThatIsFurtherOffOrNaNFailsAndTheWorstIsNamed) {
                                                      {"b", Role::gradient, 3.0, 4.0, 1.0},
                                                      {"c", Role::gradient, 3.0, 0.5, 1.0}});
   EXPECT_EQ(record.verdict, Verdict::fail);
-  EXPECT_THAT(record.reason, HasSubstr("end to end: 'b' is 4 from the whole program in fp64"));
+  EXPECT_THAT(record.reason, HasSubstr("end to end: 'b' differs by 4 from the whole program in fp64"));
   EXPECT_THAT(record.reason, HasSubstr("2 of 3 tensors are outside"));
 
   CaseRecord nan = passing();

@@ -1,5 +1,5 @@
-/* Everything that an implementation under test must not get away with, each under a name: cheats_test.cpp has the
- * verdict that each must end with. The honest part is gemm and layer_norm_backward in f32, row by row. */
+/* Cheats of implementations under test, by name; cheats_test.cpp has the verdict of each. The honest part is gemm and
+ * layer_norm_backward in f32, row by row. */
 #define _GNU_SOURCE
 #include "tests/harness/run/cheats.h"
 
@@ -23,7 +23,7 @@
 
 enum { max_kept = 64, workspace_bytes = 1024, page = 4096, pages = 64 };
 
-/* Leaves a process in a session of its own, whose parent has ended; its number is in the file left.pid. */
+/* Leaves an orphaned process in a separate session; its process id is in the file left.pid. */
 static void fork_away(void) {
   const pid_t child = fork();
   FILE* file = NULL;
@@ -211,7 +211,7 @@ static void* be_busy(void* argument) {
   return NULL;
 }
 
-/* A clock that runs at half its speed from here on: the first bytes of clock_gettime() become a jump. */
+/* Halves the speed of the clock: the first bytes of clock_gettime() become a jump. */
 static struct timespec slow_since;
 static int slow_clock(clockid_t which, struct timespec* now) {
   const long status = syscall(SYS_clock_gettime, which, now);
@@ -275,7 +275,7 @@ static gpubench_status plan(const gpubench_call* call, gpubench_plan* into, char
 
 static int is(const state* own, const char* cheat) { return strcmp(own->cheat, cheat) == 0; }
 
-/* What needs no product of its own. Returns 1 where the call is done with. */
+/* Cheats that need no product. Returns 1 if the call is finished. */
 static int cheated(state* own, const gpubench_call* call, int* status, char* text, size_t size) {
   float* c = data_of(call, "c");
   const size_t bytes = bytes_of_c(call);
@@ -295,7 +295,7 @@ static int cheated(state* own, const gpubench_call* call, int* status, char* tex
   return 0;
 }
 
-/* What is done beside an honest product. */
+/* Cheats in addition to an honest product. */
 static void misbehave(state* own, const gpubench_call* call, char* workspace) {
   float* c = data_of(call, "c");
   const int64_t m = extent(call, "a", 0), k = extent(call, "a", 1), n = extent(call, "b", 1);
@@ -336,7 +336,7 @@ static void misbehave(state* own, const gpubench_call* call, char* workspace) {
       if (call->op != NULL) flush_denormals();
     }
 #if defined(__x86_64__)
-    _mm_setcsr(_mm_getcsr() & ~0x8040U); /* not on this one, where it would be seen at once */
+    _mm_setcsr(_mm_getcsr() & ~0x8040U); /* not on this thread, where it is found at once */
 #endif
   }
   if (is(own, "clock") && own->calls == 1) patch_clock();

@@ -1,6 +1,5 @@
-// What an implementation under test must not get away with (cheats.c), each with the verdict that it ends in; those
-// that end or change the process that they run in are in tests/harness/cli/cheats_test.cpp. And honest ones, which must
-// pass all probes, however often they are tried.
+// The verdicts of cheating implementations (cheats.c); those that end or change their process are in
+// tests/harness/cli/cheats_test.cpp. Honest implementations must pass all probes in every trial.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +59,7 @@ Program norm(const Case& c, const Recipe& r) {
   return p;
 }
 
-/// One case, which is timed warm: its copy is used again and again.
+/// One case, timed warm: every run uses the same copy.
 std::vector<PlannedCase> one_case(const std::string& workload, std::vector<std::pair<std::string, std::int64_t>> dims) {
   Grid grid;
   grid.recipes = {"f32"};
@@ -124,7 +123,7 @@ struct Row {
   const std::vector<PlannedCase>& (*cases)() = small;
   int rechecks = 0;
   CheckMode check = CheckMode::sample;
-  int retries = 0;  ///< where the verdict rests on times, in which other work on the machine can hide a cheat
+  int retries = 0;  ///< for verdicts from timings, in which other load can hide a cheat
 };
 
 std::string told(const CaseRecord& record) {
@@ -195,7 +194,6 @@ TEST(Cheats, FromHonestCodeDifferInNothingElse) {
   EXPECT_THAT(record.parity.coverage, HasSubstr("; probed for early return and kept results"));
 }
 
-// Nine pairs, each more than 1.2 times as fast; one that is not ends the suspicion.
 TEST(KeptResults, AreSuspectedOnlyIfEveryPairIsFaster) {
   std::vector<NoveltyPair> pairs(novelty_pairs, NoveltyPair{290.0, 100.0});
   EXPECT_TRUE(keeps_results(pairs));
@@ -208,8 +206,8 @@ TEST(KeptResults, AreSuspectedOnlyIfEveryPairIsFaster) {
 TEST(WorkerClock, MayBeLateOnceButNeitherTwiceNorAhead) {
   WorkerClock honest;
   EXPECT_FALSE(honest.fault(10.000, 9.999, 10.001));
-  EXPECT_FALSE(honest.fault(10.5, 10.7, 10.8));  // it had lost its processor before it sent
-  EXPECT_FALSE(honest.fault(11.0, 10.9, 11.5));  // under way for long, or read late
+  EXPECT_FALSE(honest.fault(10.5, 10.7, 10.8));  // lost its processor before it sent
+  EXPECT_FALSE(honest.fault(11.0, 10.9, 11.5));  // long latency, or read late
   EXPECT_FALSE(honest.fault(11.4, 11.6, 11.7));
 
   WorkerClock half;  // at half its speed since 10 s
@@ -221,8 +219,8 @@ TEST(WorkerClock, MayBeLateOnceButNeitherTwiceNorAhead) {
   EXPECT_THAT(fast.fault(10.5, 9.9, 10.0).value_or(""), HasSubstr("it is 0.5 s ahead"));
 }
 
-// A table of honest code around one kernel that branches on its data, which a processor learns: the probe for kept
-// results must not take that for a trick.
+// Honest code with a kernel that branches on its data: the probe for kept results must not mistake learned branches for
+// kept results.
 gpubench_status offers_product(const gpubench_call* call, char* text, std::size_t size) {
   return cheats.offers(call, text, size);
 }
@@ -259,7 +257,7 @@ gpubench_status offers_gradient(const gpubench_call* call, char* text, std::size
   return std::strcmp(call->op, "gemm") == 0 ? GPUBENCH_DECLINED : cheats.offers(call, text, size);
 }
 
-// Trials of honest code: seeds, ops and implementations in turn. All of them: `ctest -C trials -L trials`.
+// Seeds, ops and implementations in turn. All trials: `ctest -C trials -L trials`.
 TEST(HonestImplementations, RaiseNoAlarm) {
   ::setenv("GPUBENCH_CHEAT", "honest", 1);
   gpubench_implementation gradients = cheats;
@@ -270,7 +268,7 @@ TEST(HonestImplementations, RaiseNoAlarm) {
       {&loop_gemm, &small()}, {&cheats, &small()},       {&branching, &small()}, {&branching, &tiny},
       {&loop_gemm, &odd},     {&gradients, &gradient()}, {&cheats, &tiny}};
   const int trials = trial_count("GPUBENCH_TRIAL_HONEST", 35);
-  const int first = trial_count("GPUBENCH_TRIAL_FIRST", 0);  // so that several processes can share the trials
+  const int first = trial_count("GPUBENCH_TRIAL_FIRST", 0);  // several processes can share the trials
   int alarms = 0, flags = 0;
   for (int trial = first; trial < first + trials; ++trial) {
     const auto& [table, cases] = honest[static_cast<std::size_t>(trial) % honest.size()];

@@ -1,6 +1,5 @@
-// How often faults that come now and then are found: each scenario is run many times with another seed, and the counts
-// go to the log, from which harness/run/DETECTION.md takes them. The expected shares follow from who is looked at: of a
-// round the last run in each copy.
+// How often intermittent faults are found, in many trials with different seeds. harness/run/DETECTION.md has the logged
+// counts. The check sees the last run of a round in each copy; the expected shares follow.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -22,7 +21,7 @@ namespace detection_rates_test {
 using sim::Flaw;
 using sim::Moment;
 
-// c = a b of [n, k] and [k, n]; with `residual` d = c + c after it.
+// c = a b, a [n, k], b [k, n]; with `residual` also d = c + c.
 class Product : public Workload {
  public:
   Product(std::int64_t n, std::int64_t k, bool residual, CacheMode cache)
@@ -72,7 +71,7 @@ struct Scenario {
 
 constexpr double run_ns = 100e3;  // of the clock: 2 runs a sample, 3 samples a round, 3 rounds; a warm-up of one run
 
-// How many trials end in `fail`; the others must pass.
+// The number of trials with `fail`; the others must pass.
 int found(const Scenario& scenario) {
   int failed = 0;
   for (int trial = 0; trial < scenario.trials; ++trial) {
@@ -91,7 +90,7 @@ int found(const Scenario& scenario) {
   return failed;
 }
 
-// Anywhere but in the first and last row and column.
+// Not in the first or last row or column.
 std::int64_t inner_element(std::int64_t n, std::uint64_t seed) {
   const auto within = [&](std::uint64_t which) {
     return 1 + static_cast<std::int64_t>(hash_at(seed, which) % static_cast<std::uint64_t>(n - 2));
@@ -118,7 +117,7 @@ TEST(Detection, OneWrongElementOfAMillionInTheTimedRunsIsAlwaysFound) {
   EXPECT_EQ(found(scenario), scenario.trials);
 }
 
-// The check sees it too, and takes it for what is expected: only its magnitude and the sample can tell.
+// The check expects the same wrong bits, so only the magnitude and the sample can show the fault.
 TEST(Detection, OneWrongElementOfAMillionInEveryRunIsFoundByItsMagnitude) {
   struct Kind {
     const char* text;
@@ -155,9 +154,8 @@ TEST(Detection, GarbageInTimedCalls3To8IsAlwaysFoundAlthoughLaterCallsAreRight) 
   EXPECT_EQ(found(scenario), scenario.trials);
 }
 
-// Six runs of a round in six of 64 copies, three rounds: 18 runs are seen, and the one of the warm-up is overwritten. A
-// share of p spoiled runs is found with a probability of 1 - (1 - p)^18; the counts may be four standard deviations
-// off.
+// Six runs of a round in six of 64 copies, three rounds: 18 runs are seen, and the warm-up is overwritten. A share p of
+// spoiled runs is found with probability 1 - (1 - p)^18; the tolerance is four standard deviations.
 TEST(Detection, OfRareSpoiledRunsThoseAreFoundThatComeLastInTheirCopy) {
   for (const std::uint64_t rarity : {std::uint64_t{100}, std::uint64_t{1000}}) {
     const Scenario scenario{"one run in " + std::to_string(rarity) + " spoiled, 18 runs in copies of their own",
@@ -171,7 +169,6 @@ TEST(Detection, OfRareSpoiledRunsThoseAreFoundThatComeLastInTheirCopy) {
   }
 }
 
-// One copy: of the six runs of a round the last is seen.
 TEST(Detection, OfOneCopyOnlyTheLastRunOfEachRoundIsSeen) {
   const Scenario scenario{"one run in 100 spoiled, all runs in one copy", planned(small, small, false, CacheMode::warm),
                           100, [&](std::uint64_t seed) { return spoiled(small, seed, one_in(100, seed)); }};
@@ -180,7 +177,7 @@ TEST(Detection, OfOneCopyOnlyTheLastRunOfEachRoundIsSeen) {
   EXPECT_NEAR(found(scenario), 100.0 * share, 4.0 * std::sqrt(100.0 * share * (1.0 - share)));
 }
 
-// The product is spoiled before the sum reads it, in the last run of a round: the sum is right for what it was given.
+// The product is spoiled before the sum reads it, so the sum is right on its inputs.
 TEST(Detection, ASpoiledIntermediateResultOfOneRoundIsAlwaysFound) {
   const Scenario scenario{"an intermediate result spoiled in one round of three",
                           planned(small, small, true, CacheMode::step), 20, [](std::uint64_t seed) {

@@ -1,4 +1,4 @@
-// Views of tensors on a device: they say what views of the host's memory say, and ask for little.
+// Views of tensors on a device give the results of views on the host, with few transfers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace gpubench::sim {
 namespace device_view_test {
 
-/// A tensor of random numbers, on a device that examines its memory itself and on the host.
+/// A random tensor on a device that examines its memory itself, and on the host.
 struct Twice {
   Twice(DType type, Shape shape, Layout layout) : spec(tensor("x", type, std::move(shape), Role::activation)) {
     spec.layout = std::move(layout);
@@ -85,7 +85,7 @@ TEST(DeviceView, IsSurelyEqualWhereEveryBitIs) {
   EXPECT_EQ(difference(x.device(), y.device(), 1).first, 2999);
 }
 
-// 100 elements of 2 bytes each, named by 8 bytes each, of 2,000,000.
+// 100 elements of 2 bytes with offsets of 8 bytes, not 2,000,000 bytes.
 TEST(DeviceView, AGatherMovesWhatIsAskedForAndItsPlaces) {
   Twice x(DType::bf16, {1000, 1000});
   std::vector<std::int64_t> firsts;
@@ -100,8 +100,8 @@ TEST(DeviceView, AGatherMovesWhatIsAskedForAndItsPlaces) {
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], x.host()[firsts[i]]);
 }
 
-// 245 chunks, told by 32 bytes each; at most 8 + 4 chunks of extremes are read, and those with one NaN, the first of
-// two with poison and those of suspects up to the number that is asked for.
+// 245 chunks with 32 bytes of scan each. At most 8 + 4 chunks of extremes are read, those with a NaN, the first of two
+// with poison, and those of suspects up to the requested number.
 TEST(DeviceView, AScanReadsOnlyTheChunksThatHoldWhatItNames) {
   Twice x(DType::bf16, {1000, 1000});
   store(DType::bf16, x.at(5), std::nan(""));
@@ -127,8 +127,7 @@ TEST(DeviceView, AllFormsOfExaminingEqualTheTrustedOnes) {
   }
 }
 
-// Every record of the sim suite, with each fault: what the device examines itself and what is read back are judged
-// alike.
+// Every record of the sim suite with each fault.
 TEST(DeviceView, EveryVerdictAndItsReasonAreThoseOfMemoryThatIsReadBack) {
   for (const std::string fault :
        {"", "wrong_element@first.gemm", "unwritten@last.add", "nan@chain.up", "inf@packed.gemm", "guard@clip.dw",

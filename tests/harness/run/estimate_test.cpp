@@ -1,4 +1,4 @@
-// How long --dry-run says that a case takes, against figures worked out from the protocol and the stated rates.
+// The estimates of --dry-run; expected values follow from the protocol and the rates in estimate.cpp.
 #include <gtest/gtest.h>
 
 #include "harness/run/estimate.h"
@@ -7,7 +7,7 @@
 namespace gpubench::estimate_test {
 namespace {
 
-// A square product; with two ops, of the product with itself.
+// A square product; with two ops also the product's square.
 class Product final : public Workload {
  public:
   explicit Product(int ops) : ops_(ops) {}
@@ -43,16 +43,14 @@ PlannedCase product(std::int64_t n, const std::string& recipe_name, int ops = 1)
   return planned;
 }
 
-// 2 x 2048^3 = 17.18 GFLOP at 2 x 80 GFLOP/s: 107.4 ms a run. Quick: 1 run to estimate, 3.7 rounds of 1 sample,
-// which fits into a sixth of a second, without a warm-up: 4.7 runs, 0.505 s. Checking: 15 ms, 1.2 ms for its op,
-// 50.33 MB of tensors at 2 ns and at 0.4 ns for each of the 100 MB of copies, 16.78 MB of output at 7 ns, and 60 MFLOP
-// at 0.5 ns: 0.304 s.
+// 2 x 2048^3 = 17.18 GFLOP at 2 x 80 GFLOP/s: 107.4 ms a run. Quick: 1 run to estimate, 3.7 rounds of 1 sample (which
+// fits into 1/6 s) without warm-up: 4.7 runs, 0.505 s. Checking: 15 ms, 1.2 ms for the op, 50.33 MB of tensors at 2 ns,
+// 100 MB of copies at 0.4 ns, 16.78 MB of output at 7 ns, and 60 MFLOP at 0.5 ns: 0.304 s.
 TEST(Estimate, ALargeProductTakesItsRuns) {
   EXPECT_NEAR(estimate(product(2048, "f32"), {Tier::quick}, 2).seconds, 0.505 + 0.304, 0.01);
 }
 
-// Nothing but the warm-up of 20 ms, and 3.7 rounds of 5 samples of 0.5 ms x 1.4 and a warm-up of 5 ms: 51.5 ms, and
-// 16.2 ms of checking.
+// A warm-up of 20 ms, 3.7 rounds of 5 samples of 0.5 ms x 1.4 and a warm-up of 5 ms: 51.5 ms; 16.2 ms of checking.
 TEST(Estimate, ASmallCaseTakesItsShortestSamples) {
   EXPECT_NEAR(estimate(product(8, "f32"), {Tier::quick}, 2).seconds, 0.0677, 0.001);
 }
@@ -64,7 +62,7 @@ TEST(Estimate, NarrowTypesAndMoreCoresAreFaster) {
   EXPECT_LT(estimate(product(4096, "f32"), {Tier::quick}, 4).seconds, 0.7 * wide);
 }
 
-// Each of two ops is timed alone as well: a sample of 0.7 ms; and costs 1.2 ms to judge.
+// Each of two ops is also timed alone, a sample of 0.7 ms, and takes 1.2 ms to judge.
 TEST(Estimate, OpsOfAProgramAreAlsoTimedAlone) {
   const double one = estimate(product(8, "f32", 1), {Tier::quick}, 2).seconds;
   const double two = estimate(product(8, "f32", 2), {Tier::quick}, 2).seconds;
@@ -73,7 +71,7 @@ TEST(Estimate, OpsOfAProgramAreAlsoTimedAlone) {
 }
 
 TEST(Estimate, ALongCaseOfTheStandardTierEndsWithItsBudget) {
-  // 10 rounds at least of 10 samples and 3 warm-ups, 5 warm-ups and 3 runs before: 138 runs of 107.4 ms.
+  // At least 10 rounds of 10 samples and 3 warm-ups; before, 5 warm-ups and 3 runs: 138 runs of 107.4 ms.
   EXPECT_NEAR(estimate(product(2048, "f32"), {Tier::standard}, 2).seconds, 138 * 0.1074 + 0.524, 0.1);
 }
 
@@ -87,7 +85,6 @@ TEST(Estimate, OfSeveralCasesIsTheSumOfSecondsAndTheLargestMemory) {
   EXPECT_EQ(all.bytes, 3 * 2048 * 2048 * 4);
 }
 
-// Of two products of the same shapes one is planned; what moves more than it computes is not.
 TEST(Estimate, EqualProductsArePlannedOnceAndSmallOnesNotAtAll) {
   const Effort planning{Tier::quick, {}, CheckMode::sample, 3.0};
 
@@ -105,7 +102,7 @@ TEST(Remaining, CountsPlanningWhenTheCheckBegins) {
   EXPECT_DOUBLE_EQ(left.seconds(10.0).value(), 10.0);
 }
 
-// Ten cases of 10 s each: 2 s of checking, 8 s of 4 rounds. 100 s in all, 5 s of trust in that.
+// Ten cases of 10 s: 2 s of checking, 8 s of 4 rounds. 100 s in all, of which 5 s count as finished.
 Remaining ten_cases() {
   std::unordered_map<std::string, ExpectedCase> cases;
   for (int i = 0; i < 10; ++i) cases["c" + std::to_string(i)] = {2.0, 8.0, 4};
@@ -120,14 +117,14 @@ TEST(Remaining, IsTheRestWhereARunTakesWhatWasEstimated) {
   EXPECT_DOUBLE_EQ(left.seconds(50.0).value(), 50.0);
 }
 
-// Half is done after 150 s instead of 50 s: the other half takes nearly three times 50 s, (150 + 5) / (50 + 5) of it.
+// Half is done after 150 s instead of 50 s: the other half takes 50 s x (150 + 5) / (50 + 5).
 TEST(Remaining, FollowsTheMachineWhereItIsSlower) {
   Remaining left = ten_cases();
   for (int i = 0; i < 5; ++i) left.finished("c" + std::to_string(i));
   EXPECT_NEAR(left.seconds(150.0).value(), 50.0 * 155.0 / 55.0, 1e-9);
 }
 
-// Nine small cases of 1 s finished, and one of 91 s is left. By count a tenth would be left: a second.
+// Nine cases of 1 s are finished, one of 91 s is left. By number a tenth would be left: 1 s.
 TEST(Remaining, CountsCasesByWhatTheyTakeAndNotByTheirNumber) {
   std::unordered_map<std::string, ExpectedCase> cases{{"large", {1.0, 90.0, 3}}};
   for (int i = 0; i < 9; ++i) cases["c" + std::to_string(i)] = {0.5, 0.5, 3};
@@ -136,8 +133,7 @@ TEST(Remaining, CountsCasesByWhatTheyTakeAndNotByTheirNumber) {
   EXPECT_DOUBLE_EQ(left.seconds(9.0).value(), 91.0);
 }
 
-// Rounds of all cases are interleaved: no case is finished, and yet half of the work is done. Each has 1 s of checking
-// and 2 of its 4 rounds behind it, the third begins: 5 s of 10.
+// Each case has 1 s of checking and 2 of its 4 rounds done, and the third begins: 5 s of 10.
 TEST(Remaining, CountsRoundsOfCasesThatAreNotFinished) {
   Remaining left = ten_cases();
   for (int i = 0; i < 10; ++i) {
@@ -150,7 +146,7 @@ TEST(Remaining, CountsRoundsOfCasesThatAreNotFinished) {
   EXPECT_NEAR(left.seconds(100.0).value(), 50.0 * 105.0 / 55.0, 1e-9);
 }
 
-// Up to 9 s of each case: rounds beyond those that were expected, and a case that is begun anew, add nothing.
+// Up to 9 s of each case: unexpected rounds and a restarted case add nothing.
 TEST(Remaining, NeverCountsAPartTwice) {
   Remaining left = ten_cases();
   for (int round = 0; round < 20; ++round) left.phase("c0", "time");

@@ -1,4 +1,4 @@
-// Every scripted fault must end in the right verdict, name its op, and cost no other case.
+// Every scripted fault must get its verdict, name its op, and affect no other case.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ using ::testing::HasSubstr;
 
 struct ExpectedOutcome {
   std::string script;
-  std::string name;  ///< of the case that must suffer; all others must pass
+  std::string name;  ///< of the affected case; all others must pass
   Verdict verdict;
-  std::vector<std::string> reason;  ///< all of it must be in the reason
+  std::vector<std::string> reason;  ///< substrings of the reason
 };
 
 class EveryFault : public ::testing::TestWithParam<ExpectedOutcome> {};
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         ExpectedOutcome{"unsupported@first.gemm", "first", Verdict::unsupported, {"sim: no implementation of gemm"}}),
     test_name);
 
-// These appear only in the launch that is timed: the check of the ops alone passes.
+// Only in the timed launch: the check of the ops alone passes.
 INSTANTIATE_TEST_SUITE_P(
     SimSequenceOnly, EveryFault,
     ::testing::Values(
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
         ExpectedOutcome{"changes_input/sequence@last.add",
                         "last",
                         Verdict::fail,
-                        {"the timed launch changed 'a', which is only read, by 'last.add' (add)"}},
+                        {"the timed launch changed constant 'a', read by 'last.add' (add)"}},
         ExpectedOutcome{
             "out_of_memory/sequence@update.gemm", "update", Verdict::error, {"could not allocate", "in phase 'time'"}}),
     test_name);
@@ -117,7 +117,7 @@ TEST(Faults, ADeviceLostWithoutIsolationIsAnErrorOfEveryLaterCaseAndNeverAPass) 
 
   ASSERT_EQ(run.seen.records.size(), 6U);
   EXPECT_THAT(run.seen.of("chain").reason, HasSubstr("sim: illegal address"));
-  EXPECT_EQ(run.seen.count(Verdict::error), 6);  // those before it had their rounds still to come
+  EXPECT_EQ(run.seen.count(Verdict::error), 6);  // earlier cases had no rounds yet
   EXPECT_THAT(run.seen.of("last").reason, HasSubstr("the device was lost in an earlier case"));
 }
 

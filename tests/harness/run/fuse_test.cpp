@@ -1,4 +1,4 @@
-// What the backend's fused ops change in a case, and what they must not.
+// Effects of the backend's fused ops on a case.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(Fusing, LeavesTheWorkAndSavesBytes) {
 
   EXPECT_EQ(fused.derived.flop, residual_case(true).cost.flop);
   EXPECT_EQ(fused.derived.flop, plain.derived.flop);
-  EXPECT_EQ(fused.derived.bytes, plain.derived.bytes - 8 * 8 * 4);  // the sum is read once less
+  EXPECT_EQ(fused.derived.bytes, plain.derived.bytes - 8 * 8 * 4);  // one read of the sum
   EXPECT_LE(fused.memory_bytes, plain.memory_bytes);
 }
 
@@ -109,7 +109,7 @@ TEST(Fusing, RunsAndChecksBiasGradientsBesideTheirProducts) {
   EXPECT_THAT(timed_ops(record), ElementsAre(gelu_op, "linear.dw+linear.db"));
   const CaseRecord plain = run_linear("");
   EXPECT_EQ(record.derived.flop, plain.derived.flop);
-  // The product is neither written nor read any more, dz and dy are read once less: 4 tensors of 64 elements.
+  // A write and a read of the product, a read of dz and of dy: 4 tensors of 64 elements.
   EXPECT_EQ(record.derived.bytes, plain.derived.bytes - 4 * 64 * 4);
   EXPECT_LT(record.memory_bytes, plain.memory_bytes);
 }
@@ -124,7 +124,7 @@ TEST(Fusing, AWrongBiasGradientIsFoundInItsFusedOp) {
   }
 }
 
-// A dz that is wrong where its sum is not, and a sum that is of another dz: the recheck reads what the launch left.
+// Either dz is wrong and its sum is right, or the sum is of another dz; found from the launch's outputs.
 TEST(Fusing, AFusedProductThatDoesNotBelongToItsSumIsFoundInBoth) {
   const CaseRecord record = run_linear(std::string(claiming_bias_gradients) + ";wrong_element@" + gelu_op);
 
@@ -140,7 +140,7 @@ CaseRecord run_tied(const std::string& script) {
   return seen.of("tied");
 }
 
-// The head's gradient is overwritten by the sum: each is judged, also in every replay of the timed launch.
+// The sum overwrites the head's gradient: both are judged, also in every replay of the timed launch.
 TEST(Fusing, ASumInThePlaceOfASummandIsRunAndJudged) {
   const CaseRecord record = run_tied("fuse=embedding_backward_add");
 
@@ -151,7 +151,7 @@ TEST(Fusing, ASumInThePlaceOfASummandIsRunAndJudged) {
   const CaseRecord plain = run_tied("");
   EXPECT_EQ(plain.verdict, Verdict::pass) << plain.reason;
   EXPECT_EQ(record.derived.flop, plain.derived.flop);
-  // The embedding's table is neither written nor read.
+  // A write and a read of the embedding's table.
   EXPECT_EQ(record.derived.bytes, plain.derived.bytes - 2 * 64 * 4);
   EXPECT_LT(record.memory_bytes, plain.memory_bytes);
 }

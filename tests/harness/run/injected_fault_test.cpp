@@ -27,7 +27,7 @@ RunOptions with_an_error(const std::string& op, ErrorKind kind) {
 
 TEST(InjectedErrorOfEveryKind, FailsTheCasesThatRunTheOpNamesItAndCostsNoOther) {
   for (const ErrorKind kind : enum_values<ErrorKind>) {
-    if (kind == ErrorKind::rare) continue;  // of soaks: soak_test.cpp
+    if (kind == ErrorKind::rare) continue;  // see soak_test.cpp
     for (const std::string script : {"", "opaque"}) {
       const InProcess run(script, with_an_error("chain.down", kind));
 
@@ -53,7 +53,7 @@ TEST(InjectedError, IsOfAKindOfOpAsWell) {
   EXPECT_GT(gemms, 1);
 }
 
-// What the one timed op of case "first" has left in its output after a timed round.
+// The output of the timed op of case "first" after a timed round.
 std::vector<std::byte> left_by_a_round(Backend& backend) {
   Arena arena(backend);
   const auto& cases = sim_cases();
@@ -67,7 +67,7 @@ std::vector<std::byte> left_by_a_round(Backend& backend) {
   return {content.bytes.begin(), content.bytes.end()};
 }
 
-// 64 elements of f32: one flip, of the bit of weight 2^30, in the last byte of the first.
+// 64 elements of f32: bit 30 of the first flips, in its last byte.
 TEST(InjectedError, IsInTheTimedLaunchTooAndABitIsOneBit) {
   SimBackend right(parse_script("")), inner(parse_script(""));
   const std::unique_ptr<Backend> wrong = with_error(inner, {"first.gemm", ErrorKind::bit});
@@ -83,14 +83,14 @@ TEST(InjectedError, IsInTheTimedLaunchTooAndABitIsOneBit) {
 
 TEST(InjectedError, AnOpThatIsDroppedLeavesItsDependantsInOrderAndNothingToTimeAlone) {
   RunOptions options = with_an_error("chain.down", ErrorKind::drop);
-  options.check = CheckMode::off;  // else the check stops the case before it is timed
+  options.check = CheckMode::off;  // the check would end the case before it is timed
   const InProcess several("", options);
   EXPECT_EQ(several.seen.of("chain").verdict, Verdict::unverified) << several.seen.of("chain").reason;
 
   options.error->op = "first.gemm";
   const InProcess alone("", options);
   EXPECT_EQ(alone.seen.of("first").verdict, Verdict::error);
-  EXPECT_THAT(alone.seen.of("first").reason, HasSubstr("leaves nothing of this case to be timed"));
+  EXPECT_THAT(alone.seen.of("first").reason, HasSubstr("leaves no op of this case to time"));
 }
 
 TEST(InjectedError, AnHonestRunHasNone) {

@@ -1,4 +1,4 @@
-// Isolation: a worker that crashes, hangs, exits or talks nonsense costs one case. These start real processes.
+// Isolation: a worker that crashes, hangs, exits or sends garbage costs one case. Starts real processes.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -31,8 +31,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr double long_deadline_s = 60.0;  // never met
-constexpr double short_deadline_s = 2.0;  // for tests that wait for it; a phase of a sim case takes milliseconds
+constexpr double long_deadline_s = 60.0;  // never reached
+constexpr double short_deadline_s = 2.0;  // for tests that wait for it; phases of sim cases take milliseconds
 
 /// The sim suite in workers that follow `script`, with further flags of sim_worker.
 struct Isolated {
@@ -193,7 +193,6 @@ TEST(Isolation, DevicesLostInEveryCaseEndInOneErrorEach) {
   EXPECT_EQ(run.seen.count(Verdict::error), 6);
 }
 
-// A cause that all cases share costs three of them, not an hour of crashes.
 TEST(Isolation, FirstCasesThatCannotBePreparedForOneReasonEndTheRun) {
   for (const auto& [fault, reason] :
        {std::pair{"unplanned", "sim: cannot plan anything"}, {"kill_in_plan", "worker ended by signal 9 (Killed)"}}) {
@@ -227,7 +226,7 @@ TEST(Isolation, AHangIsEndedAtItsDeadline) {
                    {"no answer for 2 s while 'check' of this case ran"});
 }
 
-// The reason that a hanging case gets where all cases should take `expected_s`.
+// The reason of a hanging case if all cases are expected to take `expected_s`.
 std::string reason_of_a_hang(double expected_s, double cap_s) {
   RunOptions options = smoke_options();
   options.deadline_floor_s = 1.0;
@@ -241,10 +240,10 @@ std::string reason_of_a_hang(double expected_s, double cap_s) {
 
 TEST(Isolation, ADeadlineFollowsTheEstimateUpToItsCap) {
   EXPECT_THAT(reason_of_a_hang(0.5, 60.0), HasSubstr("no answer for 1.5 s (3 times the estimate of 0.5 s) while"));
-  EXPECT_THAT(reason_of_a_hang(1000.0, 1.5), HasSubstr("no answer for 1.5 s (the most that a case may say nothing)"));
+  EXPECT_THAT(reason_of_a_hang(1000.0, 1.5), HasSubstr("no answer for 1.5 s (the longest silence allowed)"));
 }
 
-// One case of the sim suite, whose plans take `plan_ms` each, by a worker that may be silent for `floor_s`.
+// One case of the sim suite whose plans take `plan_ms` each, in a worker that may be silent for `floor_s`.
 CaseRecord planned_slowly(const std::string& name, int plan_ms, double floor_s, double plan_limit_s) {
   RunOptions options = smoke_options();
   options.deadline_floor_s = floor_s;
@@ -257,7 +256,7 @@ CaseRecord planned_slowly(const std::string& name, int plan_ms, double floor_s, 
   return seen.of(name);
 }
 
-// Three ops, 2.4 s in all: as cuDNN plans, for seconds each.
+// Three ops, 2.4 s in all; cuDNN plans take seconds each.
 TEST(Isolation, EachOpThatIsPlannedIsASignOfLife) {
   const CaseRecord record = planned_slowly("chain", 800, 1.6, 0.0);
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
@@ -273,7 +272,7 @@ TEST(Isolation, OnePlanMayTakeAsLongAsTheDeviceIsKnownToTake) {
               HasSubstr("no answer for 0.5 s while 'prepare' of this case ran"));
 }
 
-// Its first case stays in one phase for 1.8 s, beating or not; three times the estimate are 0.9 s.
+// The first case stays in one phase for 1.8 s, with or without beats; three times the estimate is 0.9 s.
 void run_slow_worker(const std::vector<std::string>& flags, Remembering& seen) {
   RunOptions options = smoke_options();
   options.deadline_floor_s = 0.5;
@@ -301,7 +300,7 @@ TEST(Isolation, AWorkerThatDoesNotBeatIsEndedAtItsDeadline) {
               HasSubstr("no answer for 0.9 s (3 times the estimate of 0.3 s) while 'check' of this case ran"));
 }
 
-// This process and its children share one processor with seven others while it lives.
+// While it exists, this process and its children share one processor with seven other processes.
 class CrowdedProcessor {
  public:
   CrowdedProcessor() {
@@ -357,13 +356,13 @@ TEST(Isolation, AWorkerThatNeverSaysAnythingIsGivenUp) {
 }
 
 TEST(Isolation, WithoutDeadlinesAHangIsWaitedForUntilAStop) {
-  // A stop at the phase that hangs ends it; no deadline of 0 s has, before.
+  // Only the stop ends the phase that hangs, since a deadline of 0 s is no limit.
   const Isolated run("hang@first.gemm", {}, "check", 0.0);
 
   EXPECT_EQ(run.seen.records.size(), 0U);
 }
 
-// Once stopped, the engine looks up between two ops: the one that would hang is not reached.
+// The engine checks `stop` between two ops, before the op that hangs.
 TEST(InProcess, AStopEndsTheCheckBetweenTwoOps) {
   Remembering seen;
   seen.stop_at = "check";
@@ -381,7 +380,7 @@ TEST(Isolation, NonsenseInThePipeIsNeverBelievedAndNeverLoops) {
   const Isolated run("", {"--babble"});
 
   ASSERT_EQ(run.seen.records.size(), 6U);
-  EXPECT_EQ(run.seen.count(Verdict::error), 6);  // every worker babbles, so none can do any work
+  EXPECT_EQ(run.seen.count(Verdict::error), 6);  // every worker sends garbage
   EXPECT_THAT(run.seen.of("first").reason, HasSubstr("bytes that do not start a message"));
 }
 
@@ -430,11 +429,11 @@ TEST(Isolation, WrongNumbersAreTheSameInAWorker) {
 }  // namespace
 }  // namespace gpubench::sim
 
-// How threads of OpenMP wait, which GNU's library reads when a process starts.
+// How OpenMP's threads wait; GNU's library reads it when a process starts.
 namespace gpubench::child_process_test {
 namespace {
 
-/// Only this one of the two variables is set, or none; what was set before is set again in the end.
+/// Sets this one of the two variables, or none; restores both in the destructor.
 class OneVariable {
  public:
   explicit OneVariable(const char* name = nullptr, const char* value = nullptr) {
@@ -474,7 +473,7 @@ TEST(ChildProcess, ThreadsOfAWorkerSpinBrieflyAndOthersAsTheyAre) {
   const OneVariable none;
   EXPECT_EQ(spins_of_child(true), "100000.");
   EXPECT_EQ(spins_of_child(false), ".");
-  EXPECT_EQ(std::getenv("GOMP_SPINCOUNT"), nullptr);  // a report names what the user has set
+  EXPECT_EQ(std::getenv("GOMP_SPINCOUNT"), nullptr);  // reports list the user's variables
 }
 
 TEST(ChildProcess, WhatTheUserHasSaidAboutWaitingStands) {
@@ -486,14 +485,13 @@ TEST(ChildProcess, WhatTheUserHasSaidAboutWaitingStands) {
   EXPECT_EQ(spins_of_child(true), ".active");
 }
 
-// For a signal, the status of waitpid() is the signal's number.
+// For a signal, the status of waitpid() is its number.
 TEST(ChildProcess, AnOutOfMemoryKillIsReported) {
   std::istringstream vmstat("nr_free_pages 17\noom_kill 3\nswap_ra 0\n");
   EXPECT_EQ(memory_kills(vmstat), 3);
   std::istringstream old("nr_free_pages 17\n");
   EXPECT_EQ(memory_kills(old), std::nullopt);
-  EXPECT_EQ(describe_status(SIGKILL, 3, 4),
-            "ended by signal 9 (Killed; the kernel's out-of-memory killer was at work)");
+  EXPECT_EQ(describe_status(SIGKILL, 3, 4), "ended by signal 9 (Killed; the kernel's out-of-memory killer was active)");
   EXPECT_EQ(describe_status(SIGKILL, 3, 3), "ended by signal 9 (Killed)");
   EXPECT_EQ(describe_status(SIGKILL, std::nullopt, 4), "ended by signal 9 (Killed)");
   EXPECT_EQ(describe_status(SIGSEGV, 3, 4), "ended by signal 11 (Segmentation fault)");

@@ -1,9 +1,9 @@
-/* The example of a gemm in loops, and versions of it that are wrong and that fail. */
+/* The example of a gemm in loops, and versions that are wrong or fail. */
 #include "tests/harness/run/loop_gemm.h"
 
 #include "reference/examples/gemm.c"
 
-/* The same, but the last term of every sum is forgotten in the last row. */
+/* The last term of every sum in the last row is missing. */
 static gpubench_status run_wrong(void* state, const gpubench_call* call, void* workspace, void* stream, char* text,
                                  size_t size) {
   const gpubench_status status = run(state, call, workspace, stream, text, size);

@@ -27,7 +27,7 @@ TEST(HostMemory, BlocksThatAreHeldAreApart) {
   const HostBlock other = memory.take(2 * mebi);
   EXPECT_EQ(one.bytes.size(), 2 * mebi);
   EXPECT_TRUE(other.bytes.data() + 2 * mebi <= one.bytes.data() || one.bytes.data() + 2 * mebi <= other.bytes.data());
-  memory.trim(0);  // leaves them to their holders
+  memory.trim(0);  // keeps blocks in use
   EXPECT_EQ(memory.held_bytes(), 4 * mebi);
 }
 
@@ -49,7 +49,7 @@ TEST(HostMemory, ABlockOutlivesWhatItWasTakenFrom) {
   EXPECT_EQ(block.bytes.back(), std::byte{7});
 }
 
-/// One that has pinned memory, so many bytes of it.
+/// Has `most` bytes of pinned memory.
 class Pinning : public SimBackend {
  public:
   explicit Pinning(std::size_t most) : SimBackend(sim::parse_script("")), left_(most) {}

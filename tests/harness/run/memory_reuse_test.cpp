@@ -1,5 +1,4 @@
-// Programs that don't fit with every value kept: they leave the same bits, every op is still judged on what it left,
-// and no fault hides in memory that several storages take turns in.
+// Programs that reuse memory give the same bits; every op is still judged on its own outputs, and every fault is found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +61,7 @@ ValueId matrix(Program& p, const std::string& name, Role role = Role::input) {
   return p.add(tensor(name, DType::f32, {8, 8}, role, Fill::normal(0.5)));
 }
 
-// Two layers, twice; with state each run adds to it what the middle of the chain has left.
+// Two layers, twice; with state each run adds the middle of the chain to it.
 Program net(bool with_state) {
   Program p;
   const ValueId w = matrix(p, "w", Role::parameter);
@@ -84,7 +83,7 @@ Program net(bool with_state) {
 Program stateless() { return net(false); }
 Program stateful() { return net(true); }
 
-/// As much as a case takes on the sim backend whose memory is planned in so many segments.
+/// The bytes of a case on the sim backend if its memory is planned in `segments` segments.
 std::int64_t room_for(const Program& program, int segments) {
   std::int64_t bytes = guarded_bytes(plan_memory(program, segments)) + 256;  // its scratch memory
   for (int i = 0; i < static_cast<int>(program.storages().size()); ++i) {
@@ -121,8 +120,9 @@ TEST(MemoryReuse, TakesLessMemoryAndStillJudgesEveryOpTwiceWhole) {
         EXPECT_EQ(reused.parity.ops.size(), all.parity.ops.size());
         EXPECT_THAT(reused.parity.coverage, HasSubstr("ops, 100% of elements; recheck replayed in "));
         EXPECT_THAT(reused.parity.coverage, HasSubstr("; 100% of products bit for bit on exact data; "));
-        // Of three rounds with state the first is known only once a second is compared with it.
-        EXPECT_THAT(reused.parity.coverage, HasSubstr(build == stateless ? ": all of what" : ": 67% of what"));
+        // Of three rounds with state the first only sets the expected bits.
+        EXPECT_THAT(reused.parity.coverage,
+                    HasSubstr(build == stateless ? ": all of their results" : ": 67% of their results"));
         EXPECT_THAT(reused.parity.coverage, HasSubstr("; memory reused, "));
         for (const OpParity& op : reused.parity.ops) EXPECT_EQ(op.judged, op.elements) << op.label;
       }
@@ -142,7 +142,7 @@ TEST(MemoryReuse, ACaseThatDoesNotFitEvenSoIsSkippedWithTheLeastThatItNeeds) {
   EXPECT_EQ(backend.peak_bytes(), 0);
 }
 
-// Every fault that the sim has, of every op, alone and in sequences only.
+// All faults of the sim, in every op, alone and only in sequences.
 TEST(MemoryReuse, EveryFaultOfEveryOpIsFound) {
   for (const auto& build : {stateless, stateful}) {
     const Program program = build();
@@ -187,7 +187,7 @@ TEST(MemoryReuse, WritingOutsideASharedPlaceIsFoundBesideTheLargestAndTheSmaller
   }
 }
 
-/// A backend on which something is wrong with sequences of all timed ops and with no other.
+/// A backend on which only sequences of all timed ops are wrong.
 class WrongAsAWhole final : public ForwardingBackend {
  public:
   using Order = std::function<void(std::vector<Launch>&)>;
@@ -204,7 +204,7 @@ class WrongAsAWhole final : public ForwardingBackend {
   Order wrong_;
 };
 
-// No segment has it, so only the bits that the launch leaves can tell.
+// No segment has the fault, so only the comparison of the launch's bits can find it.
 TEST(MemoryReuse, AFaultOfTheWholeLaunchAloneIsFoundByWhatItLeaves) {
   for (const auto& build : {stateless, stateful}) {
     const std::size_t ops = build().ops().size();
@@ -229,7 +229,7 @@ TEST(MemoryReuse, AFaultOfTheWholeLaunchAloneIsFoundByWhatItLeaves) {
   }
 }
 
-// Matrices of different sizes, added, multiplied and updated in place at random.
+// Random sums, products and updates in place of matrices of different sizes.
 Program random_program(unsigned seed) {
   std::mt19937 random(seed);
   const auto any = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
@@ -260,7 +260,7 @@ Program random_program(unsigned seed) {
   return p;
 }
 
-/// What one run of the timed launch leaves, by storage.
+/// Contents after one run of the timed launch, by storage.
 std::map<int, std::vector<std::byte>> left_by(Backend& backend, const PlannedCase& planned, std::int64_t room,
                                               bool& reuses) {
   Arena arena(backend);
@@ -279,7 +279,7 @@ std::map<int, std::vector<std::byte>> left_by(Backend& backend, const PlannedCas
   return left;
 }
 
-// Divided again and again by its scale it would be 0 in later launches, on which no check proves anything.
+// Repeated division by the scale would give 0, on which no check proves anything.
 TEST(OpsTimedAlone, LeaveUnscaleTheGradientsThatItStartedFrom) {
   const std::unique_ptr<Backend> cpu = open_cpu_backend(1);
   const PlannedCase one = planned([] {

@@ -1,12 +1,12 @@
-// What the harness adds to each sample, besides the op itself: goal 2 us (median, processors free).
+// Overhead of the harness per sample; goal 2 us (median, processors idle).
 //
-// sample_of_nothing: rounds of the CPU backend whose launches do nothing, so that all they take is the harness's;
-// `inside_ns` of it lies between a sample's two clock readings, and so is in the number that is reported.
-// round_of_a_case: a round of the engine for a case of the suites; `outside_us` is what it takes beside its samples and
-// its warm-up: restoring the state of every cold copy, binding threads, telemetry. Paid once a round, and in no number.
-// launch: of nothing, by the backend alone and through the interface for own implementations, in turns; `interface_ns`
-// is the difference.
-// summary: the statistics of a case of 20 rounds of 10, per sample.
+// sample_of_nothing: rounds of empty launches on the CPU backend; `inside_ns` lies between a sample's two clock
+// readings, and thus in the reported time.
+// round_of_a_case: a round of the engine; `outside_us` excludes samples and warm-up (restoring state, binding threads,
+// telemetry). Once per round, in no reported time.
+// launch: an empty one, by the backend and through the interface for implementations under test, in turns;
+// `interface_ns` is the difference.
+// summary: the statistics of a case of 20 rounds of 10 samples, per sample.
 #include <benchmark/benchmark.h>
 
 #include <numeric>
@@ -76,7 +76,7 @@ void launch(benchmark::State& state) {
   state.counters["interface_ns"] = median(differences);
 }
 
-// Samples of one run each, as many as the longest preset has.
+// Samples of one run, in the number of the longest preset.
 void round_of_a_case(benchmark::State& state, const char* filter) {
   Selection selection;
   selection.tier = Tier::smoke;
@@ -93,14 +93,14 @@ void round_of_a_case(benchmark::State& state, const char* filter) {
   protocol.warmup_s = protocol.first_warmup_s = 0.0;
   const std::unique_ptr<Telemetry> telemetry = open_telemetry(backend->device());
   CaseRecord record;
-  time_round(prepared, protocol, *telemetry, record, true);  // which also sets the batch
+  time_round(prepared, protocol, *telemetry, record, true);  // also sets the batch
   std::vector<double> outside;
   for (auto _ : state) {
     const Stopwatch watch;
     time_round(prepared, protocol, *telemetry, record, false);
     const double wall_ns = watch.seconds() * 1e9;
     const std::vector<double>& samples = record.rounds.back().times.wall_ns;
-    const double one_run = median(samples);  // what the call that warms up took
+    const double one_run = median(samples);  // time of the warm-up call
     outside.push_back((wall_ns - one_run - std::accumulate(samples.begin(), samples.end(), 0.0)) * 1e-3);
     state.SetIterationTime(wall_ns * 1e-9);
   }

@@ -1,4 +1,4 @@
-// Somebody's own implementation by the C interface: called by name with what the op declares, judged like any other.
+// An implementation under test, through the C interface.
 #include "harness/run/own_implementation.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ TensorSpec matrix(const char* name, Shape shape, double scale = 1.0) {
   return tensor(name, DType::f32, std::move(shape), Role::input, Fill::normal(scale));
 }
 
-// Every product that loop_gemm offers, and one with an epilogue, which it doesn't.
+// All products that loop_gemm offers, and one with an epilogue, which it does not.
 Program products(const Case& c, const Recipe& r) {
   const std::int64_t m = c.dim("m"), n = 17, k = 65;
   Program p;
@@ -61,7 +61,7 @@ struct Ran {
     const std::unique_ptr<Backend> own = with_implementation(*cpu, implementation);
     RunOptions options = sim::smoke_options();
     options.check = check;
-    options.check_flop = 1000.0;  // less than a product of the device needs
+    options.check_flop = 1000.0;  // less than for a product of the device
     run_in_process(*own, cases(), options, seen, seen.stop);
   }
   [[nodiscard]] const CaseRecord& record() const { return seen.records.begin()->second; }

@@ -1,5 +1,5 @@
-// Whole runs on devices that compute products in less than the declared precision: each ends as `downgraded`, with what
-// was seen and what was declared, unless the user accepts it; and honest ones pass, with what was read of them.
+// Devices that compute products below the declared precision are `downgraded`, with the measured and the declared
+// arithmetic, unless the user accepts it. Honest devices pass, with the measured arithmetic.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace plan_probe_test {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// The sum of a[k] b[k].
+/// Sum of a[k] b[k].
 using Dot = std::function<double(std::span<const double> a, std::span<const double> b)>;
 
 // Computes the timed gemms itself; a [m, k], b [k, n].
@@ -106,7 +106,7 @@ double split_in_bf16(std::span<const double> a, std::span<const double> b) {
          round_to(DType::bf16, part(a.subspan(half), b.subspan(half)));
 }
 
-// A block of 32 products and the old sum, cut to 13 bits behind the largest.
+// Adds a block of 32 products and the old sum, cut to 13 bits below the largest.
 double fast_f8(std::span<const double> a, std::span<const double> b) {
   double sum = 0.0;
   for (std::size_t k = 0; k < a.size(); k += 32) {
@@ -182,12 +182,12 @@ struct Row {
   const char* recipe;
   Dot dot;
   const char* seen;      // null: as declared
-  const char* declared;  // and the name to accept it by
+  const char* declared;  // with the name that accepts it
 };
 
 class LowArithmetic : public ::testing::TestWithParam<Row> {};
 
-// Up to 10 s a unit: long sums, emulated element by element.
+// Up to 10 s each: long sums, emulated by element.
 TEST_P(LowArithmetic, IsADowngradeUnlessItIsDeclared) {
   const Row& row = GetParam();
   const CaseRecord record = run_case(case_of(row.recipe), row.dot, one_round()).record;
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(
       return letters;
     });
 
-// What realistic data do not show: every element is within its bound, in the check and in the recheck.
+// Every element is within its bound, in check and recheck.
 TEST(PlanProbe, SeesWhatIsWithinAllBounds) {
   const CaseRecord record = run_case(case_of("f8_hybrid"), fast_f8, one_round()).record;
   for (const OpParity& op : record.parity.ops) EXPECT_EQ(op.verdict, Verdict::pass) << op.reason;
@@ -242,7 +242,7 @@ TEST(PlanProbe, SeesWhatIsWithinAllBounds) {
   EXPECT_THAT(record.reason, HasSubstr("op 'product0' (gemm) was downgraded in probe: running sums of 14 bits"));
 }
 
-// Long sums, emulated element by element.
+// Slow: long sums, emulated by element.
 TEST(PlanProbe, LooksAtEachPlanOnceAndNotAtAllWithTheCheckOff) {
   RunOptions options = one_round();
   const Ran checked = run_case(case_of("f32", 3), in_f32(all_bits), options);
@@ -256,14 +256,13 @@ TEST(PlanProbe, LooksAtEachPlanOnceAndNotAtAllWithTheCheckOff) {
   EXPECT_EQ(unchecked.record.verdict, Verdict::unverified);
 }
 
-// One that damages its neighbours on such data only.
+// Only on data of probes.
 TEST(PlanProbe, AWriteBeyondAnOutputIsAFailure) {
   const CaseRecord record = run_case(case_of("f32"), in_f32(all_bits), one_round(), true).record;
   EXPECT_EQ(record.verdict, Verdict::fail);
   EXPECT_THAT(record.reason, HasSubstr("op 'product0' (gemm) in probe wrote outside 'product0'"));
 }
 
-// Memory that the host does not see is read and written through the backend, and holds the same.
 TEST(PlanProbe, ReadsTheSameOfADeviceWhoseMemoryTheHostDoesNotSee) {
   const sim::InProcess visible(""), opaque("opaque");
   int read = 0;

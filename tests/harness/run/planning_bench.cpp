@@ -1,9 +1,9 @@
-// What planning a training step on many ranks costs on the host, stage by stage: gpt2-124m, data-parallel, bf16.
-// Goal: all stages together below 1 s of CPU at 64 ranks and below 10 s at 512.
+// Host time to plan a training step on many ranks, by stage: gpt2-124m, data-parallel, bf16. Goal: all stages below 1 s
+// of CPU at 64 ranks and below 10 s at 512.
 //
-// build: the workload's program: model, backward, replicas, reductions. digest: what identifies its definition. work:
-// FLOP and bytes of its ops. dependencies: which op waits for which. fuse: with all the fused ops there are. plan:
-// every op of what fuse() left on the sim backend, with the keys that the tuning cache is asked with.
+// build: model, backward, replicas, reductions. digest: of the definition. work: FLOP and bytes of the ops.
+// dependencies: between ops. fuse: with all fused ops. plan: every op after fuse(), on the sim backend, with keys of
+// the tuning cache.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -33,7 +33,7 @@ struct Step {
   Case c;
 };
 
-/// The smallest batch of gpt2-124m: the number of ops is that of any other.
+/// The smallest batch of gpt2-124m; the number of ops does not depend on it.
 Step gpt2_124m(int ranks) {
   Selection selection;
   selection.tier = Tier::standard;
@@ -100,7 +100,7 @@ void plan(benchmark::State& state) {
   for (auto _ : state) plan_all(program);
 }
 
-// Everything that a worker does for a case before it has memory for it.
+// A worker's stages for a case before it allocates memory.
 void all_stages(benchmark::State& state) {
   const Step step = gpt2_124m(static_cast<int>(state.range(0)));
   for (auto _ : state) {
@@ -113,7 +113,7 @@ void all_stages(benchmark::State& state) {
   }
 }
 
-// One of 16,384 ranks, of a step with 96 layers in stages along pp: built, its dependencies, and planned.
+// Builds and plans one of 16,384 ranks of a step with 96 layers in stages along pp, with dependencies.
 void one_of_many(benchmark::State& state) {
   constexpr int replicas = 256;
   const Mesh mesh({{"tp", 8}, {"pp", 8}});

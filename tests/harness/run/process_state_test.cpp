@@ -1,4 +1,4 @@
-// Processors that change from outside while cases are timed.
+// Another process changes the processors while cases are timed.
 #include "harness/run/process_state.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Stands in for `taskset -p`: leaves this thread the first of its processors, once.
+// As `taskset -p`: restricts this thread to the first of its processors, once.
 class OnOneProcessor : public Remembering {
  public:
   OnOneProcessor() {

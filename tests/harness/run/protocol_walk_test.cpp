@@ -1,4 +1,4 @@
-// The order of things, seen through the sim backend's log: batch, copies, rounds, interleaving, restoring, recheck.
+// The protocol in the sim backend's log: batch, copies, rounds, interleaving, restoring, recheck.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(Protocol, EveryCaseHasTheRoundsAndSamplesOfThePreset) {
   }
 }
 
-// 10 ms an op: two runs fit into half of a round's share of 40 ms, and one step of three ops.
+// 10 ms an op: two runs, or one step of three ops, fit into half of a round's share of 40 ms.
 TEST(Protocol, SlowCasesOfTheSmokeTierHaveFewerSamples) {
   const InProcess run("clock=10000000");
 
@@ -105,7 +105,7 @@ TEST(Protocol, AShuffleIsAPermutation) {
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
 }
 
-/// A case of this many bytes; the same id for all contenders of one number.
+/// All contenders of one `number` have the same id.
 PlannedCase numbered(int number, std::int64_t bytes, const std::string& contender = "") {
   PlannedCase planned;
   planned.c.suite = planned.c.workload = "sim";
@@ -146,7 +146,7 @@ TEST(Groups, HoldAllContendersOfACaseHoweverLarge) {
   EXPECT_THAT(sizes_of(large), ElementsAre(3));
 }
 
-// The last two of 18 cases are prepared once the first 16 are finished, as a worker would.
+// The last two of 18 cases are prepared after the first 16 are finished, as in a worker.
 TEST(Groups, AreThoseOfWorkersAlsoInThisProcess) {
   std::vector<PlannedCase> cases(18, sim_cases().front());
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].c.dims = {{"n", static_cast<std::int64_t>(8 + i)}};
@@ -202,7 +202,7 @@ TEST(Protocol, OpsOfACompositeCaseAreTimedAloneToo) {
 }
 
 TEST(Protocol, StateIsRestoredBeforeEveryRound) {
-  // c grows by a b in every run, so it starts a round with its first value only where it was restored.
+  // c grows by a b in every run, so it starts a round with its first value only if it was restored.
   const InProcess run("");
 
   std::vector<double> c_before;
@@ -232,7 +232,7 @@ TEST(Protocol, GradientsClippedInPlaceAreRecheckedInSegments) {
   EXPECT_EQ(clip.verdict, Verdict::pass) << clip.reason;
   EXPECT_THAT(clip.parity.coverage, HasSubstr("all 3 ops, 100% of elements"));
   EXPECT_THAT(clip.parity.coverage, HasSubstr("recheck replayed in 2 segments"));
-  // The segment before the clip ran alone once, and the whole launch once.
+  // The segment before the clip ran once, and the whole launch once.
   std::vector<std::vector<std::string>> replays;
   for (const SimEvent& event : run.backend.events()) {
     if (event.what == SimEvent::What::run && event.sequence && event.labels.front() == "clip.dw")
@@ -286,7 +286,7 @@ TEST(Protocol, RecordsAreFilledIn) {
   EXPECT_EQ(first.parity.seed, 42U);
   EXPECT_EQ(first.parity.worst_op, "first.gemm");
   EXPECT_EQ(first.parity.coverage,
-            "the op, 100% of elements; 100% of products bit for bit on exact data; 3 rounds: all of what they left "
+            "the op, 100% of elements; 100% of products bit for bit on exact data; 3 rounds: all of their results "
             "compared, bit for bit");
   EXPECT_GT(first.parity.ops.front().mutations, 0);
   EXPECT_EQ(first.parity.ops.front().implementation, "sim:textbook");

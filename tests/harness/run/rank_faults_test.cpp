@@ -1,4 +1,4 @@
-// What goes wrong between ranks, through the whole engine: each fault is caught, and named with its rank.
+// Faults between ranks, in the whole engine: each is found and named with its rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<PlannedCase> cases(const std::string& filter, int ranks) {
   return plan_cases(all_suites(), selection);
 }
 
-/// The workload's step of the smoke tier, shared so.
+/// The workload's step of the smoke tier in this layout.
 std::vector<PlannedCase> shared_steps(const std::string& workload, const RankLayout& layout) {
   Selection selection;
   selection.suites = {"transformer", "moe"};
@@ -45,7 +45,6 @@ std::vector<PlannedCase> shared_steps(const std::string& workload, const RankLay
 
 using Records = std::map<std::string, CaseRecord>;
 
-/// The records of the cases, each on a group that `open` makes.
 Records run_on(const std::vector<PlannedCase>& planned, const std::function<RankSet(int)>& open,
                double stall_limit_s = 15.0, std::int64_t memory_limit_bytes = 0) {
   RunOptions options = sim::smoke_options();
@@ -57,7 +56,7 @@ Records run_on(const std::vector<PlannedCase>& planned, const std::function<Rank
   return std::move(seen.records);
 }
 
-/// The reason of the one case that the filter leaves, on ranks whose collectives are damaged.
+/// The reason of the only case of the filter, on ranks with damaged collectives.
 std::string reason_under(const testing::Damage& damage, const std::string& filter, int ranks = 4) {
   const std::vector<PlannedCase> planned = cases(filter, ranks);
   EXPECT_EQ(planned.size(), 1U) << filter;
@@ -71,7 +70,7 @@ std::string reason_under(const testing::Damage& damage, const std::string& filte
   return record.reason;
 }
 
-/// A rank whose plans take a second each; counts those that are done.
+/// A rank whose plans take 1 s each; counts finished plans.
 class PlansSlowly final : public ForwardingBackend {
  public:
   PlansSlowly(Backend& inner, std::unique_ptr<Backend> owner, std::atomic<int>& done)
@@ -88,7 +87,7 @@ class PlansSlowly final : public ForwardingBackend {
   std::atomic<int>& done_;
 };
 
-// Twice as long as a rank may otherwise make no progress.
+// Twice the limit of other work.
 TEST(RankFailures, ARankThatPlansForLongIsNotLost) {
   Program program;
   const ValueId x = program.add(tensor("x", DType::f32, {64}, Role::input));
@@ -104,7 +103,7 @@ TEST(RankFailures, ARankThatPlansForLongIsNotLost) {
     return open_rank_group(std::move(set), 0.5, plan_limit_s);
   };
   EXPECT_NE(group(30.0)->plan(program.op(0), specs), nullptr);
-  static Backend* const left_behind = group(0.0).release();  // with the thread that it gave up
+  static Backend* const left_behind = group(0.0).release();  // its detached thread still runs
   EXPECT_THROW((void)left_behind->plan(program.op(0), specs), DeviceLost);
   while (done < 2) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
@@ -134,7 +133,7 @@ TEST(CollectiveFaults, ADoubledContributionIsNamed) {
 }
 
 TEST(CollectiveFaults, AStaleContributionIsSeenInTheRecheckAndNamed) {
-  // Rank 1's contribution is what it was the first time, as of a kernel that reads a buffer of the run before.
+  // Rank 1 contributes its first values, as a kernel that reads the previous run's buffer.
   const auto first = std::make_shared<std::vector<float>>();
   const std::string reason = reason_under(
       [=](int rank, std::span<const Tensor> tensors, std::size_t inputs) {
@@ -170,7 +169,7 @@ TEST(CollectiveFaults, AnAbsentAverageIsNamed) {
   EXPECT_NE(reason.find("the sum was not divided by the number of ranks"), std::string::npos) << reason;
 }
 
-// Within the bound of data that rounds: only the comparison of all ranks' bits can see it.
+// Within the bound, so only the comparison of all ranks' bits can find it.
 TEST(CollectiveFaults, ARankThatDivergesIsNamedEvenWithinTheBound) {
   const std::string reason = reason_under(
       [](int rank, std::span<const Tensor> tensors, std::size_t inputs) {
@@ -187,7 +186,7 @@ TEST(CollectiveFaults, ABlockFromTheWrongRankIsNamed) {
   const std::string reason = reason_under(
       [](int rank, std::span<const Tensor> tensors, std::size_t inputs) {
         if (rank != 0) return;
-        for (std::int64_t i = 0; i < elements / 4; ++i) {  // rank 3's part where rank 1's belongs
+        for (std::int64_t i = 0; i < elements / 4; ++i) {  // rank 3's part in the place of rank 1's
           element(tensors[inputs], elements / 4 + i) = element(tensors[3], i);
         }
       },
@@ -204,7 +203,7 @@ TEST(CollectiveFaults, SoundRanksRaiseNoAlarm) {
   }
 }
 
-// Three whole steps, every element judged: the false alarms that ranks could raise.
+// Three whole steps, every element judged.
 TEST(CollectiveFaults, SoundRanksThatShareAStepRaiseNoAlarm) {
   const std::vector<std::pair<std::string, RankLayout>> steps{
       {"vit", {.fsdp = 2}}, {"vit", {.pp = 2}}, {"mixtral", {.ep = 2}}};
@@ -216,7 +215,7 @@ TEST(CollectiveFaults, SoundRanksThatShareAStepRaiseNoAlarm) {
   }
 }
 
-/// Ranks of which rank 1 does `what` ahead of its op `label`, every time or the first time only.
+/// Rank 1 calls `what` before its op `label`.
 std::function<RankSet(int)> with_trouble_on_rank_1(std::string label, std::function<void()> what) {
   return [=](int count) {
     RankSet set = open_cpu_ranks(count);
@@ -244,7 +243,7 @@ TEST(RankFailures, AnExceptionEndsTheCaseWithTheRankAndItsPlaceAndTheOthersGoOn)
   EXPECT_EQ(seen.at(planned[1].id()).verdict, Verdict::pass);
 }
 
-// In the sequenced step, where the other rank waits in a collective for the one that failed.
+// In the sequenced step, in which the other rank waits in a collective for the failed one.
 TEST(RankFailures, PeersThatWaitForAFailedRankAreReleased) {
   const auto runs = std::make_shared<std::atomic<int>>(0);
   const Records seen = run_on(cases(step_case, 2), with_trouble_on_rank_1("block0.up@1", [runs] {
@@ -256,11 +255,10 @@ TEST(RankFailures, PeersThatWaitForAFailedRankAreReleased) {
       << record.reason;
 }
 
-// A whole step, in which a rank sleeps each time.
 TEST(RankFailures, ARankThatComesLateEveryTimeIsNamedAndItsResultsStand) {
   using namespace std::chrono_literals;
-  // A late one ahead of a collective makes all of them late, so it is late after the last: by half of what passed since
-  // the last time, which in the end is as long as a step takes, however slow or busy the machine.
+  // A rank that sleeps before a collective delays all ranks, so it sleeps after the last one. Sleeping half of the time
+  // since the last call converges to the duration of a step on any machine.
   const auto last = std::make_shared<std::chrono::steady_clock::time_point>(std::chrono::steady_clock::now());
   const Records seen = run_on(cases(step_case, 2), with_trouble_on_rank_1("clip@1+adamw@1", [last] {
                                 const auto since = (std::chrono::steady_clock::now() - *last) / 2;
@@ -303,11 +301,11 @@ TEST(RankFailures, AHungRankEndsWithinItsDeadlineWithItsNameAndLosesTheDevice) {
   EXPECT_NE(hung.reason.find("rank 1 has come no further for 2 s, last in 'block0.down@1'; rank 0 was waiting"),
             std::string::npos)
       << hung.reason;
-  // Without isolation there is no other process to go on in; with it, a fresh worker runs the rest.
+  // Without isolation no other process can continue.
   EXPECT_EQ(seen.at(planned[1].id()).verdict, Verdict::error);
 }
 
-// Little enough for memory to be reused, on both lanes of both ranks; and what goes wrong is still found.
+// Reuses memory on both lanes of both ranks; faults are still found.
 TEST(RankFailures, AStepOnReusedMemoryIsCheckedLikeAnyOther) {
   const std::vector<PlannedCase> planned = cases(step_case, 2);
   const CaseRecord all = run_on(planned, open_cpu_ranks).begin()->second;

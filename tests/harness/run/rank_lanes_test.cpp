@@ -1,4 +1,4 @@
-// How a sequence of several ranks is split into lanes.
+// Splitting a sequence of several ranks into lanes.
 #include "harness/run/rank_group.h"
 
 #include <gmock/gmock.h>
@@ -34,10 +34,10 @@ TEST(RankPrograms, ACollectiveIsInItsMembersLanesOnly) {
   EXPECT_THAT(lane(programs[2].communication), ElementsAre("tp1 1", "dp0 0"));
   EXPECT_THAT(lane(programs[3].communication), ElementsAre("tp1 1", "dp1 0"));
   EXPECT_THAT(lane(programs[2].compute), ElementsAre("a2 0"));
-  EXPECT_THAT(lane(programs[3].compute), ElementsAre("a3 0", "b3 2"));  // behind dp1, its lane's second
+  EXPECT_THAT(lane(programs[3].compute), ElementsAre("a3 0", "b3 2"));  // after dp1, the second of its lane
 }
 
-// The same collective has another place in each member's lane.
+// A collective's position differs between its members' lanes.
 TEST(RankPrograms, AnOpWaitsForTheCollectivesPlaceInItsOwnLane) {
   const std::vector<Launch> launches{on({0, 2}, "first"), on({0, 1}, "second"), on({0}, "x0"), on({1}, "x1")};
   const Schedule schedule{{{}, {}, {1}, {1}}, LaunchMode::stream};
@@ -47,7 +47,7 @@ TEST(RankPrograms, AnOpWaitsForTheCollectivesPlaceInItsOwnLane) {
   EXPECT_THAT(lane(programs[1].compute), ElementsAre("x1 1"));
 }
 
-// One that waited as if nobody computed would leave the others waiting for it.
+// A member that waited as if no rank computed would block the others.
 TEST(RankPrograms, AllMembersKnowThatOneOfTheRanksComputes) {
   const std::vector<Launch> launches{on({0}, "x"), on({0, 1}, "sent")};
   for (const RankProgram& program : rank_programs(launches, {{{}, {0}}, LaunchMode::stream}, 2))

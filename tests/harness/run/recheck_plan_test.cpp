@@ -60,7 +60,7 @@ TEST(RecheckPlan, AnIntermediateThatIsOverwrittenNeedsAPauseBeforeThat) {
 }
 
 TEST(RecheckPlan, OnePauseServesEverythingThatCanBeSeenThen) {
-  // g and h are both there before op 2, and both are overwritten later (ops 2 and 3): one pause is enough.
+  // g and h both exist before op 2, and ops 2 and 3 overwrite them: one pause is enough.
   Program p;
   const ValueId a = source(p, "a");
   const ValueId b = source(p, "b");

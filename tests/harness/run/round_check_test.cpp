@@ -1,4 +1,4 @@
-// Faults of a round, of a copy, of a run: what is seen, what is said of it, and that correct results raise no alarm.
+// Faults of a round, a copy or a run are found and reported; correct results raise no alarm.
 #include "harness/run/check.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// 100 us a run on the clock: two runs fill the shortest sample of the preset (200 us), three samples make a round. The
+// 100 us a run on the clock: two runs fill the shortest sample of the preset (200 us), three samples are a round. The
 // warm-up is one call, the estimate the first call of time(): rounds 1 to 3 are calls 2 to 4.
 constexpr double run_ns = 100e3;
 constexpr std::int64_t middle = 27;  // of 64 elements
@@ -41,28 +41,28 @@ TEST(RoundCheck, NamesTheRoundTheCopyAndTheElementThatALaterRoundWouldHaveOverwr
   EXPECT_THAT(record.reason,
               AllOf(StartsWith("op 'last.add' (add) failed in timed: round 2 left 1 element in copy 0 that is not"),
                     HasSubstr("[3, 3]")));
-  EXPECT_EQ(record.rounds.size(), 2U);  // no sense in a third
+  EXPECT_EQ(record.rounds.size(), 2U);  // the fault ends the rounds
   EXPECT_EQ(run.seen.count(Verdict::pass), 5);
 }
 
-// 17 copies; 7 turns: the warm-up is copy 0, then six runs are copies 0 to 5. The spoiled one is the fourth of the six.
+// 17 copies, 7 turns: the warm-up in copy 0, then six runs in copies 0 to 5, of which the fourth is spoiled.
 TEST(RoundCheck, SeesTheOneCopyInWhichARunWasSpoiled) {
   const Flaky run(flaw("first.gemm", [](const Moment& now) { return now.call == estimates + 1 && now.turn == 5; }),
                   "cache=4096");
   const CaseRecord& record = run.seen.of("first");
 
   EXPECT_EQ(record.copies, 17);
-  EXPECT_THAT(record.reason, HasSubstr("round 1 left 1 element in copy 3 that is not what was checked"));
+  EXPECT_THAT(record.reason, HasSubstr("round 1 left 1 element in copy 3 that differs from the checked results"));
 }
 
-// The wrong element of chain.up makes its whole row of chain.down wrong, and that of chain.add; who began is told.
+// The wrong element of chain.up makes a whole row of chain.down and of chain.add wrong; only chain.up is blamed.
 TEST(RoundCheck, BlamesTheOpWhoseResultIsWrongForWhatItWasGiven) {
   const Flaky run(flaw("chain.up", [](const Moment& now) { return now.call == estimates + 3; }));
 
   EXPECT_THAT(run.seen.of("chain").reason, StartsWith("op 'chain.up' (gemm) failed in timed: round 3 left 1 element"));
 }
 
-// After the estimates and three rounds each recheck is a call of time(), of one run.
+// After the estimates and three rounds each recheck is a call of time() with one run.
 constexpr std::int64_t calls_before = estimates + 3;
 struct Rechecked {
   Rechecked(int rechecks, Flaw flaw) : inner(parse_script("")) {
@@ -85,7 +85,7 @@ TEST(Recheck, FindsAFaultThatComesAfterAllRounds) {
   EXPECT_EQ(record.rounds.size(), 3U);
 }
 
-// The state is restored before each, so that all must leave the same.
+// The state is restored before each recheck, so all must give the same bits.
 TEST(Recheck, OfAProgramWithStateComparesItsLaunchesWithEachOther) {
   const Rechecked run(20, flaw("update.gemm", [](const Moment& now) { return now.call == calls_before + 6; }));
   const CaseRecord& record = run.seen.of("update");
@@ -111,7 +111,7 @@ TEST(Recheck, TellsTheChanceToSeeARareFault) {
   EXPECT_EQ(recheck_text(5), "5 rechecks: a fault in 1 of 10 launches is seen with 41%");
 }
 
-// A sum by atomics, say: its last bits differ from run to run, and it is right all the same.
+// As a sum by atomics, whose last bits differ from run to run within the bound.
 TEST(Recheck, JudgesByTheBoundsWhereBitsVary) {
   Flaw last_bit = flaw("first.gemm", [](const Moment& now) { return now.call > calls_before && now.call % 2 == 0; });
   last_bit.spoil = [](const TensorSpec&, std::byte* c) { c[4 * middle] ^= std::byte{1}; };
@@ -120,22 +120,21 @@ TEST(Recheck, JudgesByTheBoundsWhereBitsVary) {
 
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
   EXPECT_THAT(record.parity.coverage, HasSubstr("10 elements that differed within their bound"));
-  EXPECT_THAT(record.parity.coverage,
-              HasSubstr("is seen with 88%, as far as it is outside its bounds, since bits vary"));
+  EXPECT_THAT(record.parity.coverage, HasSubstr("is seen with 88%, if it is outside its bounds, since bits vary"));
 }
 
-// clip.dw's result is clipped in place, so that what it was is gone by the end of the run.
+// clip.dw's result is clipped in place, so the original value is gone at the end of the run.
 TEST(RoundCheck, FindsAFaultWhoseOwnTraceWasOverwrittenWithinTheRun) {
   const Flaky run(flaw("clip.dw", [](const Moment& now) { return now.call == estimates + 2; }));
   const CaseRecord& record = run.seen.of("clip");
 
   EXPECT_EQ(record.verdict, Verdict::fail);
   EXPECT_THAT(record.reason, HasSubstr("failed in timed: round 2 left"));
-  EXPECT_THAT(record.reason, HasSubstr("or an op before it is wrong, whose result was overwritten within the run"));
+  EXPECT_THAT(record.reason, HasSubstr("or an earlier op is wrong, whose result was overwritten in the same run"));
 }
 
-// 'update' adds to its state with every run: a wrong one is carried on, whatever came after it. Where there is state
-// the warm-up is of as many runs each time: 1 ms of them are 10, and 6 follow.
+// 'update' adds to its state in every run, which keeps a wrong addend. With state every warm-up has the same number of
+// runs: 10 for 1 ms; 6 follow.
 TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
   for (const std::int64_t round : {1, 2}) {
     const Flaky run(
@@ -143,7 +142,7 @@ TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
     const CaseRecord& record = run.seen.of("update");
 
     EXPECT_EQ(record.verdict, Verdict::fail) << record.reason;
-    // The first round is what the second is compared with; who is right only the repetitions tell.
+    // The second round is compared with the first; only repetitions show which one is wrong.
     EXPECT_THAT(
         record.reason,
         StartsWith(round == 1 ? "op 'update.gemm' (gemm) failed in timed: an earlier round left other bits of 'c'"
@@ -155,7 +154,7 @@ TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
 TEST(RoundCheck, AWrongRunThatALaterOneOfTheSameRoundOverwritesLeavesNoTrace) {
   const Flaky run(flaw("packed.gemm", [](const Moment& now) { return now.call == estimates + 2 && now.turn == 1; }));
 
-  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known: harness/run/DETECTION.md
+  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known limit: harness/run/DETECTION.md
 }
 
 TEST(RoundCheck, SaysWhatItComparedAndRaisesNoAlarmWhereNothingIsWrong) {
@@ -163,15 +162,15 @@ TEST(RoundCheck, SaysWhatItComparedAndRaisesNoAlarmWhereNothingIsWrong) {
     const Flaky run(flaw("last.add", [](const Moment&) { return false; }), script);
     for (const auto& [id, record] : run.seen.records) {
       EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
-      // A state has nothing to be compared with in its first round.
+      // The first round of a state has nothing to be compared with.
       const bool state = id == sim_id("update");
-      EXPECT_THAT(record.parity.coverage, HasSubstr(state ? "3 rounds: 67% of what they left compared, bit for bit"
-                                                          : "3 rounds: all of what they left compared, bit for bit"));
+      EXPECT_THAT(record.parity.coverage, HasSubstr(state ? "3 rounds: 67% of their results compared, bit for bit"
+                                                          : "3 rounds: all of their results compared, bit for bit"));
     }
   }
 }
 
-// The last bit of an element changes with every run, as it does where atomics add in any order.
+// The last bit of an element changes in every run, as with atomics.
 Flaw restless(const std::string& label) {
   auto runs = std::make_shared<int>(0);
   return {label, [](const Moment&) { return true; },

@@ -1,4 +1,4 @@
-// What the tests of harness/run share: an observer that remembers, and one call that runs the sim suite.
+// For the tests of harness/run: an observer that keeps records, and a run of the sim suite.
 #pragma once
 
 #include <map>
@@ -25,7 +25,6 @@ class Remembering : public RunObserver {
   void tick() override { ++ticks; }
 
   [[nodiscard]] const CaseRecord& of(const std::string& name) const { return records.at(sim_id(name)); }
-  /// How many cases have this verdict.
   [[nodiscard]] int count(Verdict verdict) const {
     int n = 0;
     for (const auto& [id, record] : records) n += record.verdict == verdict ? 1 : 0;

@@ -1,4 +1,4 @@
-// Rounds that the device's sensors find invalid: run again, then kept and flagged, never for ever.
+// Rounds that the device's sensors find invalid are repeated, then kept and flagged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ struct Seen {
   std::vector<double> rests;
   int open_rounds = 0;  ///< begun and not ended
   int rounds = 0;
-  std::deque<std::vector<std::string>> errors{};  ///< that the driver reports, each time it is asked
+  std::deque<std::vector<std::string>> errors{};  ///< of the driver, by call
 };
 
-/// Says of one round after the other what the script says, then nothing wrong. Its time does not pass.
+/// Returns the script's readings round by round, then valid ones. Rests take no time.
 class ScriptedTelemetry final : public Telemetry {
  public:
   ScriptedTelemetry(std::deque<RoundTelemetry> script, bool forever, Seen& seen)
@@ -66,7 +66,7 @@ RunOptions watched_by(std::deque<RoundTelemetry> script, bool forever, Seen& see
   return options;
 }
 
-/// The only case that had a round rejected, or kept in spite of its fault.
+/// The only case with a round that was rejected, or kept although invalid.
 const CaseRecord* touched(const sim::Remembering& seen) {
   const CaseRecord* found = nullptr;
   for (const auto& [id, record] : seen.records) {
@@ -93,7 +93,7 @@ TEST(Throttling, AnInvalidRoundIsRunAgainAfterALongerAndLongerRest) {
   EXPECT_EQ(run.seen.count(Verdict::pass), 6);
   const CaseRecord* record = touched(run.seen);
   ASSERT_NE(record, nullptr);
-  ASSERT_EQ(record->rounds.size(), 3U);  // as many as any case of the tier: rejected rounds are not kept
+  ASSERT_EQ(record->rounds.size(), 3U);  // as for other cases of the tier: rejected rounds are not kept
   EXPECT_EQ(record->rounds[0].telemetry->rejected, 2);
   EXPECT_EQ(record->rounds[0].note, "");
   EXPECT_THAT(record->summary.flags, Not(Contains("throttled")));
@@ -114,7 +114,7 @@ TEST(Throttling, AfterThreeTimesTheRoundIsKeptAndTheCaseFlagged) {
   EXPECT_EQ(record->summary.rounds, 3);
 }
 
-// 2.2 s of the clock's 1000 ns are 2,200,000 runs, of which 8594 times 256 are the next multiple.
+// 2.2 s of runs of 1000 ns are 2,200,000 runs; 8594 times 256 is the next multiple.
 TEST(Energy, TheWindowHasAMultipleOfTheRunsThatBackendsJoin) {
   Seen seen;
   RunOptions options = watched_by({}, false, seen);
@@ -140,8 +140,8 @@ TEST(Throttling, ADeviceThatStaysSlowCostsEachCaseItsRestsOnce) {
   }
 }
 
-// A clock that stands still: an estimate, a first round and its three repetitions, five more rounds that are kept at
-// once, for six is twice the most that this preset has.
+// A clock that stands still: an estimate, a first round and its three repetitions, and five rounds that are kept at
+// once: six is twice the preset's most rounds.
 TEST(Throttling, ARoundWithoutTimesIsRunAgainThreeTimesAndFlagged) {
   Seen seen;
   sim::InProcess run("clock=0", watched_by({}, false, seen));
@@ -152,7 +152,7 @@ TEST(Throttling, ARoundWithoutTimesIsRunAgainThreeTimesAndFlagged) {
   EXPECT_EQ(first.reason, "no valid round: a sample took no time: a clock is too coarse or broken");
   EXPECT_EQ(first.rounds[0].telemetry->rejected, 3);
   EXPECT_EQ(first.rounds[1].telemetry->rejected, 0);
-  EXPECT_THAT(seen.rests, IsEmpty());  // resting mends no clock
+  EXPECT_THAT(seen.rests, IsEmpty());  // a rest does not repair a clock
   EXPECT_EQ(std::count_if(run.backend.events().begin(), run.backend.events().end(),
                           [](const SimEvent& event) {
                             return event.what == SimEvent::What::time && event.labels.front() == "first.gemm";
@@ -241,7 +241,7 @@ TEST(Throttling, EnergyPerRunComesFromLongRounds) {
   EXPECT_DOUBLE_EQ(run.seen.of("first").derived.energy_j.value(), 0.5);  // 500 W for 1 ms
 }
 
-// Energy is counted in the last window only: the three rounds of the tier are too short, as the telemetry says.
+// The last window counts energy; the three rounds of the tier are too short for the telemetry.
 TEST(Throttling, WhereItIsAskedForEnergyComesFromAWindowOfItsOwn) {
   RoundTelemetry window;
   window.window_s = 2.5;

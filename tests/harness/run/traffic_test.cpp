@@ -1,4 +1,4 @@
-// How many bytes cross the bus, counted by a backend whose memory the host does not see.
+// Bytes that cross the bus, counted by a backend whose memory the host cannot see.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ struct Step {
     const std::array cases{step_case()};
     run_in_process(backend, cases, options, seen, seen.stop);
   }
-  /// What had crossed when an op was timed alone for the first time.
+  /// The traffic before an op was first timed alone.
   [[nodiscard]] SimTraffic before(const std::string& op) const {
     for (const SimEvent& event : backend.events()) {
       if (event.what == SimEvent::What::time && !event.sequence && event.labels.front() == op) return event.before;
@@ -28,7 +28,7 @@ struct Step {
   Remembering seen;
 };
 
-// Where the device can't copy, what is restored crosses the bus both ways.
+// If the device can't copy, restored storages cross the bus both ways.
 TEST(Traffic, OpsThatAreTimedAloneHaveOnlyWhatTheyOverwroteRestored) {
   const Step step(smoke_options(), "opaque;clock=1000");
 
@@ -59,7 +59,7 @@ TEST(Traffic, ABreakdownRunsEveryOpOnTheStateThatSetUpLeft) {
       before[event.labels.front()].push_back(event.output_before);
   }
   ASSERT_EQ(before["step.sum"].size(), 2U);
-  EXPECT_NE(before["step.c"][1], before["step.c"][0]);  // c lies where c' does, and was overwritten
+  EXPECT_NE(before["step.c"][1], before["step.c"][0]);  // c' overwrote c in the same place
   EXPECT_NE(before["step.d"][1], before["step.d"][0]);
   EXPECT_FLOAT_EQ(static_cast<float>(before["step.sum"][1]),
                   static_cast<float>(before["step.c"][0] + before["step.d"][0]));
@@ -75,8 +75,7 @@ TEST(Traffic, WithoutABreakdownNoOpIsTimedAlone) {
   EXPECT_THROW((void)step.before("step.c"), std::logic_error);
 }
 
-// Of the four storages a, c, d and s, each between two guards of 256 bytes, beside a workspace between two of its own
-// and what is kept of c and d.
+// Storages a, c, d and s, the workspace, and the kept state of c and d, each between two guards of 256 bytes.
 TEST(Traffic, AnUncheckedStepMovesItsSourcesOnceAndNothingPerRound) {
   RunOptions options = smoke_options();
   options.check = CheckMode::off;
@@ -91,7 +90,7 @@ TEST(Traffic, AnUncheckedStepMovesItsSourcesOnceAndNothingPerRound) {
   EXPECT_EQ(step.backend.traffic().read_bytes, 3 * matrix_bytes);                   // the sources where they are filled
 }
 
-/// Bytes that were read between the first two rounds of timing: what looking at a round costs.
+/// Bytes read between the first two timed rounds: the cost of comparing a round.
 std::int64_t read_after_a_round(const Step& step) {
   std::vector<std::int64_t> read;  // two estimates, then a round each
   for (const SimEvent& event : step.backend.events()) {
@@ -100,13 +99,13 @@ std::int64_t read_after_a_round(const Step& step) {
   return read.at(3) - read.at(2);
 }
 
-// c, d and s are looked at after every round.
+// c, d and s are compared after every round.
 TEST(Traffic, ARoundIsLookedAtByFingerprintsWhereTheDeviceMakesThem) {
   RunOptions options = smoke_options();
   EXPECT_EQ(read_after_a_round(Step(options)), 3 * 8);
-  // Else by all that it left, and what is restored before the next is read as well.
+  // Otherwise by all outputs, and the restored storages are read as well.
   EXPECT_EQ(read_after_a_round(Step(options, "opaque;clock=1000")), 3 * matrix_bytes + 2 * matrix_bytes);
-  // The full check trusts nothing that the device says of its memory; it still lets it copy.
+  // The full check does not trust the device's fingerprints, only its copies.
   options.check = CheckMode::full;
   EXPECT_EQ(read_after_a_round(Step(options)), 3 * matrix_bytes);
 }

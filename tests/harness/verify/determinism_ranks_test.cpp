@@ -1,4 +1,4 @@
-// Determinism of several ranks: replicas, what one rank alone computes as well, and sums over the ranks.
+// Determinism of several ranks: replicas, one rank with each rank's data, and sums over the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ Repetition of(const DeterminismRecord& record, std::string_view way) {
   return {"", Sameness::untested, "no such way; " + record.unsupported};
 }
 
-// Flips the lowest bit of element 5 of what one op leaves.
+// Flips the lowest bit of element 5 of one op's output.
 class OneBitOff final : public ForwardingBackend {
  public:
   OneBitOff(std::unique_ptr<Backend> of, std::string label)

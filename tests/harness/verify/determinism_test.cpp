@@ -1,4 +1,4 @@
-// What is said of programs that leave other bits when they run again, and of those that don't.
+// Reports of programs with and without deterministic bits.
 #include "harness/verify/determinism.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A product of few rows; its output is [m, 8], and its batch is m.
+// A product with output [m, 8] and batch m.
 PlannedCase product(std::int64_t m) {
   Selection selection;
   selection.tier = Tier::smoke;
@@ -37,7 +37,7 @@ Repetition of(const DeterminismRecord& record, std::string_view way) {
   return {};
 }
 
-// Each run leaves another last bit in element 3 of its output.
+// Each run changes the last bit of element 3 of its output.
 class Wandering final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -95,7 +95,7 @@ TEST(Determinism, SeesWhatOnlyAGraphChanges) {
   EXPECT_EQ(of(record, way::graph).outcome, Sameness::differs);
   EXPECT_THAT(of(record, way::graph).text, HasSubstr("of op '" + label + "'"));
 
-  PlannedCase graph = planned;  // and the stream is compared with it
+  PlannedCase graph = planned;  // compared with the stream
   graph.c.launch = LaunchMode::graph;
   EXPECT_EQ(of(measured(backend, graph, smoke_options(), 3, true), way::graph).outcome, Sameness::differs);
   EXPECT_EQ(of(measured(backend, planned, smoke_options(), 3, false), way::graph).text,
@@ -135,7 +135,7 @@ TEST(Determinism, OfSeveralRanksNeedsABackendThatHasThem) {
 }
 
 TEST(Determinism, SeesThatAnItemAloneIsNotWhatItIsInItsBatch) {
-  for (const std::int64_t own : {1, 4}) {  // one item is compared with a batch of four as well
+  for (const std::int64_t own : {1, 4}) {  // a batch of 1 is compared with a batch of 4
     const PlannedCase planned = product(own);
     const std::string label = planned.workload->build(planned.c).op(0).label;
     SimBackend backend(parse_script("wrong_element@" + label + ":1x8"));

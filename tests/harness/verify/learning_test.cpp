@@ -1,4 +1,4 @@
-// Training on real and simulated devices: what passes, what fails where, and what shows nothing.
+// Training on real and simulated devices.
 #include "harness/verify/learning.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ const Dims& small_dims() {
 }
 PlannedCase gpt2(const std::string& recipe) { return planned("transformer", "gpt2_train_step", small_dims(), recipe); }
 
-// 16 steps: four turns of the batches, in which the loss falls by more than a twentieth.
+// 16 steps: four turns of the batches, in which the loss falls by more than 5%.
 ModelLearning learned(Backend& backend, const std::vector<PlannedCase>& cases, const RunOptions& options = {},
                       const LearningEffort& effort = {16, 3, false}) {
   const StopFlag stop{0};
@@ -64,13 +64,12 @@ TEST(Learning, PassesInTheRecipesThatADeviceHasAndIsEmulatedInOthers) {
     for (std::size_t i = 0; i < recipe.losses.size(); ++i) EXPECT_LE(recipe.low[i], recipe.high[i]);
   }
   EXPECT_THAT(model.recipes[0].lacking, IsEmpty());
-  EXPECT_THAT(model.recipes[1].lacking, HasSubstr("f16"));  // in the backend's words
-  // In f32 the curves are one; their distance is not the device's state lost on the way.
+  EXPECT_THAT(model.recipes[1].lacking, HasSubstr("f16"));  // the backend's message
+  // In f32 the curves coincide, so the device keeps its state.
   for (std::size_t i = 0; i < 16; ++i)
     EXPECT_NEAR(model.recipes[0].losses[i], model.exact_losses[i], 1e-4 * model.exact_losses[i]);
 }
 
-// Memory that the host does not see, as a GPU's.
 TEST(Learning, IsTheSameWhereTheHostCannotSeeTheMemory) {
   SimBackend seen(sim::parse_script("")), opaque(sim::parse_script("opaque"));
   const ModelLearning a = learned(seen, {gpt2("f32")}), b = learned(opaque, {gpt2("f32")});
@@ -80,7 +79,7 @@ TEST(Learning, IsTheSameWhereTheHostCannotSeeTheMemory) {
   EXPECT_EQ(a.recipes.front().losses, b.recipes.front().losses);
 }
 
-// A device of which one op leaves twice what it should, the n-th time that a whole step runs.
+// A device on which one op gives twice its result in the n-th run of a whole step.
 class WrongInAStep final : public ForwardingBackend {
  public:
   WrongInAStep(Backend& inner, std::string label, int step)
@@ -120,7 +119,7 @@ class WrongInAStep final : public ForwardingBackend {
 
 TEST(Learning, AWrongGradientFailsInTheStepAndTheTensorThatItHits) {
   const auto cpu = open_cpu_backend();
-  // What flows back into the last block is left as it is; nothing reads it after the step.
+  // No op overwrites or reads this gradient after the step.
   WrongInAStep backend(*cpu, "block0.qkv.da", 2);
   const ModelLearning model = learned(backend, {gpt2("f32")});
   const RecipeLearning& recipe = model.recipes.front();
@@ -175,7 +174,7 @@ TEST(Learning, ALossThatDoesNotFallShowsNothing) {
   EXPECT_EQ(model.verdict(), Verdict::not_proven);
   EXPECT_EQ(model.exact_first, model.exact_last);  // the same batches, the same weights
   EXPECT_THAT(model.recipes.front().judged, Each(Field(&StepParity::rejected, IsEmpty())));
-  EXPECT_THAT(model.recipes.front().reason, HasSubstr("less than a twentieth down shows no learning"));
+  EXPECT_THAT(model.recipes.front().reason, HasSubstr("a decrease of less than 5% shows no learning"));
 }
 
 TEST(Learning, ABrokenRecipeThatIsNotToldApartProvesNothing) {
@@ -189,7 +188,7 @@ TEST(Learning, ABrokenRecipeThatIsNotToldApartProvesNothing) {
   EXPECT_EQ(ModelLearning{}.verdict(), Verdict::not_proven);
 }
 
-// Trains three broken recipes for 16 steps each.
+// Slow: three broken recipes, 16 steps each.
 TEST(Learning, BrokenRecipesAreTriedBesideTheirRecipe) {
   const auto cpu = open_cpu_backend();
   const ModelLearning model = learned(*cpu, {gpt2("bf16")}, {}, {16, 2, true});
@@ -203,7 +202,7 @@ TEST(Learning, BrokenRecipesAreTriedBesideTheirRecipe) {
   }
 }
 
-// Small models on data of many seeds, each step of which is right: none may be rejected.
+// Correct steps of small models on data of many seeds.
 TEST(LearningTrials, CorrectStepsRaiseNoAlarm) {
   const auto cpu = open_cpu_backend();
   const int seeds = trial_count("GPUBENCH_TRIAL_LEARNING", 1);

@@ -1,5 +1,5 @@
-// The catalogue of what goes wrong when ranks share a training step, on two small models: every fault is found, at the
-// stage and as what its class says, and steps without one raise no alarm.
+// The catalogue of faults of shared training steps, on two small models: every fault is found at its stage and as its
+// kind, and correct steps raise no alarm.
 #include "harness/verify/parallel_faults.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::vector<Shared> shared_steps() {
     all.push_back({workload, dims, 4, {2, true}});
     all.push_back({workload, dims, 2, {.fsdp = 2}});
     Dims more = dims;
-    more[0].second = 3;  // so that no two ranks have equally many labels that count
+    more[0].second = 3;  // so that ranks have different numbers of unmasked labels
     all.push_back({workload, more, 2, {}, true});
   }
   const Dims mixtral{{"b", 1},  {"s", 8},  {"layers", 2},  {"h", 16}, {"heads", 2},
@@ -69,7 +69,7 @@ std::vector<Shared> shared_steps() {
   return all;
 }
 
-// 30 s: each class of fault at each of its places, in every way to share a step.
+// 30 s: each class at each of its places, in every layout.
 TEST(ParallelFaults, EachIsFoundAtTheStageAndAsWhatItsClassSays) {
   std::map<std::string_view, int> found;
   for (const Shared& shared : shared_steps()) {
@@ -101,7 +101,7 @@ TEST(ParallelFaults, EachIsFoundAtTheStageAndAsWhatItsClassSays) {
   }
 }
 
-/// A step of random extents on ranks that share it in one of the ways there are.
+/// A step with random extents and a random layout.
 Shared random_step(std::uint64_t trial) {
   std::uint64_t state = trial;
   const auto pick = [&state](std::initializer_list<std::int64_t> from) {
@@ -144,7 +144,7 @@ Shared random_step(std::uint64_t trial) {
   return step;
 }
 
-// Forty steps of random extents and layouts; a thousand as a trial.
+// 40 steps with random extents and layouts; 1000 as a trial.
 TEST(ParallelFaults, StepsWithoutOneRaiseNoAlarm) {
   const int trials = trial_count("GPUBENCH_TRIAL_SHARED_STEPS", 40);
   for (int trial = 0; trial < trials; ++trial) {
@@ -155,7 +155,7 @@ TEST(ParallelFaults, StepsWithoutOneRaiseNoAlarm) {
     const Program many = workload->build(shared.c());
     const auto seed = static_cast<std::uint64_t>(trial);
     const StepResult alone = step_result(*one, key, seed);
-    if (std::isnan(alone.ranks.begin()->second.losses.front())) continue;  // no label of the batch counts
+    if (std::isnan(alone.ranks.begin()->second.losses.front())) continue;  // all labels are masked
     const std::optional<StepDivergence> off = divergence(alone, step_result(many, key, seed), many);
     EXPECT_FALSE(off.has_value()) << shared.c().id() << ": " << off->text;
   }

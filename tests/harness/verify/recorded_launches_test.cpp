@@ -1,5 +1,5 @@
-// A device that records launches, as CUDA graphs are recorded, is asked to record only what has run before: libraries
-// load code when an op first runs, which a recording forbids.
+// Launches are recorded, as CUDA graphs, only after their ops have run once: libraries load code when an op first runs,
+// which a recording forbids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The self-test must fail where the check is blind, or something is wrong with what it takes for right.
+// The self-test must fail if the check misses a fault, or a launch without injected faults is wrong.
 #include "harness/verify/selftest.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ TEST(Selftest, OfACorrectBackendPassesWithFaultsInEveryKindOfOpAndNoAlarm) {
   }
   EXPECT_GT(faults, 100);
   EXPECT_EQ(result.rows.size(),
-            fault_families().size() + enum_values<ErrorKind>.size() - 1  // a rare one is for soaks
+            fault_families().size() + enum_values<ErrorKind>.size() - 1  // without `rare`, for soaks
                 + parallel_fault_classes().size());
   for (const ErrorKind kind : enum_values<ErrorKind>) {
     if (kind == ErrorKind::rare) continue;
@@ -71,7 +71,7 @@ TEST(Selftest, SeesWhatNoElementShows) {
   }
 }
 
-// What a limit of memory (ulimit -v) does to the rounds of a case.
+// As a limit of memory (ulimit -v) in the rounds of a case.
 class OutOfMemory final : public Telemetry {
  public:
   void begin_round() override { throw std::bad_alloc(); }
@@ -94,7 +94,7 @@ TEST(Selftest, OfACheckThatLooksAtNothingFails) {
   EXPECT_FALSE(tested("", blind).passed());
 }
 
-// The sim's cases are one small step, which no ranks share.
+// The sim's cases have no step that ranks can share.
 TEST(Selftest, ThatNeedsEveryFamilyFailsWhereOneWasNeverTried) {
   const SelftestResult result = tested("", smoke_options(), true);
   EXPECT_FALSE(result.passed());

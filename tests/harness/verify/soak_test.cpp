@@ -1,4 +1,4 @@
-// Devices that are wrong now and then, and devices that are not.
+// Soaks of devices with and without intermittent faults.
 #include "harness/verify/soak.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ struct Told {
   std::vector<std::string> wrong;
 };
 
-// Ten intervals with rechecks between them, or up to the first divergence where one is to come.
+// Ten intervals with rechecks, or up to the first divergence.
 SoakResult soaked(const std::string& script, const RunOptions& options, Told& told) {
   SimBackend backend(parse_script(script));
   StopFlag stop{0};
@@ -59,7 +59,7 @@ TEST(Soak, OfADeviceThatIsRightAlwaysPasses) {
     }
     EXPECT_EQ(result.launches, launches);
     EXPECT_GT(launches, 0);
-    EXPECT_GT(result.ops, launches);  // of some cases a launch is several ops
+    EXPECT_GT(result.ops, launches);  // launches of some cases have several ops
   }
 }
 
@@ -78,7 +78,7 @@ TEST(Soak, NamesOpElementAndCaseOfALaunchThatLeavesOtherBits) {
   EXPECT_EQ(first.epoch, result.rechecks - 1);
 }
 
-// A device that drops its thirtieth launch after the textbook has judged, or flips bits in every 32nd element of it.
+// A device that drops its thirtieth launch after the judgement, or flips bits in every 32nd element of it.
 class OneFault final : public ForwardingBackend {
  public:
   OneFault(Backend& inner, bool drops) : ForwardingBackend(inner, nullptr), drops_(drops) {}
@@ -122,7 +122,7 @@ TEST(Soak, SaysWhichElementsDifferInWhichBits) {
                                     HasSubstr(", in bits 20-21 of each; the next launch is right")));
 }
 
-// What the launch before it has left is right: that it is still there must not pass for a launch.
+// The correct results of the previous launch must not pass for this launch's.
 TEST(Soak, SeesALaunchThatDidNotRun) {
   EXPECT_THAT(told_of(true), AllOf(HasSubstr("): 64 of 64 elements of "), HasSubstr("all of it")));
 }
@@ -165,7 +165,7 @@ TEST(Soak, AsksTheTextbookFirstWhetherTheBitsAreRight) {
   Told told;
   const SoakResult result = soaked("wrong_element@chain.down", smoke_options(), told);
   EXPECT_FALSE(result.passed());
-  EXPECT_EQ(result.diverged, 0);  // it is always as wrong
+  EXPECT_EQ(result.diverged, 0);  // always the same wrong bits
   EXPECT_THAT(told.wrong, Contains(HasSubstr("chain.down")));
   EXPECT_THAT(result.wrong, SizeIs(static_cast<std::size_t>(result.rechecks)));
 }

@@ -1,4 +1,4 @@
-// Who is said to be wrong where several devices soak, and who is not.
+// Votes of devices that soak: which device is reported as wrong.
 #include "harness/verify/soak.h"
 
 #include <gmock/gmock.h>
@@ -92,7 +92,7 @@ TEST(SoakVote, WhoHasEndedIsNotWaitedFor) {
   EXPECT_EQ(vote.voted(), 2);
 }
 
-// A launch that differs from the judged one of its own device: the others know which of the two is wrong.
+// A launch differs from the judged one of its device; the other devices show which is wrong.
 TEST(SoakVote, SaysWhereTheJudgedLaunchIsTheWrongOne) {
   SoakVote vote = alike(2);
   const Divergence right{1.0, 3, "case", "", {1, 2}};

@@ -1,4 +1,4 @@
-// Training in fp64 against formulas worked out here, single steps against it, and what must be told apart.
+// Training in fp64 compared with explicit formulas; single steps compared with it; broken recipes must be rejected.
 #include "harness/verify/training.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ using ::testing::SizeIs;
 constexpr std::uint64_t seed = 7;
 constexpr int batches = 3;
 
-// Two classes, whose logits are the weights themselves: one row, so that everything can be worked out by hand.
+// One row of two classes whose logits are the weights, for explicit formulas.
 struct TwoClasses {
   Program p;
   ValueId w, labels, m, v, step;
@@ -80,9 +80,9 @@ TEST(ReferenceTraining, FollowsTheFormulasFromMomentsOfZeroOn) {
 TEST(ReferenceTraining, HasItsBatchesInTurn) {
   const TwoClasses model;
   const ReferenceTraining reference(model.p, seed, batches, 1, 1);
-  EXPECT_THAT(reference.data(model.p, 0), SizeIs(2));  // the batch and the number of the step
+  EXPECT_THAT(reference.data(model.p, 0), SizeIs(2));  // batch and number of the step
   std::vector<double> labels;
-  for (std::uint64_t other = 0; other < 32; ++other) {  // one label may be the same in all batches, 32 may not
+  for (std::uint64_t other = 0; other < 32; ++other) {  // one seed may give the same label in all batches, 32 may not
     const ReferenceTraining one(model.p, other, batches, 1, 1);
     for (int step = 0; step < batches; ++step) {
       const double label = one.data(model.p, step).at(model.labels).get(0);
@@ -128,14 +128,14 @@ TEST(ReferenceTraining, GivesEachRecipeItsStateInTheTypesOfTheRecipe) {
   EXPECT_EQ(narrow.at(named(f16, "wte.master")).bytes, weight.bytes);
   EXPECT_EQ(narrow.at(named(f16, "wte.m")).bytes, wide.at(named(f32, "wte.m")).bytes);
   EXPECT_EQ(narrow.at(named(f16, "loss_scale")).get(0), 1024.0);
-  // The weights in use are copies of the masters, made by the set-up ops.
+  // The set-up ops copy the masters to the weights in use.
   TextbookTrainee trainee(bf16, 0);
   trainee.begin(reference.sources(bf16, 2));
   const TensorView copy = *trainee.left(named(bf16, "wte"));
   for (std::int64_t e = 0; e < weight.elements(); ++e) ASSERT_EQ(copy[e], round_to(DType::bf16, weight.get(e)));
 }
 
-// A trainee that is wrong in one step, in one tensor.
+// Wrong in one tensor of one step.
 class WrongOnce final : public TextbookTrainee {
  public:
   WrongOnce(const Program& program, std::string op, int step, double factor)
@@ -167,7 +167,7 @@ std::vector<StepParity> judged(const Program& program, Trainee& trainee, int ste
   return all;
 }
 
-// Three steps in each of five recipes, all by the textbook.
+// Slow: three steps in each of five recipes by the textbook.
 TEST(SingleSteps, OfACorrectMachinePassInEveryRecipe) {
   for (const char* recipe : {"f32", "tf32", "bf16", "f16", "f8_hybrid"}) {
     const Program program = small_model(recipe);
@@ -175,7 +175,7 @@ TEST(SingleSteps, OfACorrectMachinePassInEveryRecipe) {
     for (const StepParity& step : judged(program, trainee, 3)) {
       EXPECT_TRUE(step.passed()) << recipe << ", step " << step.step << ": " << step.worst_tensor.tensor;
       EXPECT_GT(step.worst, 0.0);
-      // All 16 parameters with two moments each, and their gradients, at least.
+      // At least all 16 parameters with two moments and a gradient each.
       EXPECT_GE(step.tensors, 16 * 4) << recipe;
     }
   }
@@ -183,7 +183,7 @@ TEST(SingleSteps, OfACorrectMachinePassInEveryRecipe) {
 
 TEST(SingleSteps, AWrongGradientFailsInItsStepAndItsTensor) {
   const Program program = small_model("bf16");
-  // One element of a weight's gradient is a hundred times too large: of 3,072, it is now most of the tensor's norm.
+  // One of 3,072 elements of a gradient is 100 times too large, most of the tensor's norm.
   WrongOnce trainee(program, "block0.qkv.db", 2, 100.0);
   const std::vector<StepParity> steps = judged(program, trainee, 3);
   EXPECT_TRUE(steps[0].passed());
@@ -222,7 +222,7 @@ TEST(BrokenRecipes, EachIsToldApartByWhatItMustBe) {
     const ReferenceTraining reference(small_model("f32"), seed, batches, 2, 2);
     TextbookTrainee right(program, 0);
     BrokenTrainee wrong(program, broken, 0);
-    // Compared by the same values, so that what tells them apart is the fault.
+    // The same values are compared, so that only the fault makes a difference.
     const ShownBy compares = broken.compares == nullptr ? ShownBy() : ShownBy(broken.compares);
     const std::vector<Judged> both{{&right, compares}, {&wrong, compares}};
     int seen = 0;
